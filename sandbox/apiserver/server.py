@@ -1,6 +1,7 @@
 """Starts and stops the API server, in this process or (`__main__`) as one of its own."""
 
 import json
+from io import FileIO
 from types import TracebackType
 from typing import Self
 
@@ -10,7 +11,6 @@ from aiohttp.typedefs import Handler, Middleware
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
 from sandbox.apiserver import discovery, faults
-from sandbox.apiserver.requests.audit import AuditLog
 from sandbox.apiserver.requests.handling import Requests, failures_as_status
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
@@ -24,7 +24,8 @@ class ApiServer:
         self.settings = settings or Settings()
         self.cluster = Cluster(self.settings)
         self.faults = faults.Faults(self.cluster)
-        self._audit = AuditLog(self.settings.audit_log)
+        path = self.settings.audit_log
+        self._audit = FileIO(path, "a") if path else None
         self.url = ""
         """Where it listens, such as http://127.0.0.1:41234, once it does."""
         self._runner = web.AppRunner(
@@ -58,7 +59,8 @@ class ApiServer:
         """Close the watches and the port."""
         self.faults.drop_watches()
         await self._runner.cleanup()
-        self._audit.close()
+        if self._audit:
+            self._audit.close()
 
     def kubeconfig(self) -> str:
         """Return a kubeconfig (as JSON, which is YAML) for kubectl; there is no authentication."""

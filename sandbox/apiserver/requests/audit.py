@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import FileIO
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -24,33 +23,25 @@ CLIENT_GONE = 504
 """What the real server notes as the code of a request whose client hung up."""
 
 
-class AuditLog:
-    """Writes who wrote what, in the order in which it happened; without a file it does nothing.
+@contextmanager
+def auditing(
+    file: FileIO | None, request: web.Request, verb: str, target: Target
+) -> Iterator["Entry"]:
+    """Note a request in the audit log, if there is one, for as long as the block lasts.
 
-    Each line is in the file before the write is answered. Requests that failed are in it too, and
-    those whose client hung up. A connection that a fault cut before the write leaves no line.
+    Lines are in the order in which writes happened, each in the file before its write is answered.
+    Requests that failed are in it too, and those whose client hung up. A connection that a fault
+    cut before the write leaves no line.
     """
-
-    def __init__(self, path: Path | None) -> None:
-        self._file = FileIO(path, "a") if path else None
-
-    @contextmanager
-    def auditing(self, request: web.Request, verb: str, target: Target) -> Iterator["Entry"]:
-        """Note a request for as long as the block lasts."""
-        entry = Entry(self._file if verb not in READS else None, request, verb, target)
-        try:
-            yield entry
-        except StatusError as error:
-            entry.write(error.code)
-            raise
-        except asyncio.CancelledError:
-            entry.write(CLIENT_GONE)
-            raise
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file:
-            self._file.close()
+    entry = Entry(file if verb not in READS else None, request, verb, target)
+    try:
+        yield entry
+    except StatusError as error:
+        entry.write(error.code)
+        raise
+    except asyncio.CancelledError:
+        entry.write(CLIENT_GONE)
+        raise
 
 
 class Entry:

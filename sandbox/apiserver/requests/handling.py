@@ -5,6 +5,7 @@ Nothing below here knows HTTP: the cluster gets targets and objects.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from io import FileIO
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from sandbox.apiserver import errors
 from sandbox.apiserver.faults import Fault, Faults
 from sandbox.apiserver.kinds.registry import hooks_of
 from sandbox.apiserver.printing import negotiate
-from sandbox.apiserver.requests.audit import INJECTED, AuditLog, Entry
+from sandbox.apiserver.requests.audit import INJECTED, Entry, auditing
 from sandbox.apiserver.requests.bodies import Call, decode, read_object
 from sandbox.apiserver.requests.patches import patch, replace, shown
 from sandbox.apiserver.resources.paths import Target, parse
@@ -57,7 +58,7 @@ class Requests:
     """Answers every request below /api and /apis that is about objects."""
 
     def __init__(
-        self, cluster: Cluster, faults: Faults, settings: Settings, audit: AuditLog
+        self, cluster: Cluster, faults: Faults, settings: Settings, audit: FileIO | None
     ) -> None:
         self._cluster = cluster
         self._faults = faults
@@ -83,7 +84,7 @@ class Requests:
         target = self._cluster.target(request.path)
         verb = verb_of(request.method, target, request.query)
         path = "/".join(filter(None, (target.resource.plural, target.subresource)))
-        with self._audit.auditing(request, verb, target) as entry:
+        with auditing(self._audit, request, verb, target) as entry:
             fault = self._faults.take(verb, path, _name_of(target, request.query))
             if fault and not fault.done and (cut := await _strike(fault, request, verb, entry)):
                 return cut

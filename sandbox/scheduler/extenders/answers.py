@@ -5,10 +5,11 @@ does not matter; a wrong type fails the whole answer.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 _INT64 = range(-(2**63), 2**63)
+_IN_GO = {str: "string", int: "int64", list: "[]", dict: "map"}
+T = TypeVar("T")
 
 
 class ExtenderError(Exception):
@@ -61,7 +62,7 @@ def filter_answer(value: Any) -> FilterAnswer:
         unresolvable=_reasons(
             fields.get("failedandunresolvablenodes"), "FailedAndUnresolvableNodes"
         ),
-        error=_string(fields.get("error"), "ExtenderFilterResult.Error"),
+        error=_as(str, fields.get("error"), "ExtenderFilterResult.Error"),
     )
 
 
@@ -71,7 +72,7 @@ def score_answer(value: Any) -> list[tuple[str, int]]:
     Raises:
         AnswerError: A field has the wrong type, for instance a score that is not an integer.
     """
-    return [_score(item) for item in _array(value, "v1.HostPriorityList")]
+    return [_score(item) for item in _as(list, value, "v1.HostPriorityList")]
 
 
 def preempt_answer(value: Any) -> dict[str, list[str]]:
@@ -82,7 +83,7 @@ def preempt_answer(value: Any) -> dict[str, list[str]]:
     """
     field = "NodeNameToMetaVictims"
     nodes = _fields(value, "ExtenderPreemptionResult").get(field.lower())
-    return {node: _uids(victims, node) for node, victims in _map(nodes, field).items()}
+    return {node: _uids(victims, node) for node, victims in _as(dict, nodes, field).items()}
 
 
 def bind_answer(value: Any) -> str:
@@ -92,7 +93,7 @@ def bind_answer(value: Any) -> str:
         AnswerError: The field has the wrong type.
     """
     fields = _fields(value, "ExtenderBindingResult")
-    return _string(fields.get("error"), "ExtenderBindingResult.Error")
+    return _as(str, fields.get("error"), "ExtenderBindingResult.Error")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -114,14 +115,25 @@ def _fields(value: Any, kind: str) -> dict[str, Any]:
     return {key.lower(): item for key, item in value.items()}
 
 
+def _as(kind: type[T], value: Any, field: str) -> T:
+    """Return a value as Go's type of a field; null is its zero value."""
+    if value is None:
+        return kind()
+    wrong = not isinstance(value, kind) or isinstance(value, bool)
+    if wrong or (kind is int and value not in _INT64):
+        _mismatch(value, f"struct field {field} of type {_IN_GO[kind]}")
+    found: T = value
+    return found
+
+
 def _names(value: Any) -> list[str] | None:
     field = "ExtenderFilterResult.NodeNames"
     if value is None:
         return None
-    names = _array(value, field)
+    names = _as(list, value, field)
     if set(map(type, names)) <= {str}:  # thousands of names, and nearly always just that
         return names
-    return [_string(name, field) for name in names]
+    return [_as(str, name, field) for name in names]
 
 
 def _score(item: Any) -> tuple[str, int]:
@@ -130,11 +142,11 @@ def _score(item: Any) -> tuple[str, int]:
     else:
         fields = _fields(item, "HostPriority")
         host, score = fields.get("host"), fields.get("score")
-    return _string(host, "HostPriority.Host"), _integer(score, "HostPriority.Score")
+    return _as(str, host, "HostPriority.Host"), _as(int, score, "HostPriority.Score")
 
 
 def _node_items(value: Any) -> list[dict[str, Any]]:
-    items = _array(_fields(value, "NodeList").get("items"), "NodeList.items")
+    items = _as(list, _fields(value, "NodeList").get("items"), "NodeList.items")
     for item in items:
         if not isinstance(item, dict):
             _mismatch(item, "struct field NodeList.items of type v1.Node")
@@ -144,46 +156,14 @@ def _node_items(value: Any) -> list[dict[str, Any]]:
 def _uids(victims: Any, node: str) -> list[str]:
     if victims is None:
         raise AnswerError(f"null victims for node {node!r} (this crashes a real kube-scheduler)")
-    pods = _array(_fields(victims, "MetaVictims").get("pods"), "MetaVictims.Pods")
+    pods = _as(list, _fields(victims, "MetaVictims").get("pods"), "MetaVictims.Pods")
     if None in pods:
         raise AnswerError(f"a null victim on node {node!r} (this crashes a real kube-scheduler)")
-    return [_string(_fields(pod, "MetaPod").get("uid"), "MetaPod.UID") for pod in pods]
+    return [_as(str, _fields(pod, "MetaPod").get("uid"), "MetaPod.UID") for pod in pods]
 
 
 def _reasons(value: Any, field: str) -> dict[str, str]:
-    return {key: _string(item, field) for key, item in _map(value, field).items()}
-
-
-def _map(value: Any, field: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        _mismatch(value, f"struct field {field} of type map")
-    return value
-
-
-def _array(value: Any, field: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        _mismatch(value, f"struct field {field} of type []")
-    return value
-
-
-def _string(value: Any, field: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        _mismatch(value, f"struct field {field} of type string")
-    return value
-
-
-def _integer(value: Any, field: str) -> int:
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool) or value not in _INT64:
-        _mismatch(value, f"struct field {field} of type int64")
-    return value
+    return {key: _as(str, item, field) for key, item in _as(dict, value, field).items()}
 
 
 def _mismatch(value: Any, target: str) -> NoReturn:
