@@ -9,9 +9,8 @@ from functools import partial
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from gateway.binding.binders import Binders, make_binders
-from gateway.binding.settling import Settling, SettlingMetrics
-from gateway.binding.snapshots import BinderSnapshots
+from gateway.binding.binders import Binders, BinderSnapshots
+from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle.cycles import make_cycles
@@ -81,7 +80,7 @@ async def running(
         client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
         rooms = _connect_rooms(client, settings, registry, security, spans)
-        stack.push_async_callback(rooms.binders.binding.close)
+        stack.push_async_callback(rooms.binders.binding.client.close)
         await stack.enter_async_context(_background(rooms, settings))
         stack.push_async_callback(rooms.queue.drain)
         phase = Phase()
@@ -152,20 +151,20 @@ def _connect_rooms(
     policy, queue = PolicyHolder(document, follow), CycleQueue()
     cluster, decisions = make_cluster(client, settings, registry), make_decisions(settings)
     state = cluster.state
-    settling = Settling(client, state, SettlingMetrics(registry), settings.unknown_bind_wait)
+    unknown = UnknownBinds(client, state, settled_binds(registry), settings.unknown_bind_wait)
     leadership = make_leadership(
-        settings, client, cluster, queue.between_cycles, settling.begin, registry, security
+        settings, client, cluster, queue.between_cycles, unknown.begin, registry, security
     )
     pools = Pools(
         settings, cluster, policy, queue.wait_until_idle, registry, security, decisions.versions
     )
     snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
-    binders = make_binders(
+    binders = Binders(
         settings,
         state,
         policy,
         snapshots,
-        settling,
+        unknown,
         decisions,
         leadership,
         registry,

@@ -1,1 +1,1 @@
-"""Sends binds to the binder over one stream, and keeps the pods assumed meanwhile."""
+"""Binds: what the gateway has the binder do, and which pods count as placed meanwhile."""

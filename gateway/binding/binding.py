@@ -1,18 +1,24 @@
-"""Sends binds to the binder, and keeps the pod assumed on its node meanwhile."""
+"""A bind: one message to the binder, one answer, and the pod counts on its node from the first on.
+
+From the moment of the call the pod is *assumed*: it counts on its node for the cycles that follow,
+also if the watch has not shown the pod yet. The answer decides what comes then. A pod that is bound
+stays assumed until the watch shows it there. A pod that is certainly not bound is forgotten. In
+between lies every bind whose outcome nobody knows, since a process or a connection ended: the pod
+stays assumed until the watch or the API server says (`gateway.binding.unknown`), and until then it
+is put on no other node. Binds are idempotent by (uid, node), so whatever failed may be repeated.
+"""
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import grpc
 import grpc.aio
 import msgspec
 
-from gateway.binding.connection import BinderConnection
-from gateway.binding.settling import Settling
-from gateway.binding.stream import BinderError
-from gateway.binding.unseen import UnseenPods
+from gateway.binding.client import BinderClient, BinderError
+from gateway.binding.unknown import UnknownBinds
 from gateway.calls import BindCall, CallFailedError
 from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
@@ -22,7 +28,9 @@ from gateway.decisions.from_protobuf import bind_plugin_records
 from gateway.decisions.records import BindRecord, Decision
 from gateway.decisions.sentences import summary
 from gateway.leadership.term import StaleTermError, Term
+from gateway.policy.policy import PolicyHolder
 from moorage.backoff import Backoff
+from moorage.models import Pod
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 
@@ -41,81 +49,107 @@ REFUSALS = frozenset(
 ASK_SECONDS = 10.0
 """How long the binder may take to list its plugins, until it is asked again."""
 
-
 STALE_EPOCH = "STALE_EPOCH"
 """The binder's reason when it has seen a higher epoch."""
 
 NOT_SENT = "the bind was not sent, since another gateway has taken over"
 
 
-class BindPolicy(Protocol):
-    """Knows the policy; learns what the binder can run."""
+class PodsAheadOfWatch:
+    """The newest pods of filter calls that the watch has not shown yet.
 
-    problem: str
+    A pod's bind may come before the watch shows the pod. Its place has to count all the same.
+    """
 
-    def learn(self, kind: str, plugins: Sequence[types_pb2.Plugin]) -> None:
-        """Take over what a kind of service can run."""
+    def __init__(self, state: ClusterState, limit: int) -> None:
+        """Keep pods until *state* has them, the newest *limit*."""
+        self._state = state
+        self._limit = limit
+        self._by_uid: OrderedDict[str, Pod] = OrderedDict()
 
-    async def for_bind(self) -> types_pb2.Policy | None:
-        """Return the bind plugins of all profiles, once they are known; None if there are none."""
+    def note(self, pod: Pod) -> None:
+        """Take over the pod of a call."""
+        if self._state.pod(pod.uid) is not None:
+            self._by_uid.pop(pod.uid, None)
+            return
+        self._by_uid[pod.uid] = pod
+        self._by_uid.move_to_end(pod.uid)
+        if len(self._by_uid) > self._limit:
+            self._by_uid.popitem(last=False)
+
+    def pod(self, uid: str) -> Pod | None:
+        """Return a pod, from the state or else from its last call."""
+        return self._state.pod(uid) or self._by_uid.get(uid)
+
+    def forget(self, uid: str) -> None:
+        """Forget the call of a pod whose bind has ended."""
+        self._by_uid.pop(uid, None)
 
 
 class Binding:
     """Binds pods through the binder, any number at a time.
 
     Attributes:
-        connection: To the binder.
-        unseen: Pods of calls that the watch has not shown yet.
-        settling: Finds out about unknown outcomes.
-        problems: What fails in the background of its plugins, by their names.
+        client: The connection to the binder.
+        pods_ahead: Pods of calls that the watch has not shown yet.
+        unknown: Binds whose outcome is not known.
+        problems: What fails in the background of the binder's plugins, by their names.
     """
 
     def __init__(
         self,
-        connection: BinderConnection,
+        client: BinderClient,
         state: ClusterState,
-        policy: BindPolicy,
+        policy: PolicyHolder,
         cycle_states: CycleStates,
         arrays: KeptArrays,
         generation: Callable[[], int],
         *,
         holder: str,
         term: Term,
-        settling: Settling,
-        unseen: UnseenPods,
+        unknown: UnknownBinds,
+        pods_ahead: PodsAheadOfWatch,
     ) -> None:
-        """Call the binder on *connection* in a *term*; have it run the bind plugins of *policy*.
+        """Call the binder through *client* in a *term*; have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, what decided by *arrays*,
         and the state of *generation* that *holder* sends, if they read it.
         """
-        self.connection = connection
+        self.client = client
+        self.pods_ahead = pods_ahead
+        self.unknown = unknown
         self.problems: Mapping[str, str] = {}
         self._state = state
-        self.unseen = unseen
         self._policy = policy
         self._cycle_states = cycle_states
         self._arrays = arrays
         self._generation = generation
         self._holder = holder
         self._term = term
-        self.settling = settling
+        self._decisions_are_read = True  # by the binder itself, in binds without plugins
 
     def background_problems(self) -> Iterator[str]:
         """Yield what fails in the background of the binder's plugins."""
         for plugin, problem in self.problems.items():
-            yield f"plugin {plugin} in binder at {self.connection.target}: {problem}"
+            yield f"plugin {plugin} in binder at {self.client.target}: {problem}"
 
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
         known: Sequence[types_pb2.Plugin] | None = None
+        request = pb.BinderServiceListPluginsRequest()
         while True:
-            plugins = await self._plugins()
-            if plugins is not None:
-                self.problems = _take_problems(plugins)
-            if plugins is not None and plugins != known:
-                self._policy.learn("bind", plugins)
-                known = plugins
+            try:
+                answer = await self.client.stub.ListPlugins(
+                    request, timeout=ASK_SECONDS, wait_for_ready=True
+                )
+            except grpc.aio.AioRpcError:
+                await asyncio.sleep(interval)
+                continue
+            self._decisions_are_read = not answer.decisions_for_plugins_only
+            self.problems = _take_problems(answer.plugins)
+            if list(answer.plugins) != known:
+                known = list(answer.plugins)
+                self._policy.learn("bind", known)
             await asyncio.sleep(interval)
 
     async def bind(self, call: BindCall, decision: Decision | None, epoch: int) -> None:
@@ -126,24 +160,24 @@ class Binding:
             CallFailedError: It is not bound, or that is not known.
         """
         start = time.perf_counter()
-        pod = self.unseen.pod(call.uid)
+        pod = self.pods_ahead.pod(call.uid)
         if pod is not None and not pod.spec.node_name:
             self._state.assume(pod, call.node)
-        self.settling.begin(call)
+        self.unknown.begin(call)
         error = ""
         plugins: Sequence[pb.BindPluginReport] = ()
         try:
-            request = await self._request(call, decision)
-            request.epoch = epoch
-            request.profile = pod.spec.scheduler_name if pod else ""
-            plugins = await self._bind(call, request)
+            policy = await self._bind_policy(call)
+            request = self._request(call, decision, policy, epoch)
+            request.bind.profile = pod.spec.scheduler_name if pod else ""
+            plugins = await self._send(call, request, epoch)
             self._state.confirm(call.uid)
-            self.settling.end(call)
+            self.unknown.end(call)
             self._cycle_states.end(call.uid)
         except CallFailedError as failure:
             error = str(failure)
             self._state.forget(call.uid)
-            self.settling.end(call)
+            self.unknown.end(call)
             raise
         except BinderError as failure:
             error, plugins = self._failed(call, failure), failure.plugins
@@ -160,67 +194,61 @@ class Binding:
                     node=call.node,
                     seconds=time.perf_counter() - start,
                     error=error,
-                    plugins=bind_plugin_records(plugins),
+                    plugins=bind_plugin_records(plugins) if plugins else [],
                 )
 
-    async def close(self) -> None:
-        """Hang up."""
-        await self.connection.close()
-
-    async def _plugins(self) -> Sequence[types_pb2.Plugin] | None:
-        request = pb.BinderServiceListPluginsRequest()
-        try:
-            answer = await self.connection.stub.ListPlugins(
-                request, timeout=ASK_SECONDS, wait_for_ready=True
-            )
-        except grpc.aio.AioRpcError:
-            return None
-        return list(answer.plugins)
-
-    async def _request(self, call: BindCall, decision: Decision | None) -> pb.BindRequest:
+    async def _bind_policy(self, call: BindCall) -> types_pb2.Policy | None:
         try:
             async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
-                policy = await self._policy.for_bind()
+                return await self._policy.for_bind()
         except TimeoutError as error:
             missing = "Moorage has no policy yet; see /readyz of its gateway"
             unreached = "binder service is not available"
             raise CallFailedError(missing if self._policy.problem else unreached) from error
-        why = None
-        if decision is not None:
-            why = summary(decision, call.node, self._arrays.totals_of(decision.id))
-        return pb.BindRequest(
-            namespace=call.namespace,
-            name=call.name,
-            uid=call.uid,
-            node=call.node,
-            policy=policy,
-            decision=msgspec.json.encode(why) if why else b"",
-            cycle_state=self._cycle_states.at(call.uid, call.node) if policy else None,
-            generation=self._generation(),
-            holder=self._holder,
-            traceparent=call.traceparent,
-        )
 
-    async def _bind(self, call: BindCall, request: pb.BindRequest) -> Sequence[pb.BindPluginReport]:
+    def _request(
+        self,
+        call: BindCall,
+        decision: Decision | None,
+        policy: types_pb2.Policy | None,
+        epoch: int,
+    ) -> pb.BinderServiceSessionRequest:
+        request = pb.BinderServiceSessionRequest()
+        bind = request.bind
+        bind.namespace, bind.name, bind.uid = call.namespace, call.name, call.uid
+        bind.node, bind.epoch, bind.holder = call.node, epoch, self._holder
+        bind.traceparent = call.traceparent
+        if policy is not None:
+            bind.policy.CopyFrom(policy)
+            bind.cycle_state.update(self._cycle_states.at(call.uid, call.node))
+            bind.generation = self._generation()
+        if decision is not None and (policy is not None or self._decisions_are_read):
+            why = summary(decision, call.node, self._arrays.totals_of(decision.id))
+            bind.decision = msgspec.json.encode(why) if why else b""
+        return request
+
+    async def _send(
+        self, call: BindCall, request: pb.BinderServiceSessionRequest, epoch: int
+    ) -> Sequence[pb.BindPluginReport]:
         """Repeat the bind while the binder cannot be reached: it is idempotent."""
-        backoff = Backoff(0.02, 0.5)
-        loop = asyncio.get_running_loop()
+        backoff: Backoff | None = None
         while True:
-            if not self._term.is_current(request.epoch):
+            if not self._term.is_current(epoch):
                 raise StaleTermError(NOT_SENT)
             try:
-                return await self.connection.stream.bind(request, call.deadline - ANSWER_SECONDS)
+                return await self.client.bind(request, call.deadline - ANSWER_SECONDS)
             except BinderError as failure:
-                pause = backoff.next()
+                backoff = backoff or Backoff(0.02, 0.5)
+                pause, now = backoff.next(), asyncio.get_running_loop().time()
                 again = failure.code is grpc.StatusCode.UNAVAILABLE
-                if not again or loop.time() + pause >= call.deadline:
+                if not again or now + pause >= call.deadline:
                     raise
                 await asyncio.sleep(pause)
 
     def _failed(self, call: BindCall, failure: BinderError) -> str:
         if failure.code in REFUSALS:
             self._state.forget(call.uid)
-            self.settling.end(call)
+            self.unknown.end(call)
         else:
             # It may be bound, now or later: keep its place until the watch shows that, or the API
             # server says that it is not.

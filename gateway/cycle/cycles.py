@@ -78,8 +78,8 @@ def make_cycles(
         phase=filter_phase,
         queue=queue,
         metrics=metrics,
-        pod=binding.unseen.pod,
-        read=binding.settling.read,
+        pod=binding.pods_ahead.pod,
+        read=binding.unknown.read,
         is_stale=cluster.is_stale,
         unknown_pod_wait=settings.unknown_pod_wait,
     )

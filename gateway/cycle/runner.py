@@ -89,13 +89,13 @@ class CycleRunner:
             return FilterOutcome(feasible=request.nodes)
         pod = request.pod
         self._cycle_states.end(pod.uid)
-        self._binding.unseen.note(pod)
+        self._binding.pods_ahead.note(pod)
         previous = self._decisions.latest(pod.namespace, pod.name, pod.uid)
         cycle = self._begin(request)
         with self._observed(cycle):
             if not self._has_plugins(request):
                 return self._pass_all(cycle)
-            await self._binding.settling.settle_first(pod.namespace, pod.name, pod.uid)
+            await self._binding.unknown.resolve_pending_bind(pod.namespace, pod.name, pod.uid)
             await self._claims.prepare(request)
             async with self._turn(cycle.decision) as turn:
                 self._claims.release(pod.uid)
@@ -164,11 +164,13 @@ class CycleRunner:
                     await self._bind(call, epoch)
                     bound = True
         finally:
-            self._binding.unseen.forget(call.uid)
+            self._binding.pods_ahead.forget(call.uid)
 
     async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._decisions.latest(call.namespace, call.name, call.uid)
-        await self._binding.settling.settle_first(call.namespace, call.name, call.uid, call.node)
+        await self._binding.unknown.resolve_pending_bind(
+            call.namespace, call.name, call.uid, call.node
+        )
         try:
             await self._bind_check.run(call, decision, epoch)
             await self._binding.bind(call, decision, epoch)

@@ -197,7 +197,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         """List the plugins of the registry."""
         problems = self._policies.plugins.background_problems()
         plugins = describe_plugins(self._registry, problems)
-        return pb.BinderServiceListPluginsResponse(plugins=plugins)
+        return pb.BinderServiceListPluginsResponse(
+            plugins=plugins, decisions_for_plugins_only=self._settings.events != "all"
+        )
 
     def _deadline(self, remaining: float | None) -> float:
         seconds = self._settings.bind_timeout

@@ -18,8 +18,8 @@ from cli.legacy.names import (
     STRATEGIES,
 )
 from cli.main import main
-from gateway.binding.retries import RetryMetrics
-from gateway.binding.settling import SettlingMetrics
+from gateway.binding.binders import retried_pods
+from gateway.binding.unknown import settled_binds
 from gateway.cluster.metrics import ClusterCollector
 from gateway.cluster.watch.metrics import WatchFamilies
 from gateway.cycle.metrics import CycleMetrics
@@ -264,8 +264,8 @@ def _gateway_metrics() -> list[MetricRow]:
     ShadowMetrics(registry)
     SessionFamilies(registry)
     WatchFamilies(registry)
-    RetryMetrics(registry)
-    SettlingMetrics(registry)
+    retried_pods(registry)
+    settled_binds(registry)
     TermMetrics(registry, Term())
     JournalMetrics(registry)
     rows = metrics_table(registry)

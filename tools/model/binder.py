@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import grpc
 
-from gateway.binding.stream import BinderError
+from gateway.binding.client import BinderError
 from moorage import Binding, BindPlugin
 from moorage.v1 import binder_pb2
 from moorage_host.plugins.registry import Registry
@@ -43,9 +43,10 @@ class BinderProcess:
             attempt.task.cancel()
 
     async def bind(
-        self, request: binder_pb2.BindRequest, deadline: float
+        self, message: binder_pb2.BinderServiceSessionRequest, deadline: float
     ) -> Sequence[binder_pb2.BindPluginReport]:
-        """Bind as the servicer would; a `gateway.binding.stream.BindStream` to the gateway."""
+        """Bind as the servicer would; a `gateway.binding.client.BinderClient` to the gateway."""
+        request = message.bind
         binder = self.binder
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         try:

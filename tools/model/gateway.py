@@ -8,10 +8,9 @@ from typing import Any, cast
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from gateway.binding.binding import Binding
-from gateway.binding.connection import BinderConnection
-from gateway.binding.settling import Settling, SettlingMetrics
-from gateway.binding.unseen import UnseenPods
+from gateway.binding.binding import Binding, PodsAheadOfWatch
+from gateway.binding.client import BinderClient
+from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.calls import CycleRequest
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.rows import Rows
@@ -193,13 +192,6 @@ class DirectBarriers:
         return await self.fence(epoch)
 
 
-class _Connection:
-    target = "binder"
-
-    def __init__(self, process: BinderProcess) -> None:
-        self.stream = process
-
-
 class ModelGateway:
     """One process: it may be replaced by another one that knows nothing."""
 
@@ -220,9 +212,9 @@ class ModelGateway:
         self.phase = OneOfAKind(state)
         phase = cast("Phase[FilterPhaseResult]", self.phase)
         no_scores = cast("Phase[ScorePhaseResult]", None)
-        self.settling = Settling(reads, state, SettlingMetrics(registry), 0.0)
+        self.unknown = UnknownBinds(reads, state, settled_binds(registry), 0.0)
         binding = Binding(
-            cast("BinderConnection", _Connection(binder)),
+            cast("BinderClient", binder),
             state,
             policy,
             cycle_states,
@@ -230,8 +222,8 @@ class ModelGateway:
             lambda: 0,
             holder="gateway",
             term=self.term,
-            settling=self.settling,
-            unseen=UnseenPods(state, 100),
+            unknown=self.unknown,
+            pods_ahead=PodsAheadOfWatch(state, 100),
         )
         decisions = DecisionLog(pods=1000, attempts=3)
         self.runner = CycleRunner(
@@ -249,8 +241,8 @@ class ModelGateway:
                 phase=phase,
                 queue=queue,
                 metrics=metrics,
-                pod=binding.unseen.pod,
-                read=self.settling.read,
+                pod=binding.pods_ahead.pod,
+                read=self.unknown.read,
                 is_stale=self.view.is_stale,
                 unknown_pod_wait=0.0,
             ),
@@ -265,7 +257,7 @@ class ModelGateway:
         self._beginning = Beginning(
             term=self.term,
             barriers=cast("Barriers", barriers),
-            catch_up=CatchUp(reads, cast("Cluster", self.view), self.settling.begin),
+            catch_up=CatchUp(reads, cast("Cluster", self.view), self.unknown.begin),
             between_cycles=queue.between_cycles,
             metrics=TermMetrics(registry, self.term),
         )

@@ -596,6 +596,11 @@ class BinderServiceListPluginsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PLUGINS_FIELD_NUMBER: _builtins.int
+    DECISIONS_FOR_PLUGINS_ONLY_FIELD_NUMBER: _builtins.int
+    decisions_for_plugins_only: _builtins.bool
+    """Whether only plugins read `BindRequest.decision` here: a bind without a policy needs none. Otherwise this
+    binder also writes it into Events.
+    """
     @_builtins.property
     def plugins(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Plugin]:
         """The plugins, in alphabetical order."""
@@ -604,10 +609,11 @@ class BinderServiceListPluginsResponse(_message.Message):
         self,
         *,
         plugins: _abc.Iterable[_types_pb2.Plugin] | None = ...,
+        decisions_for_plugins_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugins", b"plugins"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decisions_for_plugins_only", b"decisions_for_plugins_only", "plugins", b"plugins"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

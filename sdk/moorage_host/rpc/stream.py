@@ -97,6 +97,11 @@ class MessageStream(Generic[T]):
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 
+    async def answered(self) -> None:
+        """Wait until every request has its answer, or its time is over."""
+        if waiting := [answer for answer, _ in self._requests.values()]:
+            await asyncio.wait(waiting)
+
     async def wait(self) -> None:
         """Wait until the stream breaks.
 

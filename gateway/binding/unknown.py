@@ -1,12 +1,11 @@
 """Finds out how binds ended whose outcome was not known, so that no node counts as full for long.
 
-The watch shows a pod that was bound. One that was not bound it shows never, so the API server is
-asked. Called by `gateway.binding.binding`, and by `gateway.leadership.catch_up` about binds of
-earlier terms.
+The watch shows a pod that was bound. A pod that was not bound it never shows, so the API server is
+asked. `gateway.binding.binding` calls it, and `gateway.leadership` about binds of earlier terms.
 """
 
 import asyncio
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter
@@ -23,27 +22,21 @@ INTERVAL = 0.5
 log = structlog.get_logger()
 
 
-class SettlingMetrics:
-    """Counts the binds."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._binds = Counter(
-            "moorage_settled_binds",
-            "Binds with an unknown outcome about which the API server was asked, by outcome.",
-            ["outcome"],
-            registry=registry,
-        )
-
-    def settled(self, outcome: Literal["bound", "unbound"]) -> None:
-        """Count a bind whose outcome the API server was asked for."""
-        self._binds.labels(outcome).inc()
+def settled_binds(registry: CollectorRegistry) -> Counter:
+    """Return the counter of binds that the API server was asked about."""
+    return Counter(
+        "moorage_settled_binds",
+        "Binds with an unknown outcome about which the API server was asked, by outcome.",
+        ["outcome"],
+        registry=registry,
+    )
 
 
-class Settling:
+class UnknownBinds:
     """Binds whose outcome is not known, or not yet: their pods are assumed."""
 
     def __init__(
-        self, client: KubeClient, state: ClusterState, metrics: SettlingMetrics, wait: float
+        self, client: KubeClient, state: ClusterState, settled: Counter, wait: float
     ) -> None:
         """Ask *client* about a pod that is assumed in *state*, *wait* seconds after its deadline.
 
@@ -51,7 +44,7 @@ class Settling:
         """
         self._client = client
         self._state = state
-        self._metrics = metrics
+        self._counter = settled
         self._wait = wait
         self._calls: dict[str, BindCall] = {}
 
@@ -64,7 +57,9 @@ class Settling:
         if self._calls.get(call.uid) is call:
             del self._calls[call.uid]
 
-    async def settle_first(self, namespace: str, name: str, uid: str, node: str = "") -> None:
+    async def resolve_pending_bind(
+        self, namespace: str, name: str, uid: str, node: str = ""
+    ) -> None:
         """Find out about an earlier bind before the pod may get another node than *node*.
 
         Else its node would be free while it may be bound there.
@@ -126,7 +121,7 @@ class Settling:
 
     def _settled(self, uid: str, bound_to: str) -> None:
         self._calls.pop(uid, None)
-        self._metrics.settled("bound" if bound_to else "unbound")
+        self._counter.labels("bound" if bound_to else "unbound").inc()
         if not bound_to:
             self._state.forget(uid)
 

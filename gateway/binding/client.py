@@ -1,0 +1,190 @@
+"""The gateway's connection to the binder: binds go over one stream, where a message is no call.
+
+Knows nothing of pods and nodes; `binding` repeats what is worth repeating. A renewed certificate
+replaces the connection: the former one is used until the new one is ready, and stays until all is
+answered.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+import grpc
+import grpc.aio
+
+from moorage.v1 import binder_pb2 as pb
+from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from moorage_host.rpc.channel import connect
+from moorage_host.rpc.convert import set_duration
+from moorage_host.rpc.stream import MessageStream, StreamLostError
+from moorage_host.tls.certificate import Certificate
+from moorage_host.tls.identities import service_identity
+from moorage_host.tls.security import Security
+
+SESSION = "/moorage.v1.BinderService/Session"
+
+CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+SILENCE_SECONDS = 1.0
+"""A binder answers every bind in time, even if only that the outcome is unknown. One that sends
+nothing for so long and lets a bind's deadline pass hangs; the next binds open another stream."""
+
+LONGEST_CALL = 30.0
+"""Seconds that calls which are no binds have to end on a connection that was replaced."""
+
+Answer = pb.BinderServiceSessionResponse
+
+
+class BinderError(Exception):
+    """The binder did not do a bind, or it is not known whether it did.
+
+    Attributes:
+        code: What gRPC calls it.
+        reason: What the binder calls it, such as "STALE_EPOCH"; may be empty.
+        plugins: What plugins did.
+    """
+
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        message: str,
+        reason: str = "",
+        plugins: Sequence[pb.BindPluginReport] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.plugins = plugins
+
+
+class BinderClient:
+    """A channel to the binder.
+
+    Attributes:
+        target: Where the binder is.
+        stub: For single calls.
+    """
+
+    def __init__(self, target: str, security: Security) -> None:
+        """Connect to the binder at *target*."""
+        self.target = target
+        self._security = security
+        self._use(self._open())
+
+    async def bind(
+        self, request: pb.BinderServiceSessionRequest, deadline: float
+    ) -> Sequence[pb.BindPluginReport]:
+        """Have a pod bound, and return what plugins did.
+
+        Waits for a binder until the deadline if there is none; the first bind opens a stream.
+
+        Args:
+            request: The bind; the number and the time are set here.
+            deadline: When an answer becomes useless, in seconds of `loop.time()`.
+
+        Raises:
+            BinderError: UNAVAILABLE if the stream broke, DEADLINE_EXCEEDED if there is no answer in
+                time, or what the binder answered.
+        """
+        now = asyncio.get_running_loop().time
+        messages, start = self._streams.current(), now()
+        request.id, answer = messages.expect(deadline)
+
+        def encode() -> bytes:
+            if answer.done():
+                return b""  # its time ran out before there was a binder
+            set_duration(request.timeout, max(deadline - now(), 0.001))
+            return request.SerializeToString()
+
+        messages.send(encode)
+        try:
+            answered = await answer
+        except StreamLostError as error:
+            raise BinderError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
+        except TimeoutError as error:
+            if max(start, messages.last_heard) + SILENCE_SECONDS <= now():
+                messages.break_off("the binder does not answer")
+            raise BinderError(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from error
+        if status := answered.status.code:
+            code = CODES.get(status, grpc.StatusCode.UNKNOWN)
+            raise BinderError(code, answered.status.message, answered.reason, answered.plugins)
+        return answered.plugins
+
+    async def follow_certificate(self) -> None:
+        """Replace the connection whenever this process's certificate is renewed."""
+        certificate = self._security.certificate
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._security.renewed(certificate)
+                certificate, channel = self._security.certificate, self._open()
+                if await self._is_ready(channel, certificate):
+                    group.create_task(_end(self._channel, self._streams))
+                    self._use(channel)
+                else:
+                    await channel.close()
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._streams.close()
+        await self._channel.close()
+
+    async def _is_ready(self, channel: grpc.aio.Channel, certificate: Certificate | None) -> bool:
+        """Wait until a channel is connected, or its certificate has been renewed again."""
+        ready = asyncio.create_task(channel.channel_ready())
+        renewed = asyncio.create_task(self._security.renewed(certificate))
+        try:
+            await asyncio.wait((ready, renewed), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+            renewed.cancel()
+        return ready.done()
+
+    def _open(self) -> grpc.aio.Channel:
+        identity = service_identity("binder")
+        return connect(self.target, security=self._security, identity=identity)
+
+    def _use(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+        self.stub = BinderServiceStub(channel)
+        self._streams = _Streams(channel)
+
+
+class _Streams:
+    """The streams of one channel: one takes binds, on the others only answers are to come."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._open: grpc.aio.StreamStreamMultiCallable[bytes, Answer] = channel.stream_stream(
+            SESSION, response_deserializer=Answer.FromString
+        )
+        self._streams: list[MessageStream[Answer]] = []
+        self._takes_binds = False  # the last one
+
+    def current(self) -> MessageStream[Answer]:
+        """Return the stream that takes binds; open one if there is none."""
+        if self._takes_binds and self._streams[-1].lost is None:
+            return self._streams[-1]
+
+        def receive(answer: Answer) -> None:
+            if not answer.ending:
+                stream.resolve(answer.id, answer)
+            elif stream is self._streams[-1]:
+                self._takes_binds = False  # the binds under way are still answered
+
+        stream = MessageStream(self._open(wait_for_ready=True), receive)
+        self._streams = [each for each in self._streams if each.lost is None] + [stream]
+        self._takes_binds = True
+        return stream
+
+    async def answered(self) -> None:
+        """Wait until every bind has its answer, or its time is over."""
+        for stream in self._streams:
+            await stream.answered()
+
+    async def close(self) -> None:
+        for stream in self._streams:
+            await stream.close("the gateway ends")
+
+
+async def _end(channel: grpc.aio.Channel, streams: _Streams) -> None:
+    await streams.answered()
+    await streams.close()
+    await channel.close(LONGEST_CALL)
