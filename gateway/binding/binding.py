@@ -1,6 +1,6 @@
 """A bind: one message to the binder, one answer, and the pod counts on its node from the first on.
 
-From the moment of the call the pod is *assumed*: it counts on its node for the cycles that follow,
+From the call on the pod is *assumed*: it counts on its node for the cycles that follow,
 also if the watch has not shown the pod yet. The answer decides what comes then. A pod that is bound
 stays assumed until the watch shows it there. A pod that is certainly not bound is forgotten. In
 between lies every bind whose outcome nobody knows, since a process or a connection ended: the pod

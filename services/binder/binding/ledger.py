@@ -1,4 +1,4 @@
-"""What the binder remembers of binds that have ended.
+"""What the binder records of binds that have ended.
 
 Two things, both bounded. `UnresolvedBinds` has what an attempt left open, for the next attempt of
 the same pod: a request whose outcome is not known, a Retry-After. `BindHistory` has what was
