@@ -14,12 +14,6 @@ PATCHES = Counter(
     ("result",),
 )
 
-RETRIES = Counter(
-    "moorage_annotator_retries_total",
-    "Requests to the API server that were sent again, by cause: timeout, unreachable, or a status.",
-    ("cause",),
-)
-
 NODES = Gauge(
     "moorage_annotator_nodes",
     "Nodes of the latest round, by state: measured, unmeasured, or failed to be written.",

@@ -1,7 +1,7 @@
 """Runs the annotator: one round and its result, or rounds until a signal, with an admin port.
 
 A failure in a round is logged and counted, and the annotations stay as they are: their
-time shows that they are old. The next round starts sooner.
+time shows that they are old. The next round starts sooner, also if a single node was not written.
 """
 
 import asyncio
@@ -116,6 +116,7 @@ class Rounds:
             await asyncio.sleep(max(wait, 0))
 
     async def _round(self) -> bool:
+        """Run a round; return whether the next one has time."""
         try:
             ended = await self._annotator.round()
         except (MoorageError, TimeoutError) as error:
@@ -128,7 +129,7 @@ class Rounds:
         ROUNDS.labels("ok").inc()
         LAST_SUCCESS.set_to_current_time()
         self._succeeded, self._problem = time.monotonic(), ""
-        return True
+        return not ended.count(Result.FAILED)
 
     def _failed(self, problem: str) -> bool:
         ROUNDS.labels("failed").inc()
@@ -151,8 +152,7 @@ def _show(ended: Round) -> None:
 @asynccontextmanager
 async def _annotator(settings: AnnotatorSettings) -> AsyncIterator[Annotator]:
     client = await connect(settings.kubeconfig)
-    nodes = Nodes(client, request_timeout=settings.request_timeout, retries=settings.retries)
     try:
-        yield Annotator(settings, nodes)
+        yield Annotator(settings, Nodes(client, settings.request_timeout))
     finally:
         await client.close()

@@ -68,12 +68,6 @@ class AnnotatorSettings(AdminSettings):
     concurrency: int = setting(
         8, "Nodes that are written at the same time.", minimum=1, maximum=256
     )
-    retries: int = setting(
-        4,
-        "How often a request to the API server is sent again after 409, 429, 5xx or silence.",
-        minimum=0,
-        maximum=20,
-    )
     request_timeout: float = setting(
         10.0, "Time for one request to the API server.", unit="seconds", minimum=0.1
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,6 @@ from moorage.testing import make_pod, run_filter, run_score
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
 from services.annotator import nodes as nodes_module
-from services.annotator.metrics import RETRIES
 from services.annotator.nodes import Nodes
 from services.annotator.planning import Need
 from services.annotator.rounds import Annotator, Result, Round
@@ -68,12 +67,11 @@ def measured(**free: tuple[float, float]) -> dict[str, dict[str, float]]:
 
 
 @asynccontextmanager
-async def nodes_of(kubeconfig: str, folder: Path, **limits: Any) -> AsyncIterator[Nodes]:
+async def nodes_of(kubeconfig: str, folder: Path) -> AsyncIterator[Nodes]:
     (folder / "kubeconfig").write_text(kubeconfig)
     client = await connect(folder / "kubeconfig")
     try:
-        given = {"request_timeout": 5.0, "retries": 3, "longest_wait": 0.01, **limits}
-        yield Nodes(client, **given)
+        yield Nodes(client, timeout=3.0)
     finally:
         await client.close()
 
@@ -84,11 +82,9 @@ def settings(prometheus: FakePrometheus, **others: Any) -> AnnotatorSettings:
 
 @pytest.fixture
 def run(server: ApiServer, prometheus: FakePrometheus, tmp_path: Path) -> Run:
-    async def one_round(
-        later: timedelta = timedelta(), limits: Mapping[str, Any] | None = None, **others: Any
-    ) -> Round:
+    async def one_round(later: timedelta = timedelta(), **others: Any) -> Round:
         now = datetime.now(UTC) + later
-        async with nodes_of(server.kubeconfig(), tmp_path, **(limits or {})) as nodes:
+        async with nodes_of(server.kubeconfig(), tmp_path) as nodes:
             return await Annotator(settings(prometheus, **others), nodes, lambda: now).round()
 
     return one_round
@@ -230,40 +226,20 @@ async def test_nodes_that_the_cluster_does_not_have_are_told(
     assert (await run()).unknown_nodes == ["away", "gone"]
 
 
-@pytest.mark.parametrize(
-    ("effects", "cause"),
-    [
-        ({"status": 409}, "409"),
-        ({"status": 429, "retry_after_seconds": 0}, "429"),
-        ({"status": 500}, "500"),
-        ({"status": 503, "retry_after_seconds": 0, "done": True}, "503"),
-        ({"drop": True}, "unreachable"),
-        ({"delay_seconds": 5}, "timeout"),
-    ],
-)
-@pytest.mark.parametrize("verb", ["patch", "list"])
-async def test_what_may_pass_is_tried_again(
-    api: Api, run: Run, verb: str, effects: dict[str, Any], cause: str
+@pytest.mark.parametrize("effects", [{"status": 429}, {"status": 503}, {"delay_seconds": 5}])
+async def test_a_node_that_was_not_written_is_written_in_the_next_round(
+    api: Api, run: Run, effects: dict[str, Any]
 ) -> None:
-    api.fault(verb, "nodes", times=2, **effects)
-    before = retries(cause)
-    quick = {"request_timeout": 0.5, "retries": 6} if cause == "timeout" else {}
-    ended = await run(limits=quick)
-    assert ended.count(Result.WRITTEN) == 3
-    # aiohttp itself sends a GET again whose connection was closed.
-    assert retries(cause) - before >= (1 if cause == "unreachable" else 2)
-
-
-async def test_what_does_not_pass_fails_one_node(api: Api, run: Run) -> None:
-    patches = api.count("patch", "nodes", name="n2", status=409)
-    ended = await run(limits={"retries": 2})
-    assert patches() == 3
+    api.fault("patch", "nodes", name="n2", **effects)
+    ended = await run()
     assert (ended.count(Result.WRITTEN), ended.count(Result.FAILED)) == (2, 1)
     assert ended.failure == ""
+    ended = await run()
+    assert (ended.count(Result.WRITTEN), ended.count(Need.NONE)) == (1, 2)
 
 
 @pytest.mark.parametrize("status", [401, 403, 422])
-async def test_a_refusal_is_not_tried_again(api: Api, run: Run, status: int) -> None:
+async def test_a_refusal_fails_the_round(api: Api, run: Run, status: int) -> None:
     patches = api.count("patch", "nodes", status=status)
     ended = await run()
     assert patches() == ended.count(Result.FAILED) == 3
@@ -283,15 +259,13 @@ async def test_a_node_that_is_deleted_meanwhile_is_no_failure(api: Api, run: Run
     assert (ended.count(Result.GONE), ended.failure) == (1, "")
 
 
-async def test_nodes_are_read_page_by_page_and_again_if_the_pages_expire(
+async def test_nodes_are_read_page_by_page(
     api: Api, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nodes_module, "PAGE_SIZE", 2)
-    api.fault("list", "nodes")
-    api.fault("list", "nodes", status=410)
     lists = api.count("list", "nodes")
     assert len((await run()).nodes) == 3
-    assert lists() == 2  # besides the first page and the one that expired
+    assert lists() == 2
 
 
 async def test_an_answer_of_something_else_is_told(
@@ -343,8 +317,3 @@ async def test_no_more_nodes_are_written_at_once_than_is_said(
     assert not third.is_set()
     assert forms == {("application/merge-patch+json", "moorage-annotator")}
     assert [log["event"] for log in logs] == ["A node cannot be read and is left out."]
-
-
-def retries(cause: str) -> float:
-    found: float = RETRIES.labels(cause)._value.get()
-    return found

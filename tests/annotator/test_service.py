@@ -129,7 +129,7 @@ async def test_an_api_server_that_is_gone_is_one_line(
     server: ApiServer, api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     await server.__aexit__(None, None, None)
-    code, _, errors = await ended(tmp_path, prometheus, "--once", "--retries=0")
+    code, _, errors = await ended(tmp_path, prometheus, "--once")
     assert code == 1
     (line,) = errors.splitlines()
     assert line.startswith(f"moorage annotator: GET /api/v1/nodes: cannot reach {server.url}")
@@ -139,7 +139,7 @@ async def test_an_api_server_that_is_silent_is_one_line(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     api.fault("list", "nodes", delay_seconds=60)
-    silent = ("--once", "--retries=0", "--request-timeout=200ms")
+    silent = ("--once", "--request-timeout=200ms")
     code, _, errors = await ended(tmp_path, prometheus, *silent)
     assert code == 1
     (line,) = errors.splitlines()
@@ -256,6 +256,15 @@ async def test_rights_that_are_missing_make_it_unready(
                 await asyncio.sleep(0.02)
         (check,) = (await service.becomes(503))["checks"]
         assert re.match("none of 2 nodes could be written: .* 403 Forbidden", check["reason"])
+
+
+async def test_a_node_that_was_not_written_does_not_wait_for_the_interval(
+    api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    api.fault("patch", "nodes", name="n1", status=503)
+    async with annotator(tmp_path, prometheus, "--interval=10m") as command:
+        await command.line("{")
+        await until(lambda: annotations(api, "n1"), PATIENCE)
 
 
 async def test_a_signal_ends_it_while_the_api_server_is_silent(

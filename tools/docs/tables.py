@@ -300,7 +300,6 @@ def _annotator_metrics() -> list[MetricRow]:
         annotator_metrics.ROUNDS,
         annotator_metrics.SAMPLES,
         annotator_metrics.PATCHES,
-        annotator_metrics.RETRIES,
         annotator_metrics.NODES,
         annotator_metrics.LAST_SUCCESS,
     )
