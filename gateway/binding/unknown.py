@@ -11,7 +11,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.calls import BindCall, CallFailedError
-from gateway.cluster.reading import UNREAD, read_pod
+from gateway.cluster.pods import UNREAD, read_pod
 from gateway.cluster.state import ClusterState
 from moorage.models import Pod
 from moorage_host.kube import KubeClient

@@ -9,19 +9,20 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from gateway.cluster.metrics import ClusterCollector
+from gateway.cluster.kinds import AdditionalKinds
+from gateway.cluster.metrics import ClusterCollector, WatchMetrics
+from gateway.cluster.pods import PODS, SeenPod
+from gateway.cluster.reflector import Reflector, Resource, WatchLimits
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
-from gateway.cluster.watch.extra import ExtraInformers
-from gateway.cluster.watch.limits import ReflectorLimits
-from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
-from gateway.cluster.watch.reflector import Reflector
-from gateway.cluster.watch.resources import node_reflector, pod_reflector
-from gateway.cluster.watch.sinks import NodeSink, PodSink
 from gateway.settings import GatewaySettings
+from moorage.models import NodeManifest, decode_node
 from moorage_host.kube import KubeClient
 
 EXPIRY_INTERVAL = 1.0
+
+NODES = Resource(path="/api/v1/nodes", key="name", decode=decode_node)
+"""All nodes."""
 
 
 class Cluster:
@@ -29,7 +30,7 @@ class Cluster:
 
     Attributes:
         state: What is known.
-        kinds: The watches of the further kinds that plugins read.
+        kinds: The watches of the additional kinds that plugins read.
     """
 
     def __init__(
@@ -40,24 +41,37 @@ class Cluster:
         *,
         max_object_bytes: int,
         max_age: float,
-        limits: ReflectorLimits | None = None,
+        limits: WatchLimits | None = None,
     ) -> None:
-        """Feed *state*; objects of further kinds of up to *max_object_bytes*.
+        """Feed *state*; objects of additional kinds of up to *max_object_bytes*.
 
         After *max_age* seconds of silence the state is stale. All watches have the same *limits*.
         """
-        families = WatchFamilies(registry)
+        metrics = WatchMetrics(registry)
         self.state = state
         self._max_age = max_age
-        self.kinds = ExtraInformers(
-            client, state.objects, families, limit=max_object_bytes, limits=limits
+        self.kinds = AdditionalKinds(
+            client, state.objects, metrics, limit=max_object_bytes, limits=limits
         )
-        self._reflectors: dict[str, Reflector[Any]] = {
-            "nodes": node_reflector(
-                client, NodeSink(state), WatchMetrics(families, "nodes"), limits
-            ),
-            "pods": pod_reflector(client, PodSink(state), WatchMetrics(families, "pods"), limits),
-        }
+        self._nodes: Reflector[NodeManifest] = Reflector(
+            client,
+            NODES,
+            put=state.set_node,
+            drop=state.drop_node,
+            received=lambda event: metrics.events("nodes", event).inc(),
+            restarted=lambda reason: metrics.restarts("nodes", reason).inc(),
+            limits=limits,
+        )
+        self._pods: Reflector[SeenPod] = Reflector(
+            client,
+            PODS,
+            put=lambda seen: state.set_pod(*seen),
+            drop=state.drop_pod,
+            received=lambda event: metrics.events("pods", event).inc(),
+            restarted=lambda reason: metrics.restarts("pods", reason).inc(),
+            limits=limits,
+        )
+        self._reflectors: dict[str, Reflector[Any]] = {"nodes": self._nodes, "pods": self._pods}
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
@@ -83,8 +97,7 @@ class Cluster:
 
     def synced(self) -> bool:
         """Whether nodes and pods have been read."""
-        nodes, pods = self._reflectors["nodes"], self._reflectors["pods"]
-        return nodes.synced.is_set() and pods.synced.is_set()
+        return self._nodes.synced.is_set() and self._pods.synced.is_set()
 
     async def until_synced(self) -> None:
         """Wait until nodes and pods have been read."""
@@ -93,7 +106,7 @@ class Cluster:
 
     async def until_pods_as_of(self, time: float) -> None:
         """Wait until the state has all binds before *time* on the monotonic clock; list for it."""
-        await self._reflectors["pods"].until(time)
+        await self._pods.until(time)
 
     def ages(self) -> Mapping[str, float]:
         """Return for each resource for how many seconds the API server has been silent."""
@@ -106,8 +119,8 @@ class Cluster:
 
     def is_stale(self) -> bool:
         """Whether nodes or pods are too old to decide by."""
-        nodes, pods = self._reflectors["nodes"], self._reflectors["pods"]
-        return time.monotonic() - min(nodes.last_heard, pods.last_heard) > self._max_age
+        heard = min(self._nodes.last_heard, self._pods.last_heard)
+        return time.monotonic() - heard > self._max_age
 
     def problem(self, max_interruption: float) -> str | None:
         """Return why nodes and pods are not as they should be, if they are not.
@@ -124,7 +137,7 @@ class Cluster:
         return f"the API server is silent for {self.age():.0f} s" if self.is_stale() else None
 
     def objects_problem(self) -> str | None:
-        """Return what is wrong with the further kinds that plugins read, if anything is."""
+        """Return what is wrong with the additional kinds that plugins read, if anything is."""
         return "; ".join(self.kinds.problems(self._max_age)) or None
 
     async def _expire(self) -> None:
@@ -133,9 +146,8 @@ class Cluster:
             await asyncio.sleep(EXPIRY_INTERVAL)
             # As of the last round: what the watch had to show by then has been taken over.
             self.state.expire(heard)
-            pods = self._reflectors["pods"]
-            if not pods.interruption():
-                heard = pods.last_heard
+            if not self._pods.interruption():
+                heard = self._pods.last_heard
 
 
 def make_cluster(
@@ -154,7 +166,7 @@ def make_cluster(
         registry,
         max_object_bytes=settings.max_object_bytes,
         max_age=settings.max_cache_age,
-        limits=ReflectorLimits(
+        limits=WatchLimits(
             silence=settings.watch_silence,
             list_timeout=settings.watch_list_time,
             outage_maximum=settings.watch_outage_wait,

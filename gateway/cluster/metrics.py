@@ -1,9 +1,42 @@
-"""What is counted about the cluster state."""
+"""What is counted about the cluster state and the watches that feed it."""
 
 from collections.abc import Callable, Iterable, Mapping
 
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+
+from moorage_host.process.metrics import children
+
+
+class WatchMetrics:
+    """Counts what watches do; `events` and `restarts` by resource and type or reason."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.events = children(
+            Counter(
+                "moorage_watch_events",
+                "Events from the API server.",
+                ["resource", "type"],
+                registry=registry,
+            )
+        )
+        self.restarts = children(
+            Counter(
+                "moorage_watch_restarts",
+                "Watches that ended, by reason.",
+                ["resource", "reason"],
+                registry=registry,
+            )
+        )
+        self.refused = children(
+            Counter(
+                "moorage_refused_objects",
+                "Objects of additional kinds that were left out because they are too large.",
+                ["resource"],
+                registry=registry,
+            )
+        )
 
 
 class ClusterCollector(Collector):

@@ -1,9 +1,9 @@
-"""Objects of the further kinds that plugins read: as they come from the API server, and kept.
+"""Objects of the additional kinds that plugins read: as they come from the API server, and kept.
 
 The gateway does not look into them; it hands them on to the replicas.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -107,7 +107,7 @@ class ObjectTable:
 
 
 class ObjectSink:
-    """What the reflector of a further kind feeds; keys are UIDs."""
+    """What the reflector of an additional kind feeds; keys are UIDs."""
 
     def __init__(
         self, table: ObjectTable, kind: ObjectKind, *, limit: int, refused: Callable[[], None]
@@ -127,18 +127,13 @@ class ObjectSink:
         self._names: dict[str, ObjectName] = {}
         table.open(kind)
 
-    def replace(self, objects: Sequence[ObjectContent]) -> None:
-        """Take over the first full list."""
-        for obj in objects:
-            self.upsert(obj)
-
-    def upsert(self, obj: ObjectContent) -> None:
+    def put(self, obj: ObjectContent) -> None:
         """Take over a new or changed object; of one that is too large, nothing is kept."""
         if len(obj.json) <= self._limit:
             name = self._names[obj.uid] = ObjectName(self._kind, obj.namespace, obj.name)
             self._table.put(name, obj.json)
             return
-        self.delete(obj.uid)
+        self.drop(obj.uid)
         self._refused()
         _log.warning(
             "An object is too large and is left out",
@@ -149,7 +144,7 @@ class ObjectSink:
             limit=self._limit,
         )
 
-    def delete(self, key: str) -> None:
+    def drop(self, key: str) -> None:
         """Forget an object by UID."""
         name = self._names.pop(key, None)
         if name is not None:

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,7 @@ from moorage.models import NodeManifest, encode
 Generations = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEntry:
+class NodeEntry(NamedTuple):
     """A node with its row.
 
     Attributes:
@@ -70,7 +69,7 @@ class Rows:
 
     def put(self, manifest: NodeManifest) -> int:
         """Take over a node and return its row."""
-        name = manifest.name
+        name = manifest.metadata.name
         entry = self.entries.get(name)
         self.entries[name] = new = NodeEntry(
             row=entry.row if entry else self._take(name),

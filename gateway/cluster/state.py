@@ -1,18 +1,23 @@
 """The cluster as the gateway knows it: rows, placed and assumed pods, generations.
 
 Reflectors write it, cycles read it, and sessions send its changes to replicas. Pure: no I/O.
+
+Each change that replicas must see has a generation, and the newest are logged by their keys. A pod
+has a place once the watch shows it on a node, or before that: a *claim* is taken in a cycle, and
+the pod is *assumed* on its node from its bind on. An assumption ends when the watch shows the pod
+bound, the bind fails, the pod is gone, or it is too late.
 """
 
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from gateway.cluster.assumed import AssumedPods
-from gateway.cluster.backlog import Backlog
-from gateway.cluster.changes import ChangeLog, Changes, Key
+from msgspec.structs import replace
+
+from gateway.cluster.changes import Backlog, Changes, Key, Keys
 from gateway.cluster.objects import ObjectTable
 from gateway.cluster.rows import Rows
 from moorage.models import NodeManifest, ObjectName, Pod
@@ -26,6 +31,23 @@ class Placement:
     state: Literal["bound", "assumed", "claimed"]
 
 
+@dataclass(slots=True)
+class Assumption:
+    """A pod as it will be on its node, until a time on the clock.
+
+    Attributes:
+        pod: The pod as the API server will show it once it is bound.
+        expires: When it is too late.
+        is_claim: Whether no bind has come yet.
+        failure: The failed attempt that the pod showed when its claim was taken.
+    """
+
+    pod: Pod
+    expires: float = math.inf
+    is_claim: bool = False
+    failure: str = ""
+
+
 class ClusterState:
     """Nodes with their rows, and pods with their places.
 
@@ -33,7 +55,7 @@ class ClusterState:
         generation: Grows with every change that replicas must see.
         rows: The nodes, each with its row.
         manifests_changed: The generation in which a node or an object last came, went or changed.
-        objects: The objects of the further kinds that plugins read.
+        objects: The objects of the additional kinds that plugins read.
         listeners: Called after each change, also of pods without a place; must not change anything.
     """
 
@@ -58,15 +80,16 @@ class ClusterState:
         self.generation = 1
         self.rows = Rows()
         self.manifests_changed = self.generation
+        self.objects = ObjectTable(self._record_object)
+        self.listeners: list[Callable[[], None]] = []
+        self._assumed_ttl, self._claim_ttl, self._clock = assumed_ttl, claim_ttl, clock
         self._known: dict[str, Pod] = {}
-        self._assumed = AssumedPods(assumed_ttl=assumed_ttl, claim_ttl=claim_ttl, clock=clock)
+        self._assumed: dict[str, Assumption] = {}
         self._ended: deque[str] = deque(maxlen=ended_pods)
         self._place: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
-        self._log = ChangeLog(kept_changes)
+        self._log: deque[tuple[int, Key]] = deque(maxlen=kept_changes)
         self._backlogs: list[Backlog] = []
-        self.objects = ObjectTable(self._record_object)
-        self.listeners: list[Callable[[], None]] = []
 
     @property
     def counts(self) -> dict[str, int]:
@@ -74,7 +97,8 @@ class ClusterState:
         return {
             "nodes": len(self.rows.of),
             "pods": len(self._place),
-            **self._assumed.counts,
+            "assumed_pods": len(self._assumed),
+            "claims": sum(each.is_claim for each in self._assumed.values()),
             **self.objects.counts,
         }
 
@@ -105,6 +129,61 @@ class ClusterState:
             return Placement(pod=self._known[uid], state="bound")
         return Placement(pod=assumption.pod, state="claimed" if assumption.is_claim else "assumed")
 
+    def known_nodes(self) -> Sequence[str]:
+        """Return the names of all nodes."""
+        return list(self.rows.of)
+
+    def known_pods(self) -> Sequence[str]:
+        """Return the UIDs of all pods that were seen."""
+        return list(self._known)
+
+    # What the watches show.
+
+    def set_node(self, manifest: NodeManifest) -> None:
+        """Take over a node; one that reads the same is no change."""
+        name = manifest.metadata.name
+        old = self.rows.entries.get(name)
+        if old is not None and old.manifest == manifest:
+            return
+        row = self.rows.put(manifest)
+        # Pods that were bound before their node was seen have waited for it.
+        self._record_node(row, name, with_pods=old is None)
+
+    def drop_node(self, name: str) -> None:
+        """Forget a node; its pods keep their place in case it comes back."""
+        row = self.rows.free(name)
+        if row is not None:
+            self._record_node(row, name, with_pods=True)
+
+    def set_pod(self, pod: Pod, failure: str = "") -> None:
+        """Take over a pod that has not ended.
+
+        If it shows another failed attempt than before its claim, the claim is over.
+        """
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        old = self._known.get(uid)
+        if old != pod:
+            self._known[uid] = pod
+            assumed = self._assumed.pop(uid, None) if node else None
+            if assumed is not None and assumed.pod == pod:
+                return  # as it was assumed: replicas know it
+            # Replicas do not need a pod before it has a place.
+            if node or (old is not None and old.spec.node_name):
+                self._update_placement(uid)
+            else:
+                self._notify()
+        if failure and (claim := self._assumed.get(uid)) is not None and failure != claim.failure:
+            self.release(uid)
+
+    def drop_pod(self, uid: str) -> None:
+        """Forget a pod that was deleted or has ended."""
+        self._known.pop(uid, None)
+        self._ended.append(uid)
+        self._assumed.pop(uid, None)
+        self._update_placement(uid)
+
+    # What is known before the watch shows it.
+
     def is_assumed(self, uid: str) -> bool:
         """Whether a bind of the pod has come that the watch has not shown."""
         assumption = self._assumed.get(uid)
@@ -115,14 +194,21 @@ class ClusterState:
 
         *failure* is the failed attempt that the pod shows already.
         """
-        self._assumed.claim(pod, node, failure)
+        expires = self._clock() + self._claim_ttl
+        self._assumed[pod.uid] = Assumption(_placed(pod, node), expires, True, failure)
         self._update_placement(pod.uid)
 
-    def note_failure(self, uid: str, failure: str) -> None:
-        """Drop a pod's claim if the pod shows another failed attempt than before it."""
-        assumption = self._assumed.get(uid)
-        if failure and assumption is not None and failure != assumption.failure:
-            self.release(uid)
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count *pod* as placed on *node* while its bind is under way."""
+        before, now = self._assumed.get(pod.uid), Assumption(_placed(pod, node))
+        self._assumed[pod.uid] = now
+        if before is None or before.pod != now.pod:
+            self._update_placement(pod.uid)
+
+    def confirm(self, uid: str) -> None:
+        """Note that an assumed pod is bound; it stays assumed until the watch shows that."""
+        if (assumption := self._assumed.get(uid)) is not None:
+            assumption.expires = self._clock() + self._assumed_ttl
 
     def release(self, uid: str) -> None:
         """Drop a pod's claim, if it has one and no bind has come."""
@@ -132,39 +218,52 @@ class ClusterState:
 
     def release_all(self) -> None:
         """Drop all claims."""
-        for uid in self._assumed.claims():
+        for uid in [uid for uid, each in self._assumed.items() if each.is_claim]:
             self.forget(uid)
-
-    def assume(self, pod: Pod, node: str) -> None:
-        """Count *pod* as placed on *node* while its bind is under way."""
-        if self._assumed.assume(pod, node):
-            self._update_placement(pod.uid)
-
-    def confirm(self, uid: str) -> None:
-        """Note that an assumed pod is bound; it stays assumed until the watch shows that."""
-        self._assumed.confirm(uid)
 
     def forget(self, uid: str) -> None:
         """Note that an assumed pod is not bound after all."""
-        if self._assumed.pop(uid) is not None:
+        if self._assumed.pop(uid, None) is not None:
             self._update_placement(uid)
 
     def expire(self, heard: float = math.inf) -> int:
         """Forget claims and assumed pods that were not seen bound in time; return how many.
 
-        *heard* is when the watch of pods was known to be up to date last, on the clock.
+        *heard* is when the watch of pods was known to be up to date last, on the clock: while it is
+        silent, nothing is known about assumed pods.
         """
-        late = self._assumed.late(min(heard, self._assumed.clock()))
+        now = self._clock()
+        late = [
+            uid
+            for uid, each in self._assumed.items()
+            if each.expires <= (now if each.is_claim else min(heard, now))
+        ]
         for uid in late:
             self.forget(uid)
         return len(late)
+
+    # What replicas are sent.
 
     def changes_since(self, generation: int) -> Changes | None:
         """Return what happened after *generation*; None if the log no longer goes back that far."""
         if generation == self.generation:
             return Changes(generation=generation)
-        changed = self._log.since(generation)
-        return None if changed is None else self._changes(*changed)
+        log = self._log
+        if len(log) == log.maxlen and log[0][0] > generation:
+            return None
+        rows: dict[int, None] = {}
+        uids: dict[str, None] = {}
+        names: dict[ObjectName, None] = {}
+        for changed, key in reversed(log):
+            if changed <= generation:
+                break
+            if isinstance(key, int):
+                rows[key] = None
+            elif isinstance(key, str):
+                uids[key] = None
+            else:
+                names[key] = None
+        return self._changes(Keys(list(rows), list(uids), list(names)))
 
     def everything(self, size: int) -> Generator[Changes, None, None]:
         """Yield the whole state in parts of at most *size* objects: nodes, pods on them, others.
@@ -177,8 +276,9 @@ class ClusterState:
         is_last = False
         try:
             while not is_last:
-                rows, uids, objects, is_last = backlog.take(size)
-                yield replace(self._changes(rows, uids, objects), partial=not is_last)
+                keys = backlog.take(size)
+                is_last = keys.is_last
+                yield replace(self._changes(keys), partial=not is_last)
         finally:
             self._backlogs.remove(backlog)
 
@@ -187,75 +287,39 @@ class ClusterState:
         for name in list(self.rows.of):
             yield from list(self._on_node.get(name, ()))
 
-    def _changes(
-        self, rows: Sequence[int], uids: Sequence[str], objects: Sequence[ObjectName]
-    ) -> Changes:
-        names = {row: self.rows.name_at(row) for row in rows}
-        places = {uid: self.rows.of.get(self._place.get(uid, "")) for uid in uids}
-        contents = self.objects.contents(objects)
+    def _changes(self, keys: Keys) -> Changes:
+        nodes: list[tuple[int, bytes]] = []
+        removed_rows: list[int] = []
+        for row in keys.rows:
+            if (name := self.rows.name_at(row)) is not None:
+                nodes.append((row, self.rows.entries[name].content))
+            else:
+                removed_rows.append(row)
+        pods: list[tuple[int, Pod]] = []
+        removed_pods: list[str] = []
+        for uid in keys.uids:
+            placed_on = self.rows.of.get(self._place.get(uid, ""))
+            if placed_on is None:
+                removed_pods.append(uid)
+            else:
+                assumption = self._assumed.get(uid)
+                pods.append((placed_on, assumption.pod if assumption else self._known[uid]))
+        contents = self.objects.contents(keys.objects) if keys.objects else []
         return Changes(
             generation=self.generation,
-            nodes=[(row, self.rows.entries[name].content) for row, name in names.items() if name],
-            removed_rows=[row for row, name in names.items() if name is None],
-            pods=[(row, self._placed_pod(uid)) for uid, row in places.items() if row is not None],
-            removed_pods=[uid for uid, row in places.items() if row is None],
-            objects=[(name, content) for name, content in contents if content is not None],
-            removed_objects=[name for name, content in contents if content is None],
+            nodes=nodes,
+            removed_rows=removed_rows,
+            pods=pods,
+            removed_pods=removed_pods,
+            objects=[(key, content) for key, content in contents if content is not None],
+            removed_objects=[key for key, content in contents if content is None],
         )
-
-    def _placed_pod(self, uid: str) -> Pod:
-        assumption = self._assumed.get(uid)
-        return assumption.pod if assumption else self._known[uid]
-
-    def set_node(self, manifest: NodeManifest) -> None:
-        """Take over a node; one that reads the same is no change."""
-        old = self.rows.entries.get(manifest.name)
-        if old is not None and old.manifest == manifest:
-            return
-        row = self.rows.put(manifest)
-        # Pods that were bound before their node was seen have waited for it.
-        self._record_node(row, manifest.name, with_pods=old is None)
-
-    def drop_node(self, name: str) -> None:
-        """Forget a node; its pods keep their place in case it comes back."""
-        row = self.rows.free(name)
-        if row is not None:
-            self._record_node(row, name, with_pods=True)
-
-    def set_pod(self, pod: Pod) -> None:
-        """Take over a pod that has not ended."""
-        old = self._known.get(pod.uid)
-        if old == pod:
-            return
-        self._known[pod.uid] = pod
-        assumed = self._assumed.pop(pod.uid) if pod.spec.node_name else None
-        if assumed is not None and assumed.pod == pod:
-            return  # as it was assumed: replicas know it
-        # Replicas do not need a pod before it has a place.
-        if pod.spec.node_name or (old is not None and old.spec.node_name):
-            self._update_placement(pod.uid)
-        else:
-            self._notify()
-
-    def drop_pod(self, uid: str) -> None:
-        """Forget a pod that was deleted or has ended."""
-        self._known.pop(uid, None)
-        self._ended.append(uid)
-        self._assumed.pop(uid)
-        self._update_placement(uid)
-
-    def known_nodes(self) -> Sequence[str]:
-        """Return the names of all nodes."""
-        return list(self.rows.of)
-
-    def known_pods(self) -> Sequence[str]:
-        """Return the UIDs of all pods that were seen."""
-        return list(self._known)
 
     def _update_placement(self, uid: str) -> None:
         """Determine where a pod is now, and record that it or its place changed."""
-        assumption, pod = self._assumed.get(uid), self._known.get(uid)
-        node = assumption.node if assumption else pod.spec.node_name if pod else ""
+        assumption = self._assumed.get(uid)
+        pod = assumption.pod if assumption is not None else self._known.get(uid)
+        node = pod.spec.node_name if pod is not None else ""
         before = self._place.pop(uid, "")
         if before:
             self._on_node[before].discard(uid)
@@ -270,18 +334,6 @@ class ClusterState:
                 if (row := self.rows.of.get(name)) is not None:
                     self.rows.touch(row, self.generation)
 
-    def _record(self, *keys: Key) -> None:
-        self.generation += 1
-        self._log.add(self.generation, *keys)
-        for backlog in self._backlogs:
-            for key in keys:
-                backlog.note(key)
-        self._notify()
-
-    def _notify(self) -> None:
-        for listener in self.listeners:
-            listener()
-
     def _record_object(self, name: ObjectName) -> None:
         self._record(name)
         self.manifests_changed = self.generation
@@ -291,3 +343,20 @@ class ClusterState:
         self._record(row, *(self._on_node.get(name, ()) if with_pods else ()))
         self.manifests_changed = self.generation
         self.rows.touch(row, self.generation)
+
+    def _record(self, *keys: Key) -> None:
+        self.generation += 1
+        for key in keys:
+            self._log.append((self.generation, key))
+            for backlog in self._backlogs:
+                backlog.note(key)
+        self._notify()
+
+    def _notify(self) -> None:
+        for listener in self.listeners:
+            listener()
+
+
+def _placed(pod: Pod, node: str) -> Pod:
+    """Return the pod as the API server will show it once it is bound."""
+    return replace(pod, spec=replace(pod.spec, node_name=node))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gateway.calls import CallFailedError, CycleRequest, FilterOutcome, NodeSet
 from gateway.calls.outcomes import ANSWER_SECONDS
-from gateway.cluster.attempts import failure_of
+from gateway.cluster.pods import failure_of
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle.bind_check import changed_at

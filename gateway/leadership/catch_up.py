@@ -7,7 +7,7 @@ import structlog
 
 from gateway.calls import BindCall
 from gateway.cluster.cluster import Cluster
-from gateway.cluster.reading import UNREAD, read_pod
+from gateway.cluster.pods import UNREAD, read_pod
 from gateway.leadership.barriers import Fenced, Written
 from moorage.models import Pod
 from moorage_host.kube import KubeClient

@@ -14,7 +14,7 @@ from typing import Literal
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from gateway.cluster.watch.extra import ExtraInformers
+from gateway.cluster.kinds import AdditionalKinds
 from gateway.policy.policy import PolicyHolder, policy_for, reads_of
 from gateway.replicas.rollout import PolicyRefusedError, Rollout
 from moorage.errors import ConfigurationError
@@ -69,7 +69,7 @@ class PolicyReloader:
         text: str,
         *,
         policy: PolicyHolder,
-        objects: ExtraInformers,
+        objects: AdditionalKinds,
         rollouts: Sequence[Rollout],
         between_cycles: Callable[[], AbstractAsyncContextManager[None]],
         metrics: ReloadMetrics,

@@ -10,7 +10,7 @@ import yaml
 from google.protobuf.descriptor import ServiceDescriptor
 
 from gateway.binding.binding import REFUSALS
-from gateway.cluster.watch.limits import Restart
+from gateway.cluster.reflector import Restart
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
 from gateway.decisions.records import Decision, DecisionItem, Outcome, PluginRecord
 from gateway.decisions.serving.nodes import NodeItem

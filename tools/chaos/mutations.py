@@ -93,9 +93,13 @@ MUTATIONS = (
         row="watches cut",
         edits=[
             Edit(
-                file="gateway/cluster/watch/reflector.py",
-                old="        self._mirror.swap(full)\n",
-                new="        if not self.synced.is_set():\n            self._mirror.swap(full)\n",
+                file="gateway/cluster/reflector.py",
+                old="        before, self._versions = self._versions, full.versions\n",
+                new=(
+                    "        if self.synced.is_set():\n"
+                    "            full.versions, full.changed = dict(self._versions), {}\n"
+                    "        before, self._versions = self._versions, full.versions\n"
+                ),
             )
         ],
     ),

@@ -20,8 +20,7 @@ from cli.legacy.names import (
 from cli.main import main
 from gateway.binding.binders import retried_pods
 from gateway.binding.unknown import settled_binds
-from gateway.cluster.metrics import ClusterCollector
-from gateway.cluster.watch.metrics import WatchFamilies
+from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
 from gateway.journal.metrics import JournalMetrics
@@ -263,7 +262,7 @@ def _gateway_metrics() -> list[MetricRow]:
     ReloadMetrics(registry)
     ShadowMetrics(registry)
     SessionFamilies(registry)
-    WatchFamilies(registry)
+    WatchMetrics(registry)
     retried_pods(registry)
     settled_binds(registry)
     TermMetrics(registry, Term())

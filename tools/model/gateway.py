@@ -15,7 +15,6 @@ from gateway.calls import CycleRequest
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
-from gateway.cluster.watch.sinks import NodeSink, PodSink, SeenPod
 from gateway.cycle.bind_check import BindCheck
 from gateway.cycle.claims import Claims
 from gateway.cycle.metrics import CycleMetrics
@@ -113,27 +112,34 @@ class View:
         self.state = ClusterState(clock=clock)
         self.seen = 0
         self.as_of = -1.0
-        self._nodes, self._pods = NodeSink(self.state), PodSink(self.state)
 
     def watch(self, count: int) -> None:
         """Let so many more events through."""
         for event in self.api.events[self.seen : self.seen + count]:
             self.seen += 1
             if event.node is not None:
-                self._nodes.upsert(event.node)
+                self.state.set_node(event.node)
             if event.pod is not None:
-                self._pods.upsert(SeenPod(event.pod, ""))
+                self.state.set_pod(event.pod)
             if event.gone_node:
-                self._nodes.delete(event.gone_node)
+                self.state.drop_node(event.gone_node)
             if event.gone_pod:
-                self._pods.delete(event.gone_pod)
+                self.state.drop_pod(event.gone_pod)
         if self.seen == len(self.api.events):
             self.as_of = time.monotonic()
 
     def relist(self) -> None:
         """Read everything, as after a watch that was lost."""
-        self._nodes.replace(list(self.api.nodes.values()))
-        self._pods.replace([SeenPod(pod, "") for pod in self.api.pods.values()])
+        for name in self.state.known_nodes():
+            if name not in self.api.nodes:
+                self.state.drop_node(name)
+        for uid in self.state.known_pods():
+            if uid not in self.api.pods:
+                self.state.drop_pod(uid)
+        for node in self.api.nodes.values():
+            self.state.set_node(node)
+        for pod in self.api.pods.values():
+            self.state.set_pod(pod)
         self.seen, self.as_of = len(self.api.events), time.monotonic()
 
     def synced(self) -> bool:

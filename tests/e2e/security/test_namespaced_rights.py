@@ -10,9 +10,9 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from gateway.cluster.kinds import AdditionalKinds
+from gateway.cluster.metrics import WatchMetrics
 from gateway.cluster.objects import ObjectTable
-from gateway.cluster.watch.extra import ExtraInformers
-from gateway.cluster.watch.metrics import WatchFamilies
 from moorage import ObjectKind
 from moorage_host.kube import KubeClient, connect
 from tools.docs.pages import blocks
@@ -43,7 +43,7 @@ async def test_a_role_is_enough_for_what_is_read_in_one_namespace(
         await plane.stop()
 
 
-async def _check(admin: KubeClient, table: ObjectTable, kinds: ExtraInformers) -> None:
+async def _check(admin: KubeClient, table: ObjectTable, kinds: AdditionalKinds) -> None:
     role, binding = shown()
     kinds.need("policy", {SPOT: ["Spot"], ALL: ["All"]})
     await until(lambda: "; ".join(kinds.problems(60)).count("403") == 2)
@@ -95,12 +95,12 @@ async def client(kubeconfig: Path) -> AsyncIterator[KubeClient]:
 
 
 @asynccontextmanager
-async def following(kubeconfig: Path) -> AsyncIterator[tuple[ObjectTable, ExtraInformers]]:
+async def following(kubeconfig: Path) -> AsyncIterator[tuple[ObjectTable, AdditionalKinds]]:
     """Follow what plugins read with the rights of a process."""
     async with client(kubeconfig) as connected, asyncio.TaskGroup() as group:
         table = ObjectTable(lambda _: None)
-        families = WatchFamilies(CollectorRegistry())
-        kinds = ExtraInformers(connected, table, families, limit=10_000)
+        families = WatchMetrics(CollectorRegistry())
+        kinds = AdditionalKinds(connected, table, families, limit=10_000)
         kinds.start(group)
         try:
             yield table, kinds

@@ -11,9 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from cli.up.processes import free_ports
+from gateway.cluster.kinds import AdditionalKinds
+from gateway.cluster.metrics import WatchMetrics
 from gateway.cluster.objects import ObjectSink, ObjectTable, decode_object
-from gateway.cluster.watch.extra import ExtraInformers
-from gateway.cluster.watch.metrics import WatchFamilies
 from moorage import PERSISTENT_VOLUMES, STATEFUL_SETS, FilterPlugin, Nodes, Pod, Rejection, Verdicts
 from moorage.models import ObjectKind, ObjectName
 from moorage_host.kube import connect
@@ -262,10 +262,10 @@ def test_a_change_that_means_nothing_is_no_change() -> None:
     sink = ObjectSink(table, STATEFUL_SETS, limit=1000, refused=lambda: None)
     for version in ("1", "2"):
         obj = stateful_set("db", uid="u", resourceVersion=version)
-        sink.upsert(decode_object(msgspec.json.encode(obj)))
+        sink.put(decode_object(msgspec.json.encode(obj)))
     assert recorded == [ObjectName(STATEFUL_SETS, "default", "db")]
-    sink.delete("u")
-    sink.delete("u")
+    sink.drop("u")
+    sink.drop("u")
     assert recorded == [ObjectName(STATEFUL_SETS, "default", "db")] * 2
     assert list(table) == []
 
@@ -286,13 +286,13 @@ def test_kinds_have_paths_and_names(kind: ObjectKind, path: str, shown: str) -> 
 
 
 @asynccontextmanager
-async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, ExtraInformers]]:
+async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, AdditionalKinds]]:
     async with ApiServer() as server, asyncio.TaskGroup() as group:
         (folder / "kubeconfig").write_text(server.kubeconfig())
         client = await connect(folder / "kubeconfig")
         table = ObjectTable(lambda _: None)
-        families = WatchFamilies(CollectorRegistry())
-        kinds = ExtraInformers(client, table, families, limit=10_000)
+        families = WatchMetrics(CollectorRegistry())
+        kinds = AdditionalKinds(client, table, families, limit=10_000)
         kinds.start(group)
         try:
             yield Api(server), table, kinds

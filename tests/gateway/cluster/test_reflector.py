@@ -1,7 +1,7 @@
 """Following nodes and pods, on a real API server that fails on demand."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.cluster.watch.limits import ReflectorLimits, Restart
-from gateway.cluster.watch.reflector import Reflector
-from gateway.cluster.watch.resources import node_reflector, pod_reflector
-from gateway.cluster.watch.sinks import SeenPod
+from gateway.cluster.cluster import NODES
+from gateway.cluster.pods import PODS as POD_RESOURCE
+from gateway.cluster.pods import SeenPod
+from gateway.cluster.reflector import Reflector, Resource, Restart, WatchLimits
 from moorage.models import NodeManifest, Pod
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
@@ -25,17 +25,13 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class Recorded:
-    """A sink and an observer that remember."""
+    """Remembers what a reflector hands over and counts."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
         self.calls: list[str] = []
         self.events: list[str] = []
         self.restarts: list[Restart] = []
-
-    def replace(self, objects: Sequence[NodeManifest | Pod]) -> None:
-        self.calls.append("replace")
-        self.objects = {_key(obj): obj for obj in objects}
 
     def upsert(self, obj: NodeManifest | Pod) -> None:
         self.calls.append(f"upsert {obj.metadata.name}")
@@ -53,22 +49,6 @@ class Recorded:
     @property
     def names(self) -> set[str]:
         return {obj.metadata.name for obj in self.objects.values()}
-
-
-class RecordedPods:
-    """Records the pods that a reflector hands over."""
-
-    def __init__(self, recorded: Recorded) -> None:
-        self._recorded = recorded
-
-    def replace(self, objects: Sequence[SeenPod]) -> None:
-        self._recorded.replace([seen.pod for seen in objects])
-
-    def upsert(self, obj: SeenPod) -> None:
-        self._recorded.upsert(obj.pod)
-
-    def delete(self, key: str) -> None:
-        self._recorded.delete(key)
 
 
 def _key(obj: NodeManifest | Pod) -> str:
@@ -117,18 +97,32 @@ async def following_nodes(client: KubeClient, **limits: Any) -> AsyncIterator[Re
 
 @asynccontextmanager
 async def following_pods(client: KubeClient) -> AsyncIterator[Recorded]:
-    recorded = Recorded()
-    pods = RecordedPods(recorded)
-    async with running(pod_reflector(client, pods, recorded, ReflectorLimits(**FAST))):
+    async with following(client, POD_RESOURCE) as (_, recorded):
         yield recorded
 
 
 @asynccontextmanager
 async def reflecting_nodes(
     client: KubeClient, **limits: Any
-) -> AsyncIterator[tuple[Reflector[NodeManifest], Recorded]]:
+) -> AsyncIterator[tuple[Reflector[Any], Recorded]]:
+    async with following(client, NODES, **limits) as found:
+        yield found
+
+
+@asynccontextmanager
+async def following(
+    client: KubeClient, resource: Resource[Any], **limits: Any
+) -> AsyncIterator[tuple[Reflector[Any], Recorded]]:
     recorded = Recorded()
-    reflector = node_reflector(client, recorded, recorded, ReflectorLimits(**{**FAST, **limits}))
+    reflector = Reflector(
+        client,
+        resource,
+        put=lambda seen: recorded.upsert(seen.pod if isinstance(seen, SeenPod) else seen),
+        drop=recorded.delete,
+        received=recorded.received,
+        restarted=recorded.restarted,
+        limits=WatchLimits(**{**FAST, **limits}),
+    )
     async with running(reflector):
         yield reflector, recorded
 
@@ -139,8 +133,7 @@ async def test_the_first_list_is_streamed_and_handed_over_at_once(world: World) 
     async with reflecting_nodes(world.client) as (reflector, recorded):
         assert not reflector.synced.is_set()
         await asyncio.wait_for(reflector.synced.wait(), 10)
-        assert recorded.calls == ["replace"]
-        assert recorded.names == {"a", "b"}
+        assert sorted(recorded.calls) == ["upsert a", "upsert b"]
         assert lists() == 0
 
 
@@ -152,7 +145,7 @@ async def test_a_server_without_streamed_lists_is_listed_and_watched(
     world.api.fault("watch", "nodes", status=status)
     async with following_nodes(world.client) as recorded:
         await until(lambda: recorded.names == {"a", "b"})
-        assert recorded.calls == ["replace"]
+        assert sorted(recorded.calls) == ["upsert a", "upsert b"]
         world.api.node("c")
         await until(lambda: recorded.names == {"a", "b", "c"})
         assert recorded.restarts == [Restart.NO_STREAMED_LIST]
@@ -161,7 +154,7 @@ async def test_a_server_without_streamed_lists_is_listed_and_watched(
 async def test_an_empty_cluster_is_synced_too(world: World) -> None:
     async with reflecting_nodes(world.client) as (reflector, recorded):
         await asyncio.wait_for(reflector.synced.wait(), 10)
-        assert (recorded.calls, recorded.names) == (["replace"], set())
+        assert recorded.calls == []
 
 
 async def test_changes_arrive_one_by_one(world: World) -> None:
@@ -173,7 +166,7 @@ async def test_changes_arrive_one_by_one(world: World) -> None:
         await send(world.client, "PATCH", "/api/v1/nodes/a", change)
         await send(world.client, "DELETE", "/api/v1/nodes/b")
         await until(lambda: "delete b" in recorded.calls)
-    assert recorded.calls == ["replace", "upsert b", "upsert a", "delete b"]
+    assert recorded.calls == ["upsert a", "upsert b", "upsert a", "delete b"]
     assert recorded.objects["a"].metadata.labels == {"zone": "1"}
     assert recorded.objects["a"].metadata.uid == node["metadata"]["uid"]
     assert recorded.events[-3:] == ["ADDED", "MODIFIED", "DELETED"]
@@ -199,7 +192,7 @@ async def test_a_pod_that_ends_is_deleted_and_one_that_has_ended_never_comes(
         await until(lambda: recorded.names == {"runs"})
         await _end(world, "runs", "Failed")
         await until(lambda: recorded.names == set())
-    assert recorded.calls == ["replace", "delete runs"]
+    assert recorded.calls == ["upsert runs", "delete runs"]
 
 
 async def test_a_cut_connection_is_resumed_without_a_new_list(world: World) -> None:
@@ -210,7 +203,7 @@ async def test_a_cut_connection_is_resumed_without_a_new_list(world: World) -> N
         world.api.delete("/api/v1/nodes/a")
         world.api.node("b")
         await until(lambda: recorded.names == {"b"})
-    assert recorded.calls == ["replace", "delete a", "upsert b"]
+    assert recorded.calls == ["upsert a", "delete a", "upsert b"]
     assert recorded.restarts[0] is Restart.UNREACHABLE
 
 
@@ -256,7 +249,7 @@ async def test_410_in_the_middle_of_a_watch_leads_to_a_new_list(world: World) ->
         await until(lambda: recorded.restarts == [Restart.EXPIRED])
         world.api.node("b")
         await until(lambda: recorded.names == {"a", "b"})
-    assert recorded.calls == ["replace", "upsert b"]
+    assert recorded.calls == ["upsert a", "upsert b"]
     assert "ERROR" in recorded.events
 
 
@@ -294,7 +287,7 @@ async def test_a_watch_that_is_resumed_is_no_interruption_although_nothing_happe
         await until(lambda: reflector.interruption() > 0.0)
         await until(lambda: reflector.interruption() == 0.0)
         assert reflector.problem == ""
-    assert recorded.calls == ["replace"]
+    assert recorded.calls == ["upsert a"]
 
 
 async def test_after_410_a_new_list_is_taken_at_once(world: World) -> None:
@@ -315,7 +308,7 @@ async def test_a_watch_that_falls_silent_is_given_up(world: World) -> None:
         await until(lambda: Restart.SILENT in recorded.restarts)
         world.api.node("b")
         await until(lambda: recorded.names == {"a", "b"})
-    assert recorded.calls == ["replace", "upsert b"]
+    assert recorded.calls == ["upsert a", "upsert b"]
 
 
 async def test_bookmarks_keep_an_idle_watch_alive_and_fresh(tmp_path: Path) -> None:
@@ -330,7 +323,7 @@ async def test_bookmarks_keep_an_idle_watch_alive_and_fresh(tmp_path: Path) -> N
         heard = reflector.last_heard
         await until(lambda: reflector.last_heard > heard)
     assert recorded.restarts == []
-    assert recorded.calls == ["replace"]
+    assert recorded.calls == []
 
 
 async def test_a_bookmark_moves_the_point_from_which_a_watch_resumes(tmp_path: Path) -> None:
@@ -383,7 +376,7 @@ async def test_nothing_is_handed_over_before_a_list_is_complete(world: World) ->
         world.api.node(f"n-{number}")
     async with following_nodes(world.client, page_size=2) as recorded:
         await until(lambda: len(recorded.names) == 6)
-    assert recorded.calls == ["replace"]
+    assert len(recorded.calls) == 6
     assert recorded.restarts == [
         Restart.NO_STREAMED_LIST,
         Restart.EXPIRED,
@@ -392,8 +385,6 @@ async def test_nothing_is_handed_over_before_a_list_is_complete(world: World) ->
 
 
 async def test_an_object_that_cannot_be_read_does_not_stop_the_others(world: World) -> None:
-    recorded = Recorded()
-
     def decode(text: msgspec.Raw) -> Pod:
         pod = msgspec.json.decode(text, type=Pod)
         if pod.name == "odd":
@@ -401,17 +392,8 @@ async def test_an_object_that_cannot_be_read_does_not_stop_the_others(world: Wor
         return pod
 
     world.api.pod("odd"), world.api.pod("even")
-    limits = ReflectorLimits(**FAST)
-    reflector = Reflector(
-        world.client,
-        "/api/v1/pods",
-        sink=recorded,
-        decode=decode,
-        key="uid",
-        observer=recorded,
-        limits=limits,
-    )
-    async with running(reflector):
+    resource = Resource(path="/api/v1/pods", key="uid", decode=decode)
+    async with following(world.client, resource) as (_, recorded):
         await until(lambda: recorded.names == {"even"})
         await send(world.client, "DELETE", f"{PODS}/odd")
         world.api.pod("last")
@@ -423,7 +405,7 @@ async def test_a_streamed_list_that_never_ends_is_replaced_by_a_list(tmp_path: P
     """Some servers know the parameter but never send the bookmark at the end."""
     async with odd_server(tmp_path) as client:
         async with following_nodes(client, initial_events=0.1) as recorded:
-            await until(lambda: recorded.calls == ["replace"])
+            await until(lambda: recorded.calls == ["upsert listed"])
         assert recorded.names == {"listed"}
         assert recorded.restarts == [Restart.NO_STREAMED_LIST]
 
@@ -438,7 +420,7 @@ async def test_a_streamed_list_that_never_ends_is_replaced_by_a_list(tmp_path: P
 async def test_a_line_that_cannot_be_read_leads_to_a_new_list(tmp_path: Path, line: bytes) -> None:
     async with odd_server(tmp_path, first_line=line + b"\n") as client:
         async with following_nodes(client, initial_events=0.1) as recorded:
-            await until(lambda: recorded.calls == ["replace"])
+            await until(lambda: recorded.calls == ["upsert listed"])
         assert recorded.restarts[0] is Restart.MALFORMED
 
 

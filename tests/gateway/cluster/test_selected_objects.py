@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cluster.watch.extra import advice
+from gateway.cluster.kinds import advice
 from moorage import FilterPlugin, Nodes, ObjectKind, Pod, Rejection, Verdicts
 from moorage.models import ObjectName
 from tests.gateway.cluster.test_objects import kinds_of

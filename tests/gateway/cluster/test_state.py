@@ -12,7 +12,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gateway.cluster.changes import Changes
 from gateway.cluster.state import ClusterState
-from gateway.cluster.watch.sinks import NodeSink, PodSink, SeenPod
 from moorage.models import STATEFUL_SETS, ObjectName, Pod, decode_node, encode
 from moorage.testing import make_node, make_pod
 from moorage_host.plugins import Replica
@@ -285,16 +284,16 @@ def test_no_bound_pod_expires_while_the_watch_is_silent(world: World) -> None:
 
 
 def test_a_failed_attempt_ends_its_own_claim_and_no_later_one(world: World) -> None:
-    pods, pod = PodSink(world.state), place("p")
-    pods.upsert(SeenPod(pod, "first"))
+    pod = place("p")
+    world.state.set_pod(pod, "first")
     world.state.claim(pod, "a", "first")
-    pods.upsert(SeenPod(pod, "first"))
+    world.state.set_pod(pod, "first")
     assert world.placed() == {"p": "a"}
-    pods.upsert(SeenPod(pod, "second"))
+    world.state.set_pod(pod, "second")
     assert world.placed() == {}
     world.state.claim(pod, "a", "second")
     world.state.assume(pod, "a")
-    pods.upsert(SeenPod(pod, "third"))
+    world.state.set_pod(pod, "third")
     assert world.placed() == {"p": "a"}, "a bind is under way"
 
 
@@ -302,16 +301,6 @@ def test_the_api_server_has_the_last_word_on_a_place(world: World) -> None:
     world.state.assume(place("p"), "a")
     world.state.set_pod(place("p", "b"))
     assert world.placed() == {"p": "b"}
-
-
-def test_a_full_list_forgets_what_it_lacks(world: World) -> None:
-    pods, nodes = PodSink(world.state), NodeSink(world.state)
-    pods.replace([SeenPod(place("p", "a"), ""), SeenPod(place("q", "b"), "")])
-    pods.replace([SeenPod(place("q", "b"), "")])
-    assert world.placed() == {"q": "b"}
-    nodes.replace([make_node("a")])
-    assert list(world.state.rows.of) == ["a"]
-    assert world.placed() == {}
 
 
 def test_a_replica_too_far_behind_gets_no_delta() -> None:

@@ -1,29 +1,25 @@
-"""Follows the further kinds of objects that plugins read, for as long as someone needs them.
+"""Follows the additional kinds of objects that plugins read, for as long as someone needs them.
 
 The policy needs those that its plugins read; a session those that its replica reads, which may
 still have an older policy.
 """
 
 import asyncio
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 import structlog
 
-from gateway.cluster.objects import ObjectContent, ObjectSink, ObjectTable
-from gateway.cluster.watch.limits import ReflectorLimits, Restart
-from gateway.cluster.watch.metrics import WatchFamilies, WatchMetrics
-from gateway.cluster.watch.reflector import Reflector
-from gateway.cluster.watch.resources import object_reflector
+from gateway.cluster.metrics import WatchMetrics
+from gateway.cluster.objects import (
+    ObjectContent,
+    ObjectSink,
+    ObjectTable,
+    decode_object,
+    decode_pod_content,
+)
+from gateway.cluster.reflector import Reflector, Resource, Restart, WatchLimits
 from moorage.models import ObjectKind
 from moorage_host.kube import KubeClient
 
@@ -33,22 +29,22 @@ Readers = Mapping[ObjectKind, Sequence[str]]
 _log = structlog.get_logger()
 
 
-class ExtraInformers:
-    """The informers of the further kinds of objects that plugins read."""
+class AdditionalKinds:
+    """The watches of the additional kinds of objects that plugins read."""
 
     def __init__(
         self,
         client: KubeClient,
         table: ObjectTable,
-        families: WatchFamilies,
+        metrics: WatchMetrics,
         *,
         limit: int,
-        limits: ReflectorLimits | None = None,
+        limits: WatchLimits | None = None,
     ) -> None:
         """Put objects of up to *limit* bytes into *table*; watches have *limits*."""
         self._client = client
         self._table = table
-        self._families = families
+        self._metrics = metrics
         self._limit = limit
         self._limits = limits
         self._needs: dict[Hashable, Readers] = {}
@@ -111,14 +107,39 @@ class ExtraInformers:
             _log.info("No plugin reads a kind any more", kind=str(kind))
             self._close(self._watches.pop(kind))
         for kind in sorted(needed - self._watches.keys()):
-            _log.info("Plugins read a further kind", kind=str(kind), plugins=self._readers(kind))
+            _log.info(
+                "Plugins read an additional kind", kind=str(kind), plugins=self._readers(kind)
+            )
             self._watches[kind] = self._open(kind, self._group)
 
     def _open(self, kind: ObjectKind, group: asyncio.TaskGroup) -> "_Watch":
-        too_large = self._families.refused.labels(str(kind)).inc
-        sink = ObjectSink(self._table, kind, limit=self._limit, refused=too_large)
-        observer = _Observer(self._families, str(kind), lambda: self._explain_refusal(kind))
-        reflector = object_reflector(self._client, kind, sink, observer, self._limits)
+        is_pods = (kind.group, kind.plural) == ("", "pods")
+        resource = Resource(
+            path=kind.path,
+            key="uid",
+            decode=decode_pod_content if is_pods else decode_object,
+            query=kind.query,
+            optional=kind.optional,
+        )
+        name, metrics = str(kind), self._metrics
+        sink = ObjectSink(
+            self._table, kind, limit=self._limit, refused=lambda: metrics.refused(name).inc()
+        )
+
+        def restarted(reason: Restart) -> None:
+            metrics.restarts(name, reason).inc()
+            if reason is Restart.REFUSED:
+                self._explain_refusal(kind)
+
+        reflector = Reflector(
+            self._client,
+            resource,
+            put=sink.put,
+            drop=sink.drop,
+            received=lambda event: metrics.events(name, event).inc(),
+            restarted=restarted,
+            limits=self._limits,
+        )
         return _Watch(kind, reflector, group.create_task(reflector.run()))
 
     def _close(self, watch: "_Watch") -> None:
@@ -140,20 +161,6 @@ def _replace(all_: dict[Hashable, Readers], who: Hashable, readers: Readers) -> 
 
 def _kinds(needs: Mapping[Hashable, Readers]) -> set[ObjectKind]:
     return {kind for readers in needs.values() for kind in readers}
-
-
-class _Observer(WatchMetrics):
-    """Counts, and reports refusals."""
-
-    def __init__(self, families: WatchFamilies, resource: str, refused: Callable[[], None]) -> None:
-        super().__init__(families, resource)
-        self._refused = refused
-
-    def restarted(self, reason: Restart) -> None:
-        """Count a watch that ended."""
-        super().restarted(reason)
-        if reason is Restart.REFUSED:
-            self._refused()
 
 
 @dataclass(frozen=True, slots=True)

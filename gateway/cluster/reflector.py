@@ -1,0 +1,539 @@
+"""Follows all objects of one kind at the API server, without gaps and without partial lists.
+
+The gateway runs a reflector for nodes, one for pods, and one for each additional kind that plugins
+read. Its life, over and over:
+
+    list    A watch with all objects at its beginning (a streamed list), or LIST in pages where the
+            server cannot do that. The first list is handed over when it is complete; later ones
+            after a watch that was lost: only what differs, and what is gone.
+    watch   Each event is handed over as it comes. Bookmarks are the heartbeat: a watch that is
+            silent for longer than two of them is dead, even if TCP still considers it open.
+    end     Whatever ended the watch, the next one goes on from the same position (the opaque
+            resource version) if it can: only 410, an unreadable answer and a gateway that takes
+            over need a new list. Waits grow while watches fail, though less in an outage.
+
+So that a list is compared with what was handed over, the version of each object is kept.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Generic, Literal, NoReturn, TypeVar
+
+import msgspec
+import structlog
+
+from moorage.backoff import Backoff
+from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, Status
+
+T = TypeVar("T")
+
+SHORT_WATCH = 1.0
+"""Seconds; a watch that ends earlier was not worth its start."""
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+_log = structlog.get_logger()
+
+
+class Restart(StrEnum):
+    """Why a watch ended."""
+
+    CLOSED = "closed"
+    """The server ended it, as it does every few minutes."""
+    SILENT = "silent"
+    """Nothing was heard for too long."""
+    UNREACHABLE = "unreachable"
+    """The connection failed or broke."""
+    EXPIRED = "expired"
+    """The resource version is too old, or unknown after a restore: a new list is taken."""
+    THROTTLED = "throttled"
+    """The server has too much to do."""
+    REFUSED = "refused"
+    """The server does not want it: credentials, permissions, a wrong path."""
+    NOT_SERVED = "not-served"
+    """The server does not have the kind, which is optional: its objects are taken for none."""
+    SERVER_ERROR = "server-error"
+    """The server failed."""
+    NO_STREAMED_LIST = "no-streamed-list"
+    """The server cannot stream lists: LIST is used from now on."""
+    RELISTED = "relisted"
+    """A gateway that takes over needs a newer state: a new list is taken."""
+    MALFORMED = "malformed"
+    """The answer is no JSON of Kubernetes': a new list is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchLimits:
+    """How long a reflector waits; all times in seconds."""
+
+    silence: float = 120.0
+    """The longest time without a line; the API server sends a bookmark about every minute."""
+    initial_events: float = 30.0
+    """Time for a streamed list to complete; after that LIST is used for good."""
+    list_timeout: float = 60.0
+    """Time for one page of a LIST."""
+    page_size: int = 500
+    """Objects in one page of a LIST."""
+    watch_life: float = 300.0
+    """How long a watch is asked to last, up to twice as long, so that servers get rebalanced."""
+    backoff_initial: float = 0.8
+    """The first wait before a new try is between 0 and this."""
+    backoff_maximum: float = 30.0
+    """Waits grow up to this."""
+    outage_maximum: float = 1.0
+    """Waits grow up to this while the API server is unreachable or fails."""
+    recovery: float = 30.0
+    """So long after that a refusal counts as part of the outage: a server that starts refuses a
+    request whose permissions it has not read yet."""
+    bookmark_lag: float = 30.0
+    """What a bookmark announces is taken for no older than this."""
+    healthy_after: float = 120.0
+    """A watch that lasted this long makes waits short again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource(Generic[T]):
+    """What a reflector follows.
+
+    Attributes:
+        path: The collection, such as "/api/v1/nodes".
+        key: What names an object: its name, or its uid.
+        decode: Reads an object from JSON; raises msgspec.DecodeError for what it cannot read.
+        query: More query parameters, such as a fieldSelector.
+        optional: Whether a server without this collection counts as one where it is empty.
+    """
+
+    path: str
+    key: Literal["name", "uid"]
+    decode: Callable[[msgspec.Raw], T]
+    query: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
+
+
+class Reflector(Generic[T]):
+    """Hands over the objects of one kind as they come, change and go.
+
+    Args:
+        client: The API server.
+        resource: What is followed.
+        put: Takes an object that is new or changed. Neither this nor *drop* may wait or raise.
+        drop: Forgets an object by its key, which was given before.
+        received: Counts an event by its type, such as "ADDED".
+        restarted: Counts a watch that ended.
+        limits: How patient to be.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: Resource[T],
+        *,
+        put: Callable[[T], object],
+        drop: Callable[[str], object],
+        received: Callable[[str], object],
+        restarted: Callable[[Restart], object],
+        limits: WatchLimits | None = None,
+    ) -> None:
+        self.synced = asyncio.Event()
+        """Set once the first list was handed over, and never cleared."""
+        self.last_heard = -math.inf
+        """When the API server last sent something, on the monotonic clock."""
+        self.problem = ""
+        """Why the last watch ended; empty from the next watch on."""
+        self._client = client
+        self._resource = resource
+        self._put, self._drop = put, drop
+        self._received, self._restarted = received, restarted
+        self._limits = limits or WatchLimits()
+        self._versions: dict[str, str] = {}  # UID and resource version: see `_identity`
+        self._position = ""  # the opaque resource version to go on from
+        self._lost_at: float | None = None  # since when no watch is open
+        self._expired_at = -math.inf
+        self._streamed_list = True
+        self._served = True
+        self._scope = asyncio.timeout(None)
+        self._as_of = -math.inf  # everything was handed over that happened before
+        self._list_began = -math.inf
+        self._listed = asyncio.Event()
+
+    def age(self) -> float:
+        """Return how long the API server has been silent, in seconds; infinite at first."""
+        return time.monotonic() - self.last_heard
+
+    def interruption(self) -> float:
+        """Return for how many seconds no watch has been open after the first; 0 if one is."""
+        return 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
+
+    async def until(self, as_of: float) -> None:
+        """Wait until what happened before *as_of*, which is over, was handed over; list for it."""
+        while self._as_of < as_of:
+            if self._list_began < as_of:
+                self._position = ""
+                if self._scope.when() is None:
+                    with suppress(RuntimeError):  # nothing is followed right now
+                        self._scope.reschedule(asyncio.get_running_loop().time())
+            self._listed.clear()
+            await self._listed.wait()
+
+    async def run(self) -> NoReturn:
+        """Follow until cancelled."""
+        waits = _Waits(self._limits)
+        while True:
+            opened = time.monotonic()
+            try:
+                async with asyncio.timeout(None) as self._scope:
+                    await self._follow()
+                # A server that hangs up straight away is not to be called again at once.
+                lasted = time.monotonic() - opened
+                ending = _Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
+            except _FAILURES as error:
+                ending = self._failed(error)
+            self._restarted(ending.reason)
+            if self._lost_at is None and ending.reason is not Restart.NOT_SERVED:
+                self._lost_at = time.monotonic()
+            await asyncio.sleep(waits.next(ending, time.monotonic() - opened))
+
+    async def _follow(self) -> None:
+        """List if there is no position, and watch."""
+        full: _FullList[T] | None = None
+        query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        if not self._position:
+            self._list_began = time.monotonic()
+            if self._streamed_list:
+                full = _FullList()
+            else:
+                await self._list()
+        if full is None:
+            query = {}
+        try:
+            async with (
+                asyncio.timeout(self._limits.initial_events if full else None) as listing,
+                aclosing(self._watch({**query, "resourceVersion": self._position})) as lines,
+            ):
+                async for line in lines:
+                    event: Event = decode_event(line)
+                    self.last_heard, self.problem = time.monotonic(), ""
+                    self._received(event.type)
+                    if event.type == "ERROR":
+                        raise self._error_of(event)
+                    if event.type == "BOOKMARK":
+                        bookmark: Bookmark = decode_bookmark(event.object)
+                        position = bookmark.metadata.resource_version
+                        if full is None:
+                            self._position = position
+                            self._show(time.monotonic() - self._limits.bookmark_lag)
+                        elif bookmark.metadata.annotations.get(INITIAL_EVENTS_END) == "true":
+                            self._complete(full, position)
+                            full = None
+                            listing.reschedule(None)
+                    elif full is not None:
+                        self._collect(full, event.object, gone=event.type == "DELETED")
+                    else:
+                        self._apply(event)
+        except TimeoutError as error:
+            if not listing.expired():
+                raise
+            seconds = f"{self._limits.initial_events:g} s"
+            raise _NoStreamedListError(
+                f"{self._resource.path}: a streamed list without end for {seconds}"
+            ) from error
+
+    async def _list(self) -> None:
+        full: _FullList[T] = _FullList()
+        query = {**self._resource.query, "limit": str(self._limits.page_size)}
+        while True:  # of now, not of the server's cache
+            response = await self._client.request(
+                "GET", self._resource.path, query=query, timeout=self._limits.list_timeout
+            )
+            page: ObjectList = decode_list(response.check().body)
+            self.last_heard, self.problem = time.monotonic(), ""
+            for raw in page.items or ():
+                self._collect(full, raw)
+            if not page.metadata.next_page:
+                self._complete(full, page.metadata.resource_version)
+                return
+            query["continue"] = page.metadata.next_page
+
+    def _watch(self, query: dict[str, str]) -> Any:
+        life = self._limits.watch_life
+        common = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(math.ceil(random.uniform(life, 2 * life))),
+        }
+        return self._client.stream_lines(
+            self._resource.path,
+            query={**self._resource.query, **common, **query},
+            silence=self._limits.silence,
+            opened=self._opened,
+        )
+
+    def _opened(self) -> None:
+        """Note that a watch is open; one with a position goes on where the last one ended."""
+        if self._position:
+            self._lost_at = None
+            self.last_heard, self.problem = time.monotonic(), ""
+
+    def _apply(self, event: "Event") -> None:
+        """Hand over a change."""
+        key, version, self._position = self._identity(event.object)
+        known = self._versions.get(key)
+        is_gone = event.type == "DELETED"
+        if known is not None and (is_gone or not _same_object(known, version)):
+            del self._versions[key]
+            self._drop(key)
+        if not is_gone and (obj := self._decoded(event.object)) is not None:
+            self._versions[key] = version
+            self._put(obj)
+
+    def _collect(self, full: "_FullList[T]", raw: msgspec.Raw, *, gone: bool = False) -> None:
+        """Take an object into a list; one that was handed over in this version is not decoded."""
+        key, version, _ = self._identity(raw)
+        full.versions.pop(key, None)
+        full.changed.pop(key, None)
+        if gone:
+            return
+        if self._versions.get(key) != version:
+            if (obj := self._decoded(raw)) is None:
+                return
+            full.changed[key] = obj
+        full.versions[key] = version
+
+    def _complete(self, full: "_FullList[T]", position: str) -> None:
+        """Hand over in one go how a full list differs from what was handed over."""
+        before, self._versions = self._versions, full.versions
+        for key, version in before.items():
+            now = full.versions.get(key)
+            if now is None or not _same_object(now, version):
+                self._drop(key)
+        for obj in full.changed.values():
+            self._put(obj)
+        self._position = position
+        self._served = True
+        self._lost_at = None
+        self._show(self._list_began)
+        self._listed.set()
+        self.synced.set()
+        _log.info("A full list is in", path=self._resource.path, objects=len(full.versions))
+
+    def _show(self, as_of: float) -> None:
+        self._as_of = max(self._as_of, as_of)
+
+    def _identity(self, raw: msgspec.Raw) -> tuple[str, str, str]:
+        """Return an object's key, its UID and resource version as one text, and the latter.
+
+        One text, since the garbage collector would look at each of 150,000 pairs.
+        """
+        identity: Identity = decode_header(raw).metadata
+        key = identity.name if self._resource.key == "name" else identity.uid
+        return key, f"{identity.uid} {identity.resource_version}", identity.resource_version
+
+    def _decoded(self, raw: msgspec.Raw) -> T | None:
+        """Read an object; one that cannot be read is left out, so that the others go on."""
+        try:
+            return self._resource.decode(raw)
+        except (msgspec.DecodeError, RecursionError) as error:
+            name = decode_header(raw).metadata.name
+            _log.exception("An object cannot be read and is left out", name=name, error=str(error))
+            return None
+
+    def _failed(self, error: Exception) -> "_Ending":
+        """Work out what a failure means for the next watch."""
+        retry_after, at_once = None, False
+        match error:
+            case KubeStatusError() if error.status == 404 and self._resource.optional:
+                return self._not_served()
+            case KubeStatusError() if _is_expired(error):
+                self._position = ""
+                # At once, but not over and over: the server answers, and is not busy.
+                last, self._expired_at = self._expired_at, time.monotonic()
+                reason, at_once = Restart.EXPIRED, self._expired_at - last >= SHORT_WATCH
+            case KubeStatusError() if self._lists_no_streams(error):
+                self._streamed_list = False
+                reason, at_once = Restart.NO_STREAMED_LIST, True
+            case KubeStatusError():
+                reason = Restart.SERVER_ERROR if error.status >= 500 else Restart.REFUSED
+                reason = Restart.THROTTLED if error.status == 429 else reason
+                retry_after = error.retry_after
+            case _NoStreamedListError():
+                self._streamed_list = False
+                reason, at_once = Restart.NO_STREAMED_LIST, True
+            case TimeoutError() if self._scope.expired():
+                self._position = ""
+                return _Ending(Restart.RELISTED, at_once=True)
+            case TimeoutError():
+                reason = Restart.SILENT
+            case KubeUnreachableError():
+                reason = Restart.UNREACHABLE
+            case _:
+                self._position = ""
+                reason = Restart.MALFORMED
+        self.problem = str(error)
+        _log.warning(
+            "The watch starts again", path=self._resource.path, reason=reason, error=str(error)
+        )
+        return _Ending(reason, at_once=at_once, retry_after=retry_after)
+
+    def _lists_no_streams(self, error: KubeStatusError) -> bool:
+        return error.status in (400, 422) and self._streamed_list and not self._position
+
+    def _not_served(self) -> "_Ending":
+        """Take the collection for empty, and look again later."""
+        if self._served:
+            self._complete(_FullList(), "")
+            self._served = False
+            _log.info("The API server does not serve a kind", path=self._resource.path)
+        self._position = ""
+        self.last_heard, self.problem = time.monotonic(), ""
+        return _Ending(Restart.NOT_SERVED)
+
+    def _error_of(self, event: "Event") -> KubeStatusError:
+        status: Status = _decode_status(event.object)
+        seconds = status.details.retry_after_seconds if status.details else 0
+        return KubeStatusError(
+            f"watch of {self._resource.path}",
+            status=status.code,
+            reason=status.reason,
+            message=status.message,
+            retry_after=float(seconds) or None,
+        )
+
+
+@dataclass(slots=True)
+class _FullList(Generic[T]):
+    """A list in the making: all versions by key, and the objects that were not handed over."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, T] = field(default_factory=dict)
+
+
+class _NoStreamedListError(Exception):
+    """The server does not end the initial events of a watch."""
+
+
+_FAILURES = (
+    KubeStatusError,
+    KubeUnreachableError,
+    TimeoutError,
+    msgspec.DecodeError,
+    RecursionError,
+    _NoStreamedListError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a watch ended.
+
+    Attributes:
+        reason: Why.
+        at_once: Whether the next watch begins without a wait.
+        retry_after: What the server asks for, in seconds.
+    """
+
+    reason: Restart
+    at_once: bool = False
+    retry_after: float | None = None
+
+
+class _Waits:
+    """The waits between watches: they grow while watches fail, though less in an outage."""
+
+    def __init__(self, limits: WatchLimits) -> None:
+        lowest = min(limits.backoff_initial, limits.outage_maximum)
+        self._limits = limits
+        self._backoff = Backoff(limits.backoff_initial, limits.backoff_maximum)
+        self._outage = Backoff(lowest, limits.outage_maximum)
+        self._failed_at = -math.inf
+
+    def next(self, ending: _Ending, lasted: float) -> float:
+        """Return how many seconds to wait after a watch that *lasted* so many."""
+        answered = ending.reason is Restart.EXPIRED and ending.at_once
+        if answered or lasted >= self._limits.healthy_after:
+            self._backoff.reset()
+            self._outage.reset()
+        if ending.at_once:
+            return 0.0
+        now = time.monotonic()
+        if ending.reason in (Restart.UNREACHABLE, Restart.SERVER_ERROR):
+            self._failed_at = now
+        # The API server is to be asked again soon if it is down, or just starts.
+        is_outage = now - self._failed_at < self._limits.recovery
+        return (self._outage if is_outage else self._backoff).next(ending.retry_after)
+
+
+def _same_object(version: str, other: str) -> bool:
+    return version.partition(" ")[0] == other.partition(" ")[0]
+
+
+def _is_expired(error: KubeStatusError) -> bool:
+    """Whether the server cannot go on from our resource version, so that only a new list helps."""
+    return (
+        error.status == 410
+        or error.reason in ("Expired", "Gone")
+        or "too large resource version" in error.message.lower()
+    )
+
+
+# The JSON of lists and watches: only what following them needs, objects stay raw.
+
+
+class Identity(msgspec.Struct, frozen=True, rename="camel"):
+    """Which version of which object."""
+
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The front of any object."""
+
+    metadata: Identity = Identity()
+
+
+class BookmarkIdentity(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a watch has come."""
+
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+
+
+class Bookmark(msgspec.Struct, frozen=True):
+    """The object of a BOOKMARK event."""
+
+    metadata: BookmarkIdentity = BookmarkIdentity()
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class ListIdentity(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a list is true, and where its next page is."""
+
+    resource_version: str = ""
+    next_page: str = msgspec.field(default="", name="continue")
+
+
+class ObjectList(msgspec.Struct, frozen=True):
+    """A list, or a page of it."""
+
+    metadata: ListIdentity = ListIdentity()
+    items: list[msgspec.Raw] | None = None
+
+
+decode_event = msgspec.json.Decoder(Event).decode
+decode_header = msgspec.json.Decoder(Header).decode
+decode_bookmark = msgspec.json.Decoder(Bookmark).decode
+decode_list = msgspec.json.Decoder(ObjectList).decode
+_decode_status = msgspec.json.Decoder(Status).decode

@@ -1,1 +1,0 @@
-"""Follows the API server: one reflector for each kind of object."""
