@@ -5,10 +5,10 @@ the same extenders. Reading finds all mistakes about predicates and priorities a
 pass as they are, but for what is spelt differently today: kube-scheduler checks them at its start.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
@@ -45,74 +45,29 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A part of the Policy."""
 
 
-class _Labels(_Part, frozen=True, kw_only=True):
-    """Only nodes that have all of these labels, or none of them."""
-
-    labels: tuple[_Name, ...]
-    presence: bool = False
-
-
-class _PredicateArgument(_Part, frozen=True, kw_only=True):
-    """What a predicate of the user's own does."""
-
-    service_affinity: Object | None = None
-    labels_presence: _Labels | None = None
-
-
 class _Predicate(_Part, frozen=True, kw_only=True):
-    """A rule for nodes."""
+    """A rule for nodes; one of the user's own has an argument, by what it does."""
 
     name: _Name
-    argument: _PredicateArgument | None = None
-
-
-class _Ratio(_Part, frozen=True, kw_only=True):
-    """A score that follows a curve; kube-scheduler checks its points."""
-
-    shape: Annotated[tuple[Object, ...], Meta(min_length=1, title="at least one point")]
-    resources: tuple[Object, ...] = ()
-
-
-class _PriorityArgument(_Part, frozen=True, kw_only=True):
-    """What a priority of the user's own does."""
-
-    service_anti_affinity: Object | None = None
-    label_preference: Object | None = None
-    requested_to_capacity_ratio_arguments: _Ratio | None = None
+    argument: dict[str, Object] = {}
 
 
 class _Priority(_Part, frozen=True, kw_only=True):
-    """A score for nodes."""
+    """A score for nodes; one of the user's own has an argument, by what it does."""
 
     name: _Name
     weight: _Weight
-    argument: _PriorityArgument | None = None
-
-
-class _Extender(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is read of an extender; its other fields pass unread."""
-
-    url_prefix: _Name
-    http_timeout: Annotated[
-        int, Meta(title="a whole number of nanoseconds, such as 5000000000 for 5 s")
-    ] = 0
-
-
-_ELSEWHERE = "it belongs to the KubeSchedulerConfiguration beside the Policy"
+    argument: dict[str, Object] = {}
 
 
 class _Policy(_Part, frozen=True, kw_only=True):
     """The whole document; None is what kube-scheduler did by default."""
 
-    unknown_field_hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("algorithmSource", "schedulerName", "leaderElection", "profiles"), _ELSEWHERE
-    )
-
     api_version: Literal["v1", "kubescheduler.config.k8s.io/v1"]
     kind: Literal["Policy"]
     predicates: tuple[_Predicate, ...] | None = None
     priorities: tuple[_Priority, ...] | None = None
-    extenders: tuple[_Extender, ...] = ()
+    extenders: tuple[Object, ...] = ()
     hard_pod_affinity_symmetric_weight: _Percent = 0
     always_check_all_predicates: bool = False
 
@@ -160,8 +115,7 @@ def convert(file: Path, scheduler_name: str) -> Conversion:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
-    given = (tree.value.get("extenders") or ()) if policy.extenders else ()
-    extenders = [_extender(plan, each, index) for index, each in enumerate(given)]
+    extenders = [_extender(plan, each, index) for index, each in enumerate(policy.extenders)]
     if extenders:
         plan.notes.append(("extenders", "percentageOfNodesToScore is 100: extenders see all nodes"))
         document |= {"percentageOfNodesToScore": 100, "extenders": extenders}
@@ -185,9 +139,6 @@ def _read(path: Path) -> tuple[_Policy, Tree]:
         raise ConfigurationError(f"cannot read the policy {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"cannot read the policy {path}: it is not UTF-8") from error
-    if isinstance(tree.value, dict) and tree.value.get("kind") == "ConfigMap":
-        text = "a ConfigMap holds the Policy as text: put what is below data into a file of its own"
-        tree.refuse([Problem("kind", text)])
     value = _without_nulls(tree.value)
     tree.refuse(tree.problems + find_problems(value, _Policy, ""))
     policy = msgspec.convert(value, _Policy)
@@ -205,17 +156,18 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _unknown_names(policy: _Policy) -> Iterator[Problem]:
-    for index, predicate in enumerate(policy.predicates or ()):
-        if predicate.argument is None and predicate.name not in PREDICATES:
-            yield _unknown(child("predicates", index), predicate.name, PREDICATES, "predicate")
-    for index, priority in enumerate(policy.priorities or ()):
-        if priority.argument is None and priority.name not in PRIORITIES:
-            yield _unknown(child("priorities", index), priority.name, PRIORITIES, "priority")
-
-
-def _unknown(path: str, name: str, known: Mapping[str, Any], kind: str) -> Problem:
-    hint = suggestion(name, known) or f"; a {kind} of your own needs an argument"
-    return Problem(f"{path}.name", f"unknown {kind} `{name}`{hint}")
+    known: Sequence[tuple[str, Sequence[_Predicate | _Priority], Collection[str]]] = (
+        ("predicates", policy.predicates or (), PREDICATES),
+        ("priorities", policy.priorities or (), PRIORITIES),
+    )
+    for part, listed, names in known:
+        kind = "predicate" if part == "predicates" else "priority"
+        for index, each in enumerate(listed):
+            if not each.argument and each.name not in names:
+                near = suggestion(each.name, names)
+                hint = near or f"; a {kind} of your own needs an argument"
+                path = child(part, index)
+                yield Problem(f"{path}.name", f"unknown {kind} `{each.name}`{hint}")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -226,9 +178,9 @@ class _Plan:
         filters: The filters that run; None for the default ones.
         scores: Weights by plugin; None for the default ones.
         strategy: The strategy of NodeResourcesFit, if the Policy asks for one.
-        ratio: The arguments of the strategy RequestedToCapacityRatio.
+        ratio: The arguments of the strategy RequestedToCapacityRatio, as the Policy has them.
         spreads: Pods are spread without asking for it.
-        labels: Which labels all nodes must have, or must not have.
+        labels: Which labels all nodes must have, or must not have, as the Policy has them.
         hard_affinity: The weight of required pod affinity; 0 for the default.
         notes: What was changed or dropped: a path in the Policy, and why.
     """
@@ -236,9 +188,9 @@ class _Plan:
     filters: set[str] | None = None
     scores: dict[str, int] | None = None
     strategy: Strategy | None = None
-    ratio: _Ratio | None = None
+    ratio: Object | None = None
     spreads: bool = False
-    labels: list[_Labels] = field(default_factory=list)
+    labels: list[Object] = field(default_factory=list)
     hard_affinity: int = 0
     notes: list[tuple[str, str]] = field(default_factory=list)
 
@@ -264,15 +216,14 @@ class _Plan:
             self.notes.append(("predicates", text))
 
     def _filters_of(self, predicate: _Predicate, path: str) -> tuple[str, ...]:
-        argument = predicate.argument
-        if argument and argument.labels_presence:
-            self.labels.append(argument.labels_presence)
+        if (labels := predicate.argument.get("labelsPresence")) is not None:
+            self.labels.append(labels)
             text = (
                 "became NodeAffinity with addedAffinity; it also keeps pods to their nodeSelector"
             )
             self.notes.append((path, f"{predicate.name} (labelsPresence) {text}"))
             return ("NodeAffinity",)
-        if argument:
+        if predicate.argument:
             text = "dropped: removed in Kubernetes 1.22; give the pods podAffinity"
             self.notes.append((path, f"{predicate.name} (serviceAffinity) {text}"))
             return ()
@@ -304,8 +255,8 @@ class _Plan:
     def _score_of(self, priority: _Priority) -> tuple[str | None, str]:
         """Return the plugin that a priority became, if any, and what to say of it."""
         argument, name = priority.argument, priority.name
-        if argument and argument.requested_to_capacity_ratio_arguments:
-            self.ratio = argument.requested_to_capacity_ratio_arguments
+        if (ratio := argument.get("requestedToCapacityRatioArguments")) is not None:
+            self.ratio = ratio
             return self._fit("RequestedToCapacityRatio")
         if argument:
             return None, (
@@ -362,10 +313,11 @@ def _arguments(plan: _Plan) -> Iterator[Object]:
     if plan.strategy:
         scoring: Object = {"type": plan.strategy}
         if plan.ratio and plan.strategy == "RequestedToCapacityRatio":
-            given = {each["name"]: each.get("weight") or 1 for each in plan.ratio.resources}
+            listed = plan.ratio.get("resources") or ()
+            given = {each["name"]: each.get("weight") or 1 for each in listed}
             weights = given or {"cpu": 1, "memory": 1}
             scoring["resources"] = [{"name": n, "weight": w} for n, w in weights.items()]
-            scoring["requestedToCapacityRatio"] = {"shape": list(plan.ratio.shape)}
+            scoring["requestedToCapacityRatio"] = {"shape": plan.ratio.get("shape", [])}
         yield _config("NodeResourcesFit", scoringStrategy=scoring)
     if plan.runs("PodTopologySpread"):
         yield _config("PodTopologySpread", defaultingType="System" if plan.spreads else "List")
@@ -373,9 +325,9 @@ def _arguments(plan: _Plan) -> Iterator[Object]:
         yield _config("InterPodAffinity", hardPodAffinityWeight=plan.hard_affinity)
     if plan.labels:
         required = [
-            {"key": label, "operator": "Exists" if each.presence else "DoesNotExist"}
+            {"key": label, "operator": "Exists" if each.get("presence") else "DoesNotExist"}
             for each in plan.labels
-            for label in each.labels
+            for label in each.get("labels") or ()
         ]
         terms = {"nodeSelectorTerms": [{"matchExpressions": required}]}
         affinity = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
@@ -393,7 +345,7 @@ def _extender(plan: _Plan, given: Object, index: int) -> Object:
         https = result.pop("enableHttps", False)
         result |= {"enableHTTPS": True} if https else {}
         plan.notes.append((f"{path}.enableHttps", "is spelt enableHTTPS now"))
-    if timeout := result.get("httpTimeout"):
+    if isinstance(timeout := result.get("httpTimeout"), int):
         result["httpTimeout"] = format_duration(timeout / 1e9)
         text = f"nanoseconds became a duration: {result['httpTimeout']}"
         plan.notes.append((f"{path}.httpTimeout", text))
