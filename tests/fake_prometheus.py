@@ -67,14 +67,10 @@ class FakePrometheus:
         if self.status != 200:
             error = {"status": "error", "errorType": "bad_data", "error": "no such thing"}
             return web.json_response(error, status=self.status)
-        return web.json_response({"status": "success", "data": self._data(request.path, form)})
+        return web.json_response({"status": "success", "data": self._data(form)})
 
-    def _data(self, path: str, form: Mapping[str, str]) -> dict[str, Any]:
+    def _data(self, form: Mapping[str, str]) -> dict[str, Any]:
         answer = self.answer(form["query"])
-        if path.endswith("query_range"):
-            start = float(form["start"])
-            series = [{"metric": m, "values": [[start, str(v)]]} for m, v in answer]
-            return {"resultType": "matrix", "result": series}
         samples = [{"metric": m, "value": [0, str(v)]} for m, v in answer]
         return {"resultType": "vector", "result": samples}
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from moorage.measurements import PrometheusError
-from moorage.measurements.prometheus.asking import ask, by_measure, nodes_by_preset
+from moorage.measurements.prometheus.client import ask, by_measure, nodes_by_preset
 from moorage.models import NodeManifest
 from moorage_host.kube import KubeError
 from services.annotator.measures import measures

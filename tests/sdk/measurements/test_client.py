@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.measurements import PrometheusError, PrometheusSettings
-from moorage.measurements.prometheus.client import query, query_range
+from moorage.measurements.prometheus.client import query
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tests.needs import needed
 
@@ -43,17 +43,6 @@ async def test_a_server_that_takes_no_post_is_asked_by_get(
     assert len(await query(prometheus.settings(), "a + b")) == 2
     methods = [(method, form) for method, _, form, _ in prometheus.requests]
     assert methods == [("POST", {"query": "a + b"}), ("GET", {"query": "a + b"})]
-
-
-async def test_a_range_is_asked_for_with_its_times(prometheus: FakePrometheus) -> None:
-    series = await query_range(prometheus.settings(), "up", start=100, end=160.5, step=15)
-    assert [(dict(s.metric), list(s.values)) for s in series] == [
-        ({"node": "n1"}, [(100.0, "1.5")]),
-        ({"node": "n2"}, [(100.0, "+Inf")]),
-    ]
-    ((_, path, form, _),) = prometheus.requests
-    assert path == "/api/v1/query_range"
-    assert form == {"query": "up", "start": "100.000", "end": "160.500", "step": "15.000"}
 
 
 async def test_a_token_is_read_for_each_query(prometheus: FakePrometheus, tmp_path: Path) -> None:

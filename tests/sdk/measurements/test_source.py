@@ -180,28 +180,6 @@ async def test_an_empty_answer_under_every_preset_says_so(prometheus: FakePromet
     ]
 
 
-async def test_names_that_the_cluster_does_not_have_are_told_once(
-    prometheus: FakePrometheus,
-) -> None:
-    prometheus.measures({"load": {"n1.example.com": 1}})
-    measured = source(prometheus.settings())
-    await measured.start()
-    with capture_logs() as logs:
-        for _ in range(2):
-            measured.values(nodes("n1", "n2"), "load")
-    await measured.stop()
-    assert logs == [
-        {
-            "event": "Prometheus knows other nodes than the cluster has.",
-            "log_level": "warning",
-            "source": "test",
-            "label": "node",
-            "prometheus_has": "n1.example.com",
-            "cluster_has": "n1",
-        }
-    ]
-
-
 async def test_a_server_that_comes_up_late_is_heard_of(prometheus: FakePrometheus) -> None:
     prometheus.status = 503
     measured = source(prometheus.settings())

@@ -1,22 +1,27 @@
-"""Asks Prometheus over HTTP. A session per request: files may change, and requests are rare.
+"""Asks Prometheus about all nodes at once, and finds the values of each in the answer.
 
-Loaded by `poller` only when the first source starts, because of aiohttp.
+A session per request: files may change, and requests are rare. Loaded only when the first source
+starts, because of aiohttp.
 """
 
+import math
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import aiohttp
 import msgspec
 import structlog
 
 from moorage.measurements.errors import PrometheusError
+from moorage.measurements.prometheus.layouts import PRESETS, Layout, Preset
+from moorage.measurements.prometheus.query import MEASURE_LABEL, Measure, query_text
 from moorage.measurements.prometheus.settings import PrometheusSettings
 
-T = TypeVar("T")
+Values = Mapping[str, Mapping[str, float]]
+"""By measure and by the key of the node."""
 
 _POST_IS_NOT_ALLOWED: Final = (403, 405, 501)  # 403: proxies that let people read only
 _log = structlog.get_logger()
@@ -34,13 +39,6 @@ class Sample(msgspec.Struct, frozen=True):
         return float(self.value[1])
 
 
-class Series(msgspec.Struct, frozen=True):
-    """One series over time: pairs of a Unix time in seconds and a number as text."""
-
-    metric: Mapping[str, str]
-    values: Sequence[tuple[float, str]]
-
-
 class _Data(msgspec.Struct, frozen=True, rename="camel"):
     result_type: str
     result: msgspec.Raw
@@ -54,33 +52,66 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
     warnings: Sequence[str] = ()
 
 
+async def ask(
+    settings: PrometheusSettings, measures: Mapping[str, Measure], layout: Layout
+) -> Sequence[Sample]:
+    """Return the samples of all *measures* that name a node.
+
+    Raises:
+        PrometheusError: There was no answer in time, or it is an error or not a vector.
+    """
+    samples = await query(settings, query_text(measures, layout))
+    return [sample for sample in samples if layout.key_of(sample.metric)]
+
+
+def by_measure(samples: Sequence[Sample], layout: Layout) -> Values:
+    """Return the finite numbers among *samples*."""
+    values: dict[str, dict[str, float]] = {}
+    for sample in samples:
+        if math.isfinite(sample.number):
+            measure = values.setdefault(sample.metric.get(MEASURE_LABEL, ""), {})
+            measure[layout.key_of(sample.metric)] = sample.number
+    return values
+
+
+async def nodes_by_preset(
+    settings: PrometheusSettings, measures: Mapping[str, Measure]
+) -> dict[Preset, int]:
+    """Return the presets under which Prometheus knows nodes, and how many, asking for each."""
+    return {
+        preset: len({layout.key_of(sample.metric) for sample in samples})
+        for preset, layout in PRESETS.items()
+        if (samples := await _try(settings, measures, layout))
+    }
+
+
+async def _try(
+    settings: PrometheusSettings, measures: Mapping[str, Measure], layout: Layout
+) -> Sequence[Sample]:
+    try:
+        return await ask(settings, measures, layout)
+    except PrometheusError:  # such as a join that is ambiguous here
+        return ()
+
+
 async def query(settings: PrometheusSettings, text: str) -> Sequence[Sample]:
     """Evaluate *text* now.
 
     Raises:
         PrometheusError: There was no answer in time, or it is an error or not a vector.
     """
-    data = await _ask(settings, "query", {"query": text})
-    return _decode(settings, data, "vector", tuple[Sample, ...])
-
-
-async def query_range(
-    settings: PrometheusSettings, text: str, *, start: float, end: float, step: float
-) -> Sequence[Series]:
-    """Evaluate *text* every *step* seconds from *start* to *end*, which are Unix times.
-
-    Raises:
-        PrometheusError: There was no answer in time, or it is an error or not a matrix.
-    """
-    times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
-    data = await _ask(settings, "query_range", {"query": text, **times})
-    return _decode(settings, data, "matrix", tuple[Series, ...])
-
-
-async def _ask(settings: PrometheusSettings, endpoint: str, form: Mapping[str, str]) -> _Data:
-    url = f"{settings.address.rstrip('/')}/api/v1/{endpoint}"
+    data = await _ask(settings, text)
+    if data.result_type != "vector":
+        raise _error(settings, f"the result is a {data.result_type}, not a vector")
     try:
-        status, body = await _send(settings, url, form)
+        return msgspec.json.decode(data.result, type=tuple[Sample, ...])
+    except msgspec.MsgspecError as error:
+        raise _error(settings, f"the result is not understood: {error}") from error
+
+
+async def _ask(settings: PrometheusSettings, text: str) -> _Data:
+    try:
+        status, body = await _send(settings, {"query": text})
         answer = msgspec.json.decode(body, type=_Answer)
     except msgspec.MsgspecError as error:
         raise _error(settings, f"HTTP status {status}, and no answer of Prometheus") from error
@@ -95,9 +126,8 @@ async def _ask(settings: PrometheusSettings, endpoint: str, form: Mapping[str, s
     return answer.data
 
 
-async def _send(
-    settings: PrometheusSettings, url: str, form: Mapping[str, str]
-) -> tuple[int, bytes]:
+async def _send(settings: PrometheusSettings, form: Mapping[str, str]) -> tuple[int, bytes]:
+    url = f"{settings.address.rstrip('/')}/api/v1/query"
     timeout = aiohttp.ClientTimeout(total=settings.timeout_seconds)
     options: dict[str, Any] = {"headers": _headers(settings), "allow_redirects": False}
     options["ssl"] = _tls(settings)
@@ -135,15 +165,6 @@ def _tls(settings: PrometheusSettings) -> ssl.SSLContext | bool:
     if settings.insecure_skip_verify:
         return False
     return ssl.create_default_context(cafile=settings.ca_file) if settings.ca_file else True
-
-
-def _decode(settings: PrometheusSettings, data: _Data, expected: str, kind: type[T]) -> T:
-    if data.result_type != expected:
-        raise _error(settings, f"the result is a {data.result_type}, not a {expected}")
-    try:
-        return msgspec.json.decode(data.result, type=kind)
-    except msgspec.MsgspecError as error:
-        raise _error(settings, f"the result is not understood: {error}") from error
 
 
 def _error(settings: PrometheusSettings, problem: str) -> PrometheusError:

@@ -17,7 +17,7 @@ import structlog
 from moorage.backoff import Backoff
 from moorage.measurements.errors import PrometheusError
 from moorage.measurements.prometheus import gauges
-from moorage.measurements.prometheus.asking import Values, ask, by_measure, nodes_by_preset
+from moorage.measurements.prometheus.client import Values, ask, by_measure, nodes_by_preset
 from moorage.measurements.prometheus.query import Measure, query_text
 from moorage.measurements.prometheus.settings import PrometheusSettings
 

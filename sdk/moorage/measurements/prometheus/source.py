@@ -10,14 +10,12 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import structlog
 
 from moorage.errors import ConfigurationError
 from moorage.measurements.errors import NoMeasurementsError
-from moorage.measurements.prometheus.poller import Poller, join_poller, leave_poller
 from moorage.measurements.prometheus.query import Measure
 from moorage.measurements.prometheus.settings import PrometheusSettings
 from moorage.plugin.normalization import Scores
@@ -25,13 +23,14 @@ from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask
 from moorage.units.durations import format_duration
 
+if TYPE_CHECKING:
+    from moorage.measurements.prometheus.poller import Poller
+
 FIRST_ANSWER_SECONDS: Final = 2.0
 """How long `start` waits for the first answer; scheduling waits for `start`."""
 
 OVERDUE: Final = 2.0
 """After how many intervals without an answer its age is worth a note."""
-
-_log = structlog.get_logger()
 
 
 class PrometheusSource:
@@ -63,10 +62,11 @@ class PrometheusSource:
         self._settings = settings
         self._measures = measures
         self._poller: Poller | None = None
-        self._compared = False
 
     async def start(self) -> None:
         """Begin to ask; wait a little for the first answer, so that the first cycle has it."""
+        from moorage.measurements.prometheus.poller import join_poller
+
         self._poller = join_poller(self, self._name, self._settings, self._measures)
         with suppress(TimeoutError):
             async with asyncio.timeout(FIRST_ANSWER_SECONDS):
@@ -74,6 +74,8 @@ class PrometheusSource:
 
     async def stop(self) -> None:
         """Ask no more, unless for others."""
+        from moorage.measurements.prometheus.poller import leave_poller
+
         self._poller = None
         await leave_poller(self)
 
@@ -131,10 +133,7 @@ class PrometheusSource:
             return np.full(len(nodes), np.nan)
         layout = self._settings.layout
         keys = nodes.encoded(("moorage.measurements", layout.format), layout.key_of_node)
-        values: Scores = keys.map(lambda key: known.get(key or "", math.nan))
-        if not self._compared and len(nodes):
-            self._compare(known, nodes, values)
-        return values
+        return keys.map(lambda key: known.get(key or "", math.nan))
 
     def _comparison(self, nodes: Nodes) -> str:
         known = set().union(*self._poller.values.values()) if self._poller else set()
@@ -142,15 +141,3 @@ class PrometheusSource:
         if own in known:
             return f"Prometheus knows {own}, but not all that was asked about it"
         return f"Prometheus knows other nodes, such as {min(known)}, and not {own}"
-
-    def _compare(self, known: Mapping[str, float], nodes: Nodes, values: Scores) -> None:
-        """Log, once, if Prometheus knows nodes, but none of these."""
-        self._compared = True
-        if np.isnan(values).all():
-            _log.warning(
-                "Prometheus knows other nodes than the cluster has.",
-                source=self._name,
-                label=self._settings.layout.label,
-                prometheus_has=min(known),
-                cluster_has=self._settings.layout.key_of_node(nodes[0].manifest),
-            )
