@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.gateway.options import kubeconfig_option
 from cli.shared.given import namespace_and_name, namespace_option
 
 
@@ -13,11 +14,7 @@ from cli.shared.given import namespace_and_name, namespace_option
 @click.argument("pod", metavar="[NAMESPACE/]POD")
 @click.argument("node")
 @namespace_option
-@click.option(
-    "--kubeconfig",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
-)
+@kubeconfig_option
 @click.option(
     "--timeout",
     default=10.0,

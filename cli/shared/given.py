@@ -1,17 +1,20 @@
-"""What users give to several commands: `--plugin PATH=WEIGHT`, and pods as kubectl names them."""
+"""What users give to several commands, such as `--plugin PATH=WEIGHT` and pods."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from cli.shared.gateway.options import current_namespace
+from cli.shared.gateway.options import FILE, current_namespace
 from moorage.errors import ConfigurationError
 
 NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 """A name of a Kubernetes object."""
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 KINDS = ("pod", "pods", "po")
 """What may stand before the name of a pod, as for kubectl."""
@@ -77,11 +80,37 @@ def namespace_and_name(pod: str, namespace: str, kubeconfig: Path | None) -> tup
     return namespace, form["name"]
 
 
-def namespace_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the option `--namespace` to a command about a pod; "" is that of the kubeconfig."""
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="The pod's namespace. Without it: that of the kubeconfig's context, else default.",
+)
+"""The option of commands about a pod; "" is that of the kubeconfig."""
+
+plugins_option = click.option(
+    "--plugin",
+    "plugins",
+    type=GivenPluginType(),
+    multiple=True,
+    help="A Python file or folder with plugins; repeatable. Without --config they are enabled, "
+    "with =WEIGHT score plugins with this weight.",
+)
+
+scheduler_config_option = click.option(
+    "--scheduler-config",
+    type=FILE,
+    help="The KubeSchedulerConfiguration, with one extender.  [default: the shipped one]",
+)
+
+
+def output_option(*forms: str, more: str) -> Callable[[FunctionT], FunctionT]:
+    """Return the option `--output`: "text", or one of other *forms*, with what those are."""
     return click.option(
-        "-n",
-        "--namespace",
-        default="",
-        help="The pod's namespace. Without it: that of the kubeconfig's context, else default.",
-    )(command)
+        "-o",
+        "--output",
+        type=click.Choice(["text", *forms]),
+        default="text",
+        show_default=True,
+        help=more,
+    )

@@ -2,13 +2,14 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cli.shared.failures import clear_failures
-from cli.shared.given import GivenPlugin, GivenPluginType, weights_of
+from cli.shared.gateway.options import FILE
+from cli.shared.given import plugins_option
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PORT = click.IntRange(0, 65535)
 
 
@@ -27,14 +28,7 @@ PORT = click.IntRange(0, 65535)
     help="How many scorer replicas to run.",
 )
 @click.option("--config", type=FILE, help="The policy (MoorageConfiguration).")
-@click.option(
-    "--plugin",
-    "plugins",
-    type=GivenPluginType(),
-    multiple=True,
-    help="A Python file or folder with plugins; repeatable. Without --config they are enabled, "
-    "with =WEIGHT score plugins with this weight.",
-)
+@plugins_option
 @click.option(
     "--scheduler-config",
     type=FILE,
@@ -70,23 +64,7 @@ PORT = click.IntRange(0, 65535)
     "--tls", is_flag=True, help="Make certificates, as `moorage certs` does, and use them."
 )
 @click.option("--api-port", default=0, type=PORT, help="The API server's port; 0: a free one.")
-def up(
-    nodes: str | None,
-    pods: str | None,
-    scorers: int,
-    config: Path | None,
-    plugins: tuple[GivenPlugin, ...],
-    scheduler_config: Path | None,
-    kubeconfig: Path | None,
-    kubeconfig_out: Path | None,
-    once: bool,
-    timeout: float,
-    rows: int,
-    extender_port: int,
-    admin_port: int,
-    api_port: int,
-    tls: bool,
-) -> None:
+def up(**given: Any) -> None:
     """Start every process, schedule the pods, and show where each went and why.
 
     FILE holds manifests in YAML, or what `kubectl get nodes,pods -A -o json` (or yaml) prints of a
@@ -99,8 +77,8 @@ def up(
     Exit codes: with --once 0 when every pod is bound or suits no node, 1 when scheduling fails or
     takes too long; 130 after Ctrl-C or SIGTERM before the result, which shows what was decided.
     """
-    embedded = (nodes, pods, once, api_port, kubeconfig_out, scheduler_config)
-    if kubeconfig and any(embedded):
+    embedded = ("nodes", "pods", "once", "api_port", "kubeconfig_out", "scheduler_config")
+    if given["kubeconfig"] and any(given[name] for name in embedded):
         raise click.UsageError(
             "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, "
             "--api-port, --kubeconfig-out, --scheduler-config"
@@ -109,22 +87,4 @@ def up(
         from cli.up.run import UpOptions
         from cli.up.run import up as run
 
-        options = UpOptions(
-            nodes=nodes,
-            pods=pods,
-            scorers=scorers,
-            config=config,
-            plugins=tuple(each.path for each in plugins),
-            weights=weights_of(plugins),
-            scheduler_config=scheduler_config,
-            kubeconfig=kubeconfig,
-            kubeconfig_out=kubeconfig_out,
-            once=once,
-            timeout=timeout,
-            rows=rows,
-            extender_port=extender_port,
-            admin_port=admin_port,
-            api_port=api_port,
-            tls=tls,
-        )
-        sys.exit(run(options))
+        sys.exit(run(UpOptions(**given)))

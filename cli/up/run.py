@@ -4,7 +4,7 @@ import asyncio
 import shlex
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from cli.certs.folders import CertificateOptions, keep_certificates
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway
+from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object
 from cli.shared.screen import Screen
 from cli.up.cluster import check_serves, create
@@ -47,8 +48,7 @@ class UpOptions:
     scorers: int
     config: Path | None
     scheduler_config: Path | None
-    plugins: tuple[Path, ...]
-    weights: Mapping[Path, int]
+    plugins: tuple[GivenPlugin, ...]
     kubeconfig: Path | None
     kubeconfig_out: Path | None
     once: bool
@@ -70,7 +70,8 @@ def up(options: UpOptions) -> int:
     """
     start_here()  # before there are threads, and what is undone in the end
     screen = Screen()
-    policy = choose_policy(options.config, options.plugins, options.weights)
+    plugins = [each.path for each in options.plugins]
+    policy = choose_policy(options.config, plugins, weights_of(options.plugins))
     profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale
     given = options.nodes, options.pods, profiles
     workload = Workload() if options.kubeconfig else read_workload(*given)
@@ -85,7 +86,7 @@ def up(options: UpOptions) -> int:
             kubeconfig=options.kubeconfig,
             config=_policy_file(run.path, policy) or options.config,
             profiles=profiles,
-            plugins=options.plugins,
+            plugins=plugins,
             scorers=options.scorers,
             scheduler=read_scheduler_config(options.scheduler_config, profiles, scale),
             extender_port=options.extender_port,
@@ -310,7 +311,7 @@ class _Up:
             self._processes,
             gateway,
             config=self._options.config,
-            weights=self._options.weights,
+            weights=weights_of(self._options.plugins),
             policy=self._policy,
         )
         async with asyncio.TaskGroup() as group:

@@ -5,14 +5,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
 
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.gateway.options import FILE
+from cli.shared.given import output_option
 
-JOURNAL = click.Path(exists=True, path_type=Path)
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(exists=True, path_type=Path)
 
 CHANGED = 1
@@ -23,7 +22,7 @@ FAILED = 2
 
 
 @click.command()
-@click.argument("journal", type=JOURNAL)
+@click.argument("journal", type=PATH)
 @click.option("--config", type=FILE, help="The policy to try. Without it: the recorded one.")
 @click.option(
     "--plugin", "plugins", type=PATH, multiple=True, help="A Python file or folder with plugins."
@@ -31,15 +30,13 @@ FAILED = 2
 @click.option(
     "--examples", type=click.IntRange(0, 1000), default=5, show_default=True, help="Of each class."
 )
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@output_option("json", more="json has every number.")
 def replay(
     journal: Path,
     config: Path | None,
     plugins: tuple[Path, ...],
     examples: int,
-    output: Literal["text", "json"],
+    output: str,
 ) -> None:
     """Decide the cycles of a gateway's JOURNAL again, and show what changes.
 
@@ -84,7 +81,7 @@ def journal() -> None:
 
 
 @journal.command()
-@click.argument("journal", type=JOURNAL)
+@click.argument("journal", type=PATH)
 @click.option("--pod", default="", metavar="NAMESPACE/POD", help="Only cycles of this pod.")
 @click.option(
     "--cycles",

@@ -1,33 +1,25 @@
 """The command `moorage explain`."""
 
 import asyncio
-from typing import Literal
 
 import click
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
-from cli.shared.given import namespace_and_name, namespace_option
+from cli.shared.given import namespace_and_name, namespace_option, output_option
 
 
 @click.command()
 @click.argument("pod", metavar="[NAMESPACE/]POD")
 @namespace_option
 @click.option("--node", help="Why not this node, or why this one?")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="wide shows every attempt that the gateway keeps.",
-)
+@output_option("wide", "json", "yaml", more="wide shows every attempt that the gateway keeps.")
 @gateway_options
 def explain(
     pod: str,
     namespace: str,
     node: str | None,
-    output: Literal["text", "wide", "json", "yaml"],
+    output: str,
     options: GatewayOptions,
 ) -> None:
     """Explain why a pod is on its node, or why it has none.

@@ -1,24 +1,17 @@
 """The command `moorage shadow`."""
 
 import asyncio
-from typing import Literal
 
 import click
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
+from cli.shared.given import output_option
 
 
 @click.command()
 @click.argument("profile", required=False, default="")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json is what the gateway answers.",
-)
+@output_option("json", more="json is what the gateway answers.")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -27,9 +20,7 @@ from cli.shared.gateway.options import GatewayOptions, gateway_options
     help="Disagreements to show of each profile in the table, the newest.",
 )
 @gateway_options
-def shadow(
-    profile: str, output: Literal["text", "json"], limit: int, options: GatewayOptions
-) -> None:
+def shadow(profile: str, output: str, limit: int, options: GatewayOptions) -> None:
     """Show how far the shadow of PROFILE, or of each, agrees with it, and where it does not.
 
     A shadow is a second profile that filters and scores the same pods and decides nothing; the

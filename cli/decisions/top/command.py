@@ -2,24 +2,17 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Literal
 
 import click
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
+from cli.shared.given import output_option
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="Show one interval and end.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json writes one line an interval.",
-)
+@output_option("json", more="json writes one line an interval.")
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.1, max=3600),
@@ -28,9 +21,7 @@ from cli.shared.gateway.options import GatewayOptions, gateway_options
     help="Seconds that each view is about.",
 )
 @gateway_options
-def top(
-    *, once: bool, output: Literal["text", "json"], interval: float, options: GatewayOptions
-) -> None:
+def top(*, once: bool, output: str, interval: float, options: GatewayOptions) -> None:
     """Show what a gateway is doing now: cycles, latency, plugins, replicas, newest pods.
 
     Live on a terminal, until Ctrl-C; elsewhere a view an interval.

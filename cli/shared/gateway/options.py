@@ -44,6 +44,12 @@ class GatewayOptions:
     kubeconfig: Path | None = None
 
 
+kubeconfig_option = click.option(
+    "--kubeconfig",
+    type=FILE,
+    help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
+)
+
 _OPTIONS = (
     click.option(
         "--admin",
@@ -77,11 +83,7 @@ _OPTIONS = (
     click.option(
         "--token-file", type=FILE, help="A bearer token instead of that of the kubeconfig's user."
     ),
-    click.option(
-        "--kubeconfig",
-        type=FILE,
-        help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
-    ),
+    kubeconfig_option,
 )
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from cli.config.policies import Policy as ChosenPolicy
 from cli.config.policies import choose_policy, load_registries
+from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.screen import Screen
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.whatif.simulate.measures import Measures, measure, resources_of
@@ -32,10 +33,14 @@ class SimulateOptions:
     pods: Path
     count: int | None
     configs: tuple[Path, ...]
-    plugins: tuple[Path, ...]
-    weights: Mapping[Path, int]
+    plugins: tuple[GivenPlugin, ...]
     scheduler_config: Path | None
     seed: int
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files and folders with plugins."""
+        return [each.path for each in self.plugins]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,7 +88,8 @@ def simulate(options: SimulateOptions) -> Result:
         ConfigurationError: Something that was given is wrong; the message names the place.
     """
     given = options.configs or (None,)
-    policies = [choose_policy(each, options.plugins, options.weights) for each in given]
+    weights = weights_of(options.plugins)
+    policies = [choose_policy(each, options.paths, weights) for each in given]
     readers: dict[ObjectKind, str] = {}
     for policy in policies:
         readers |= dict(policy.readers())
@@ -132,7 +138,7 @@ async def _variant(
     config = read_scheduler_config(options.scheduler_config, profiles, resolved.score_scale)
     configuration = parse_configuration(config.text)
     adopted, notes = _adopted(pods, configuration)
-    registries = load_registries(options.plugins)
+    registries = load_registries(options.paths)
     filters, scorers = PluginHost(registries["filter"]), PluginHost(registries["score"])
     try:
         moorage = InProcess(
