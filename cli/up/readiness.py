@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from prometheus_client.parser import text_string_to_metric_families
 
 from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.finding import GatewayError
+from cli.shared.gateway.metrics import Labels, sample
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.screen import Screen
 from cli.up.processes import ProcessFailedError
@@ -26,16 +26,14 @@ REFUSAL = " refuses the policy: "
 
 POLL_SECONDS = 0.05
 
-CACHED_NODES = ("moorage_cache_size", "nodes")
+CACHED_NODES = ("moorage_cache_size", frozenset({("type", "nodes")}))
 
 COUNTED = {
-    "filter": ("moorage_sessions_opened_total", "filter"),
-    "score": ("moorage_sessions_opened_total", "scorer"),
-    "policy": ("moorage_policy_reloads_total", "ok"),
+    "filter": ("moorage_sessions_opened_total", frozenset({("service", "filter")})),
+    "score": ("moorage_sessions_opened_total", frozenset({("service", "scorer")})),
+    "policy": ("moorage_policy_reloads_total", frozenset({("outcome", "ok")})),
 }
 """How often replicas with plugins of a kind began to take part, and the policy file was taken."""
-
-METRICS = tuple({name for name, _ in (CACHED_NODES, *COUNTED.values())})
 
 BACKGROUND_SECONDS = 1.0
 """How often to ask whether background work of plugins fails."""
@@ -160,15 +158,10 @@ def _notes(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     return ((each["name"], each["note"]) for each in answer.get("notes", ()))
 
 
-async def _numbers(gateway: Gateway) -> Mapping[tuple[str, str], float]:
-    """Return the METRICS by name and the value of their only label."""
+async def _numbers(gateway: Gateway) -> Mapping[tuple[str, Labels], float]:
+    """Return what CACHED_NODES and COUNTED name; nothing of a gateway that does not answer."""
+    names = tuple(name for name, _ in (CACHED_NODES, *COUNTED.values()))
     try:
-        text = await gateway.text("GET", "/metrics")
+        return sample(await gateway.text("GET", "/metrics"), 0, names).values
     except GatewayError:
         return {}
-    lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(METRICS))
-    return {
-        (sample.name, next(iter(sample.labels.values()))): sample.value
-        for family in text_string_to_metric_families(lines)
-        for sample in family.samples
-    }

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from cli.decisions.top.samples import Change
+from cli.shared.gateway.metrics import Change
 
 CALLS = "moorage_extender_request_duration_seconds"
 PHASES = "moorage_cycle_duration_seconds"

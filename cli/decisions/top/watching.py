@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.text import Text
 
 from cli.decisions.top.drawing import draw
-from cli.decisions.top.samples import Change, Sample, sample
 from cli.decisions.top.view import View, view
 from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.finding import GatewayError
+from cli.shared.gateway.metrics import Change, Sample, sample
 from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import KubeError
 
@@ -82,9 +82,12 @@ async def _views(
 async def _read(gateway: Gateway) -> Sample:
     text = await gateway.text("GET", "/metrics")
     try:
-        return sample(text, time.monotonic())
+        found = sample(text, time.monotonic())
     except ValueError as error:
         raise GatewayError(f"{gateway.place}/metrics has no metrics: {error}") from error
+    if not found.values:
+        raise GatewayError(f"{gateway.place}/metrics has no metrics of Moorage")
+    return found
 
 
 async def _view(gateway: Gateway, change: Change) -> View:

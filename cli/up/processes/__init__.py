@@ -1,9 +1,7 @@
 """Starts, watches, replaces and stops the processes of `moorage up`."""
 
 from cli.up.processes.forking import Forked, ProcessFailedError, fork, start_here
-from cli.up.processes.keeping import Processes
-from cli.up.processes.ports import free_ports
-from cli.up.processes.process import Process
+from cli.up.processes.process import Process, Processes, free_ports
 
 __all__ = [
     "Forked",

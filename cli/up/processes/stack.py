@@ -7,9 +7,7 @@ from pathlib import Path
 import yaml
 
 from cli.up.kubeconfig import kubeconfig
-from cli.up.processes.keeping import Processes
-from cli.up.processes.ports import free_ports
-from cli.up.processes.process import Process
+from cli.up.processes.process import Process, Processes, free_ports
 from cli.up.processes.scheduling import SchedulerConfig, read_scheduler_config
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY
 from moorage_host.tls.identities import service_identity

@@ -51,7 +51,7 @@ async def test_a_process_that_dies_is_started_again(
 async def test_a_process_that_dies_again_and_again_is_given_up_with_its_last_words(
     tmp_path: Path, processes: Processes, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.up.processes.keeping.RESTART_PAUSE", 0.001)
+    monkeypatch.setattr("cli.up.processes.process.RESTART_PAUSE", 0.001)
     await processes.start([process(tmp_path, "dies")])
     with pytest.raises(ExceptionGroup) as caught:
         async with asyncio.timeout(PATIENCE), processes.kept():

@@ -7,10 +7,10 @@ from aiohttp import web
 from rich.console import Console
 
 from cli.decisions.top.drawing import draw
-from cli.decisions.top.samples import Change, sample
 from cli.decisions.top.view import View, view
 from cli.decisions.top.watching import newest
 from cli.shared.gateway.client import connected
+from cli.shared.gateway.metrics import Change, sample
 from cli.shared.gateway.options import GatewayOptions
 
 PLUGIN = "a-plugin-with-quite-a-long-name-for-a-narrow-terminal"

@@ -22,17 +22,17 @@ class Sample:
     values: Mapping[tuple[str, Labels], float]
 
 
-def sample(text: str, time: float) -> Sample:
-    """Return the metrics in *text*; only those of Moorage.
+def sample(text: str, time: float, names: tuple[str, ...] = ("moorage_",)) -> Sample:
+    """Return the metrics in *text* whose names begin with one of *names*.
 
     Raises:
         ValueError: It is not in Prometheus' text format.
     """
+    lines = "".join(f"{line}\n" for line in text.splitlines() if line.startswith(names))
     values = {
         (each.name, frozenset(each.labels.items())): each.value
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(lines)
         for each in family.samples
-        if each.name.startswith("moorage_")
     }
     return Sample(time=time, values=values)
 
