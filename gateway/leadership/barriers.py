@@ -1,16 +1,24 @@
-"""Calls Barrier at every binder, so that no bind of an earlier term is written any more."""
+"""Ends earlier terms: a barrier at every binder, and the state brought up to what they wrote.
+
+See `gateway.leadership.term` for why.
+"""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import grpc.aio
 import structlog
 
+from gateway.calls import BindCall
+from gateway.cluster.cluster import Cluster
+from gateway.cluster.pods import UNREAD, read_pod
 from gateway.replicas.dns import Resolver
+from moorage.models import Pod
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from moorage_host.kube import KubeClient
 from moorage_host.rpc.channel import connect
 from moorage_host.tls.identities import service_identity
 from moorage_host.tls.security import LOOPBACK, Security
@@ -18,11 +26,18 @@ from moorage_host.tls.security import LOOPBACK, Security
 LOOK_UP_AGAIN = 0.2
 """Seconds after which the names of binders are looked up again when there was no address."""
 
+MOST_READ = 64
+"""Pods that are read one by one; for more, all pods are listed."""
+
+READ_SECONDS = 10.0
+
+READ_AGAIN = 1.0
+
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class RecordedBind:
     """A pod that a binder has bound, or may have if that is unknown."""
 
     namespace: str
@@ -33,7 +48,7 @@ class Written:
 
 
 @dataclass(slots=True, kw_only=True)
-class Fenced:
+class BarrierResult:
     """What the binders have answered.
 
     Attributes:
@@ -47,10 +62,14 @@ class Fenced:
 
     highest: int
     is_held: bool = True
-    binds: list[Written] = field(default_factory=list)
+    binds: list[RecordedBind] = field(default_factory=list)
     answered: float = 0.0
     complete_since: float = 0.0
     left_out: dict[str, str] = field(default_factory=dict)
+
+
+Placed = list[tuple[Pod, RecordedBind]]
+"""Pods, each with its bind."""
 
 
 class Barriers:
@@ -75,14 +94,14 @@ class Barriers:
         self._fenced: dict[str, str] = {}  # the version of Moorage by address
         self.left_out: dict[str, str] = {}
 
-    async def fence(self, epoch: int) -> Fenced:
+    async def fence(self, epoch: int) -> BarrierResult:
         """Fence all epochs below *epoch* at all binders."""
         self._fenced.clear()
-        fenced = await self._call(await self._addresses(), epoch, {self._holder})
-        self.left_out = fenced.left_out
-        return fenced
+        result = await self._call(await self._addresses(), epoch, {self._holder})
+        self.left_out = result.left_out
+        return result
 
-    async def fence_others(self, epoch: int) -> Fenced | None:
+    async def fence_others(self, epoch: int) -> BarrierResult | None:
         """Fence binders that have come since, or were left out; None if there are none."""
         addresses = await self._resolver.addresses()
         for gone in self._fenced.keys() - addresses:
@@ -92,9 +111,9 @@ class Barriers:
             self.left_out = {}
             return None
         # An epoch without a holder came with a bind: with one of the caller's, since it holds it.
-        fenced = await self._call(others, epoch, {self._holder, ""})
-        self.left_out = fenced.left_out
-        return fenced
+        result = await self._call(others, epoch, {self._holder, ""})
+        self.left_out = result.left_out
+        return result
 
     def versions(self) -> dict[str, str]:
         """Return the version of Moorage of each binder that accepts the epoch, by its address."""
@@ -116,30 +135,30 @@ class Barriers:
             _log.warning("No binder is found", problem=self._resolver.problem)
         return found
 
-    async def _call(self, addresses: set[str], epoch: int, holders: set[str]) -> Fenced:
+    async def _call(self, addresses: set[str], epoch: int, holders: set[str]) -> BarrierResult:
         """Call some binders; the epoch is held if it is one of these *holders* who has it."""
-        fenced = Fenced(highest=epoch)
+        result = BarrierResult(highest=epoch)
         if not addresses:
-            fenced.left_out = {"any": self._resolver.problem or "the name has no address"}
+            result.left_out = {"any": self._resolver.problem or "the name has no address"}
         order = sorted(addresses)
         answers = await asyncio.gather(*(self._call_one(each, epoch) for each in order))
         memories = []
         for address, answer in zip(order, answers, strict=True):
             if isinstance(answer, str):
-                fenced.left_out[address] = answer
+                result.left_out[address] = answer
                 _log.warning("A binder is left out of a barrier", address=address, problem=answer)
                 continue
             if answer.epoch > epoch or answer.holder not in holders:
-                fenced.is_held = False
-                fenced.highest = max(fenced.highest, answer.epoch)
+                result.is_held = False
+                result.highest = max(result.highest, answer.epoch)
                 continue
             self._fenced[address] = answer.moorage_version
             memories.append(answer.memory.ToTimedelta().total_seconds())
-            fenced.binds += map(_written, answer.binds)
-        memory = 0.0 if fenced.left_out else min(memories, default=0.0)
-        fenced.answered = time.monotonic()
-        fenced.complete_since = fenced.answered - memory
-        return fenced
+            result.binds += map(_recorded, answer.binds)
+        memory = 0.0 if result.left_out else min(memories, default=0.0)
+        result.answered = time.monotonic()
+        result.complete_since = result.answered - memory
+        return result
 
     async def _call_one(self, address: str, epoch: int) -> pb.BinderServiceBarrierResponse | str:
         request = pb.BinderServiceBarrierRequest(epoch=epoch, holder=self._holder)
@@ -152,12 +171,83 @@ class Barriers:
                 return f"{error.code().name}: {error.details()}"
 
 
-def _written(bind: pb.WrittenBind) -> Written:
+def _recorded(bind: pb.WrittenBind) -> RecordedBind:
     pod = bind.pod
-    return Written(
+    return RecordedBind(
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
         node=bind.node,
         is_unknown=bind.unknown,
+    )
+
+
+class StateRecovery:
+    """Finds the pods that the watch has not shown on their nodes yet."""
+
+    def __init__(
+        self, client: KubeClient, cluster: Cluster, resolve: Callable[[BindCall], None]
+    ) -> None:
+        """Compare with *cluster*; read pods that it does not know with *client*.
+
+        Binds whose outcome no binder knows go to *resolve*, which finds out.
+        """
+        self.state = cluster.state
+        self._client = client
+        self._cluster = cluster
+        self._resolve = resolve
+
+    async def missing(self, result: BarrierResult) -> Placed:
+        """Return the pods that have to be assumed, once the state has everything else."""
+        await self._cluster.until_synced()
+        await self._cluster.until_pods_as_of(result.complete_since)
+        unknown = [bind for bind in result.binds if self._is_unknown(bind.uid)]
+        if len(unknown) > MOST_READ:
+            await self._cluster.until_pods_as_of(result.answered)
+            read: Sequence[Pod | None] = []
+        else:
+            read = await asyncio.gather(*(self._read(bind) for bind in unknown))
+        by_uid = {pod.uid: pod for pod in read if pod is not None}
+        placed = []
+        for bind in result.binds:
+            seen, read_now = self.state.pod(bind.uid), by_uid.get(bind.uid)
+            if seen is not None and not seen.spec.node_name:
+                placed.append((seen, bind))
+            # What was read may show its node already; the watch does not.
+            if seen is None and read_now and read_now.spec.node_name in ("", bind.node):
+                placed.append((read_now, bind))
+        return placed
+
+    def assume(self, placed: Placed) -> None:
+        """Count pods as placed until the watch shows them."""
+        for pod, bind in placed:
+            if self.state.place_of(pod.uid) != bind.node and not self.state.has_ended(pod.uid):
+                self.state.assume(pod, bind.node)
+                self.state.confirm(pod.uid)
+                if bind.is_unknown:
+                    self._resolve(_given_up(bind))
+
+    def _is_unknown(self, uid: str) -> bool:
+        return self.state.pod(uid) is None and not self.state.has_ended(uid)
+
+    async def _read(self, bind: RecordedBind) -> Pod | None:
+        """Read a pod, however long the API server is away; None if the pod is gone."""
+        while True:
+            try:
+                return await read_pod(
+                    self._client, bind.namespace, bind.name, bind.uid, timeout=READ_SECONDS
+                )
+            except UNREAD as error:
+                _log.warning("A pod that was bound is not read yet", error=str(error))
+                await asyncio.sleep(READ_AGAIN)
+
+
+def _given_up(bind: RecordedBind) -> BindCall:
+    """Return the call of a bind that no binder works on any more."""
+    return BindCall(
+        namespace=bind.namespace,
+        name=bind.name,
+        uid=bind.uid,
+        node=bind.node,
+        deadline=asyncio.get_running_loop().time(),
     )

@@ -1,5 +1,10 @@
 """The election: of several gateways, the one that holds the Lease begins terms.
 
+The Lease of coordination.k8s.io says which gateway decides, and has the epoch of its term. Each
+write names the version that it replaces, so that of two gateways only one succeeds. Whoever may
+write Leases may write nonsense into this one: an epoch or a duration that no gateway writes is
+ignored with a warning, since the binders know the highest epoch anyway.
+
 As client-go does it: the Lease ends when it was not seen to change for its duration, on this
 process's monotonic clock. Its holder stops deciding before that, after the renew deadline, counted
 from when it sent the last successful renewal. So clocks need not agree, only run equally fast.
@@ -9,14 +14,18 @@ import asyncio
 import math
 import random
 import time
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 
+import msgspec
 import structlog
 
-from gateway.leadership.lease import LONGEST_SECONDS, Lease, LeaseStore, LeaseTakenError
 from gateway.leadership.term import Term
-from gateway.leadership.terms import Terms
-from moorage_host.kube import KubeError
+from gateway.settings import GatewaySettings
+from moorage.errors import ConfigurationError
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError, micro_time
 
 LOOKS = 4
 """How often a gateway that stands by looks at the Lease in a retry period: it is to notice at once
@@ -24,22 +33,155 @@ that the Lease was released."""
 
 RELEASED_SECONDS = 1.0
 
+EPOCH = "moorage.io/epoch"
+
+LEAVING = "moorage.io/leaving"
+"""Whether the holder is about to release the Lease, so that the next one may get ready."""
+
+CONFLICT, NOT_FOUND = 409, 404
+
+EPOCHS_AHEAD = 366 * 24 * 3600 * 1000
+"""Epochs begin as the time in milliseconds; one further ahead of this clock is ignored."""
+
+LONGEST_SECONDS = 60.0
+"""A duration in a Lease counts up to this, or up to this process's own if that is longer."""
+
 _log = structlog.get_logger()
 
 
+class LeaseTakenError(Exception):
+    """Another process has written the Lease meanwhile."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Durations:
-    """How long what takes, in seconds.
+class Lease:
+    """A version of the Lease; the first one has not been created.
 
     Attributes:
-        lease: Silence of the holder after which another one takes the Lease.
-        renew: Time after the last renewal at which the holder stops deciding; shorter.
-        retry: Between renewals.
+        holder: Who decides; empty for nobody.
+        seconds: How long after its last change the Lease ends, as its holder says.
+        epoch: Of the newest term.
+        leaving: Whether the holder is about to release it.
+        version: Changes with every write; empty if there is none yet.
+        document: Everything, as the API server has it.
     """
 
-    lease: float
-    renew: float
-    retry: float
+    holder: str = ""
+    seconds: float = 0.0
+    epoch: int = 0
+    leaving: bool = False
+    version: str = ""
+    document: dict[str, Any] = field(default_factory=dict)
+
+
+class LeaseStore:
+    """Reads and writes one Lease."""
+
+    def __init__(self, client: KubeClient, namespace: str, name: str) -> None:
+        self.name = f"{namespace}/{name}"
+        self._client = client
+        self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._metadata = {"name": name, "namespace": namespace}
+        self._doubted = ""  # the version about which was warned last
+
+    async def read(self, timeout: float) -> Lease:
+        """Return the newest version.
+
+        Raises:
+            KubeError: The API server refuses, or is not reached.
+            TimeoutError: It does not answer in time.
+        """
+        path = f"{self._folder}/{self._metadata['name']}"
+        answer = await self._client.request("GET", path, timeout=timeout)
+        if answer.status == NOT_FOUND:
+            return Lease()
+        return self._lease(answer.check().body)
+
+    async def write(
+        self,
+        before: Lease,
+        holder: str,
+        *,
+        seconds: float,
+        epoch: int,
+        leaving: bool = False,
+        timeout: float,
+    ) -> Lease:
+        """Replace a version, or create the Lease; return the new version.
+
+        Raises:
+            LeaseTakenError: There is a newer version.
+            KubeError: The API server refuses, or is not reached.
+            TimeoutError: It does not answer in time; the write may have been done.
+        """
+        notes = {EPOCH: str(epoch), **({LEAVING: "true"} if leaving else {})}
+        body = msgspec.json.encode(self._document(before, holder, seconds, notes))
+        method, path = "POST", self._folder
+        if before.version:
+            method, path = "PUT", f"{self._folder}/{self._metadata['name']}"
+        answer = await self._client.request(method, path, body=body, timeout=timeout)
+        try:
+            return replace(self._lease(answer.check().body), epoch=epoch)
+        except KubeStatusError as error:
+            if error.status in (CONFLICT, NOT_FOUND):
+                raise LeaseTakenError(str(error)) from error
+            raise
+
+    def _document(
+        self, before: Lease, holder: str, seconds: float, notes: dict[str, str]
+    ) -> dict[str, Any]:
+        old, now = before.document, micro_time(datetime.now(UTC))
+        metadata = {**self._metadata, **old.get("metadata", {})}
+        others = {k: v for k, v in metadata.get("annotations", {}).items() if k != LEAVING}
+        metadata["annotations"] = others | notes
+        spec = {**old.get("spec", {}), "renewTime": now, "holderIdentity": holder}
+        spec["leaseDurationSeconds"] = max(1, math.ceil(seconds))
+        if holder and holder != before.holder:
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = spec.get("leaseTransitions", 0) + bool(before.version)
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        return {**old, **kind, "metadata": metadata, "spec": spec}
+
+    def _lease(self, body: bytes) -> Lease:
+        document = msgspec.json.decode(body, type=dict[str, Any])
+        metadata, spec = document["metadata"], document.get("spec", {})
+        notes = metadata.get("annotations") or {}
+        version, doubts = metadata["resourceVersion"], []
+        epoch, seconds = _number(notes.get(EPOCH, "0")), _number(spec.get("leaseDurationSeconds"))
+        if epoch is None or epoch > time.time_ns() // 1_000_000 + EPOCHS_AHEAD:
+            doubts.append(f"{EPOCH} is {str(notes[EPOCH])[:40]!r}")
+            epoch = 0
+        if seconds is None:
+            doubts.append(f"leaseDurationSeconds is {str(spec['leaseDurationSeconds'])[:40]!r}")
+        elif seconds > LONGEST_SECONDS:
+            doubts.append(f"leaseDurationSeconds is {seconds}")
+        if doubts and version != self._doubted:
+            self._doubted = version
+            _log.warning(
+                "The Lease has values that no gateway should write; they are ignored or cut",
+                lease=self.name,
+                problem="; ".join(doubts),
+            )
+        return Lease(
+            holder=spec.get("holderIdentity") or "",
+            seconds=float(seconds or 0),
+            epoch=epoch,
+            leaving=notes.get(LEAVING) == "true",
+            version=version,
+            document=document,
+        )
+
+
+def _number(value: object) -> int | None:
+    """Return a whole number that is not negative, of at most 20 digits; None for anything else."""
+    text = str(value or 0)
+    return int(text) if text.isdecimal() and len(text) <= 20 else None
+
+
+BeginTerms = Callable[
+    [int, Callable[[], float], Callable[[int], Awaitable[None]]], Coroutine[Any, Any, None]
+]
+"""Begins one term after the other until cancelled; see `TermLoop.run`."""
 
 
 class LeaseLostError(Exception):
@@ -50,13 +192,32 @@ class Election:
     """Takes the Lease, keeps it, and releases it in the end."""
 
     def __init__(
-        self, store: LeaseStore, term: Term, terms: Terms, holder: str, durations: Durations
+        self,
+        client: KubeClient,
+        term: Term,
+        begin_terms: BeginTerms,
+        holder: str,
+        settings: GatewaySettings,
     ) -> None:
-        self._store = store
+        """Have *begin_terms* begin terms of *holder* while it holds the Lease.
+
+        Raises:
+            ConfigurationError: Durations contradict each other.
+        """
+        self._lease_seconds = settings.lease_duration
+        self._renew_seconds = settings.lease_renew_deadline
+        self._retry_seconds = settings.lease_retry_period
+        if not self._lease_seconds > self._renew_seconds > self._retry_seconds:
+            raise ConfigurationError(
+                f"--lease-duration ({self._lease_seconds:g} s) must be longer than "
+                f"--lease-renew-deadline ({self._renew_seconds:g} s), and that longer than "
+                f"--lease-retry-period ({self._retry_seconds:g} s): otherwise another gateway "
+                "takes the Lease before its holder stops"
+            )
+        self._store = LeaseStore(client, settings.lease_namespace, settings.lease_name)
         self._term = term
-        self._terms = terms
+        self._begin_terms = begin_terms
         self._holder = holder
-        self._durations = durations
         self._lease = Lease()
         self._seen_at = -math.inf
         self._valid_until = -math.inf
@@ -85,7 +246,7 @@ class Election:
                     return
             except (KubeError, TimeoutError) as error:
                 self._term.stand_by(f"the Lease {self._store.name} cannot be read: {error}")
-            await asyncio.sleep(self._jittered(self._durations.retry / LOOKS))
+            await asyncio.sleep(self._jittered(self._retry_seconds / LOOKS))
 
     async def _look(self) -> None:
         lease = await self._store.read(self._timeout)
@@ -111,7 +272,7 @@ class Election:
         lease = self._lease
         if self._leaving:
             return False
-        own = self._durations.lease
+        own = self._lease_seconds
         ends = self._seen_at + max(min(lease.seconds, LONGEST_SECONDS), own)
         if lease.holder not in ("", self._holder) and time.monotonic() < ends:
             return False
@@ -125,7 +286,7 @@ class Election:
     async def _lead(self) -> str:
         """Begin terms for as long as the Lease is held; return why it is no more."""
         terms = asyncio.create_task(
-            self._terms.run(self._lease.epoch, lambda: self._valid_until, self._keep)
+            self._begin_terms(self._lease.epoch, lambda: self._valid_until, self._keep)
         )
         try:
             await self._renew_until_lost(terms)
@@ -138,7 +299,7 @@ class Election:
 
     async def _renew_until_lost(self, terms: asyncio.Task[None]) -> None:
         while True:
-            await asyncio.wait((terms,), timeout=self._jittered(self._durations.retry))
+            await asyncio.wait((terms,), timeout=self._jittered(self._retry_seconds))
             if terms.done():
                 terms.result()
             try:
@@ -159,7 +320,7 @@ class Election:
                 _log.warning("The epoch was not written", lease=self._store.name, error=str(error))
             else:
                 return
-            await asyncio.sleep(self._durations.retry / LOOKS)
+            await asyncio.sleep(self._retry_seconds / LOOKS)
 
     async def _compare(self) -> None:
         """Find out who has written the Lease: this process, whose answer got lost, or another."""
@@ -177,14 +338,14 @@ class Election:
         """Write the Lease, as its holder who has not let it lapse."""
         if time.monotonic() >= self._valid_until:
             raise LeaseLostError(
-                f"the Lease {self._store.name} was not renewed for {self._durations.renew:g} s"
+                f"the Lease {self._store.name} was not renewed for {self._renew_seconds:g} s"
             )
         await self._write(epoch)
 
     async def _write(self, epoch: int) -> None:
         """Take or renew the Lease."""
         async with self._writing:
-            sent, seconds = time.monotonic(), self._durations.lease
+            sent, seconds = time.monotonic(), self._lease_seconds
             self._lease = await self._store.write(
                 self._lease,
                 self._holder,
@@ -193,7 +354,7 @@ class Election:
                 leaving=self._leaving,
                 timeout=self._timeout,
             )
-            self._seen_at, self._valid_until = sent, sent + self._durations.renew
+            self._seen_at, self._valid_until = sent, sent + self._renew_seconds
             self._term.extend(self._valid_until)
 
     async def release(self) -> None:
@@ -221,7 +382,7 @@ class Election:
 
     @property
     def _timeout(self) -> float:
-        return self._durations.renew / 2
+        return self._renew_seconds / 2
 
     def _jittered(self, seconds: float) -> float:
         return seconds * random.uniform(1, 1.2)

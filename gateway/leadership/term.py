@@ -1,7 +1,21 @@
 """The term: the time in which this process may decide, and the epoch that all its binds carry.
 
-Each call enters it first. Who begins and ends terms is `gateway.leadership.terms`, which
-`gateway.leadership.election` runs; a binder ends a term as well, by refusing its epoch.
+Two gateways must never decide at a time, though processes stop, clocks differ and messages are
+late. Four things see to that.
+
+- The *Lease* in the API server names one holder at a time (`gateway.leadership.election`). Without
+  an election, as beside each kube-scheduler, every gateway may decide, and the last one called
+  does.
+- Each term has an *epoch* that is higher than any before; each bind carries it, and a binder
+  refuses binds of a lower epoch than it has seen.
+- A *barrier* begins an epoch at every binder (`gateway.leadership.barriers`). It is answered when
+  nothing of lower epochs is written any more, with the binds of the last minutes. The gateway
+  counts those of them that its watch has not shown yet, so it begins with all that was decided
+  before.
+- The *term* of this process is valid until the Lease would run out, counted from when its renewal
+  was sent, on this process's monotonic clock. A binder ends it as well, by refusing its epoch.
+
+Each call enters the term first, and waits for one that is about to begin.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
 from gateway.journal.metrics import JournalMetrics
-from gateway.leadership.beginning import TermMetrics
+from gateway.leadership.leadership import TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.reload import ReloadMetrics
 from gateway.replicas.metrics import SessionFamilies

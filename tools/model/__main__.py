@@ -35,14 +35,14 @@ MUTATIONS: Mapping[str, Sequence[Edit]] = {
     ],
     "no fresh list when the binder's memory is short": [
         Edit(
-            file="gateway/leadership/catch_up.py",
-            old="await self._cluster.until_pods_as_of(fenced.complete_since)",
+            file="gateway/leadership/barriers.py",
+            old="await self._cluster.until_pods_as_of(result.complete_since)",
             new="await asyncio.sleep(0)",
         )
     ],
     "a bound pod that the watch has not shown is left out": [
         Edit(
-            file="gateway/leadership/catch_up.py",
+            file="gateway/leadership/barriers.py",
             old='read_now.spec.node_name in ("", bind.node):',
             new="not read_now.spec.node_name:",
         )

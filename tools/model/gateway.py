@@ -30,9 +30,8 @@ from gateway.decisions.attempts.arrays import KeptArrays
 from gateway.decisions.attempts.log import DecisionLog
 from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.rejected import RejectedPods
-from gateway.leadership.barriers import Barriers, Fenced, Written
-from gateway.leadership.beginning import Beginning, TermMetrics
-from gateway.leadership.catch_up import CatchUp
+from gateway.leadership.barriers import BarrierResult, Barriers, RecordedBind, StateRecovery
+from gateway.leadership.leadership import TermMetrics, TermStart
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
@@ -174,14 +173,14 @@ class DirectBarriers:
         self._process = process
         self._holder = holder
 
-    async def fence(self, epoch: int) -> Fenced:
+    async def fence(self, epoch: int) -> BarrierResult:
         answer = await self._process.binder.fence.barrier(epoch, self._holder)
         now = time.monotonic()
-        return Fenced(
+        return BarrierResult(
             highest=answer.epoch,
             is_held=(answer.epoch, answer.holder) == (epoch, self._holder),
             binds=[
-                Written(
+                RecordedBind(
                     namespace=b.namespace,
                     name=b.name,
                     uid=b.uid,
@@ -194,7 +193,7 @@ class DirectBarriers:
             complete_since=now - answer.memory,
         )
 
-    async def fence_others(self, epoch: int) -> Fenced:
+    async def fence_others(self, epoch: int) -> BarrierResult:
         return await self.fence(epoch)
 
 
@@ -260,22 +259,22 @@ class ModelGateway:
             metrics=metrics,
         )
         barriers = DirectBarriers(binder, f"gateway-{next(self.numbers)}")
-        self._beginning = Beginning(
+        self._start = TermStart(
             term=self.term,
             barriers=cast("Barriers", barriers),
-            catch_up=CatchUp(reads, cast("Cluster", self.view), self.unknown.begin),
+            recovery=StateRecovery(reads, cast("Cluster", self.view), self.unknown.begin),
             between_cycles=queue.between_cycles,
             metrics=TermMetrics(registry, self.term),
         )
 
     async def begin(self, epoch: int) -> None:
         """Begin a term, with the next epoch that nobody has."""
-        while (highest := await self._beginning.begin(epoch, _for_ever)) != epoch:
+        while (highest := await self._start.begin(epoch, _for_ever)) != epoch:
             epoch = highest
 
     async def fence_others(self) -> None:
         """Fence a binder that has come since the term began."""
-        await self._beginning.fence_others()
+        await self._start.fence_others()
 
 
 def _for_ever() -> float:
