@@ -7,27 +7,15 @@ import msgspec
 import structlog
 
 from moorage.models import NodeManifest, decode_node
-from moorage_host.kube import KubeClient, KubeError, KubeStatusError
+from moorage_host.kube import KubeClient, KubeStatusError
 
 FIELD_MANAGER: Final = "moorage-annotator"
 """The field manager, as `kubectl get node --show-managed-fields` shows it."""
-
-PAGE_SIZE: Final = 500
-"""Nodes in one answer."""
 
 GONE: Final = 404
 
 _PATH: Final = "/api/v1/nodes"
 _log = structlog.get_logger()
-
-
-class _ListMeta(msgspec.Struct, frozen=True):
-    next_page: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
-    items: list[msgspec.Raw] | None = None
 
 
 class Nodes:
@@ -48,19 +36,8 @@ class Nodes:
 
     async def read(self) -> list[NodeManifest]:
         """Return all nodes; one that cannot be understood is logged and left out."""
-        nodes: list[NodeManifest] = []
-        query = {"limit": str(PAGE_SIZE)}
-        while True:
-            answer = await self._client.request("GET", _PATH, timeout=self._timeout, query=query)
-            try:
-                page = msgspec.json.decode(answer.check().body, type=_Page)
-            except msgspec.DecodeError as error:  # of something that stands before the API server
-                text = f"{answer.what}: the answer is no list of nodes: {error}"
-                raise KubeError(text) from error
-            nodes += [node for raw in page.items or () if (node := _decoded(raw))]
-            if not page.metadata.next_page:
-                return nodes
-            query["continue"] = page.metadata.next_page
+        items = await self._client.items(_PATH, timeout=self._timeout)
+        return [node for raw in items if (node := _decoded(raw))]
 
     async def annotate(self, name: str, annotations: Mapping[str, str | None]) -> bool:
         """Write annotations, remove those that are None; return whether the node still exists."""

@@ -19,7 +19,6 @@ from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
-from services.annotator import nodes as nodes_module
 from services.annotator.nodes import Nodes
 from services.annotator.planning import Need
 from services.annotator.rounds import Annotator, Result, Round
@@ -257,15 +256,6 @@ async def test_a_node_that_is_deleted_meanwhile_is_no_failure(api: Api, run: Run
     api.fault("patch", "nodes", name="n2", status=404)
     ended = await run()
     assert (ended.count(Result.GONE), ended.failure) == (1, "")
-
-
-async def test_nodes_are_read_page_by_page(
-    api: Api, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nodes_module, "PAGE_SIZE", 2)
-    lists = api.count("list", "nodes")
-    assert len((await run()).nodes) == 3
-    assert lists() == 2
 
 
 async def test_an_answer_of_something_else_is_told(

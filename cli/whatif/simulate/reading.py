@@ -15,7 +15,7 @@ from cli.shared.manifests import Object, read_located
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind, decode_pod
 from moorage.rules import selects_object
-from moorage_host.kube import KubeError, connect
+from moorage_host.kube import KubeError, KubeStatusError, connect
 from moorage_host.kube.client import KubeClient
 from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.kinds import pods as pod_rules
@@ -24,9 +24,6 @@ from sandbox.apiserver.resources.builtin import BUILT_IN
 
 READ_SECONDS: Final = 30.0
 """How long the API server may take for one answer."""
-
-PAGE_SIZE: Final = 500
-"""Objects in one answer."""
 
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NOT_FOUND: Final = 404
@@ -115,18 +112,13 @@ async def read_cluster(kubeconfig: Path, readers: Readers) -> ClusterObjects:
 async def _read(
     client: KubeClient, path: str, query: Mapping[str, str], optional: bool = False
 ) -> list[Object]:
-    items: list[Object] = []
-    page = {"limit": str(PAGE_SIZE), **query}
-    while True:
-        answer = await client.request("GET", path, query=page, timeout=READ_SECONDS)
-        if optional and answer.status == NOT_FOUND:
+    try:
+        items = await client.items(path, query=query, timeout=READ_SECONDS)
+    except KubeStatusError as error:
+        if optional and error.status == NOT_FOUND:
             return []
-        content: Any = msgspec.json.decode(answer.check().body)
-        items += content.get("items") or ()
-        following = (content.get("metadata") or {}).get("continue")
-        if not following:
-            return items
-        page["continue"] = following
+        raise
+    return [msgspec.json.decode(item) for item in items]
 
 
 def _located(items: Iterable[Object], kind: str) -> Iterator[Located]:

@@ -13,13 +13,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
+import msgspec
 from aiohttp.helpers import get_env_proxy_for_url
 from yarl import URL
 
 from moorage_host.kube.config import SERVICE_ACCOUNT, ApiServer, find_server
-from moorage_host.kube.response import KubeStatusError, KubeUnreachableError, Response
+from moorage_host.kube.response import KubeError, KubeStatusError, KubeUnreachableError, Response
 
 CONNECT_TIMEOUT = 10.0
+
+PAGE_SIZE = 500
+"""Objects in one answer to `items`."""
 
 LONGEST_STRETCH = 1 << 16
 """Bytes of a stream after which others may run: a reader that always finds more in its buffer
@@ -31,6 +35,15 @@ READ_AHEAD = 1 << 21
 _FAILURES = (OSError, aiohttp.ClientError)
 
 _HEADERS = {"User-Agent": "moorage", "Accept": "application/json"}
+
+
+class _ListMeta(msgspec.Struct, frozen=True):
+    next_page: str = msgspec.field(default="", name="continue")
+
+
+class _Page(msgspec.Struct, frozen=True):
+    metadata: _ListMeta = _ListMeta()
+    items: list[msgspec.Raw] | None = None
 
 
 async def connect(
@@ -119,6 +132,35 @@ class KubeClient:
         except _FAILURES as error:
             raise _explained(error, f"{method} {path}", self.host, timeout) from error
         return Response(f"{method} {path}", answer.status, answer.headers, content)
+
+    async def items(
+        self, path: str, *, query: Mapping[str, str] | None = None, timeout: float
+    ) -> list[msgspec.Raw]:
+        """Return the objects of a list as JSON, read page by page.
+
+        Args:
+            path: The path of the list.
+            query: Query parameters, not encoded.
+            timeout: Time for each page, in seconds.
+
+        Raises:
+            KubeStatusError: The API server refuses.
+            KubeUnreachableError: No answer came.
+            KubeError: The answer is no list, as from something that stands before the API server.
+            TimeoutError: A page did not come in time.
+        """
+        items: list[msgspec.Raw] = []
+        page = {"limit": str(PAGE_SIZE), **(query or {})}
+        while True:
+            answer = (await self.request("GET", path, query=page, timeout=timeout)).check()
+            try:
+                found = msgspec.json.decode(answer.body, type=_Page)
+            except msgspec.DecodeError as error:
+                raise KubeError(f"{answer.what}: the answer is no list: {error}") from error
+            items += found.items or ()
+            if not found.metadata.next_page:
+                return items
+            page["continue"] = found.metadata.next_page
 
     async def stream_lines(
         self,

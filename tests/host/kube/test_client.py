@@ -9,6 +9,7 @@ from moorage_host.kube import (
     KubeStatusError,
     KubeUnreachableError,
 )
+from moorage_host.kube import client as kube_client
 
 
 async def test_a_request_arrives_as_it_was_given(serve: Any) -> None:
@@ -56,6 +57,23 @@ async def test_a_status_of_failure_is_returned_and_only_check_raises(serve: Any)
         "taken",
         7.0,
     )
+
+
+async def test_a_list_is_read_page_by_page(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube_client, "PAGE_SIZE", 2)
+    asked: list[dict[str, str]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        asked.append(dict(request.query))
+        if "continue" in request.query:
+            return web.json_response({"metadata": {}, "items": [3]})
+        return web.json_response({"metadata": {"continue": "2"}, "items": [1, 2]})
+
+    client: KubeClient = await serve(handler)
+    items = await client.items("/api/v1/pods", query={"labelSelector": "a=b"}, timeout=5)
+    assert [bytes(item) for item in items] == [b"1", b"2", b"3"]
+    first = {"limit": "2", "labelSelector": "a=b"}
+    assert asked == [first, {**first, "continue": "2"}]
 
 
 async def test_an_error_page_that_is_no_status_is_quoted(serve: Any) -> None:
