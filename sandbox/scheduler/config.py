@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from moorage.errors import ConfigurationError
 from moorage.units.durations import parse_duration
 from moorage_host.policy.merge import Entry, EntrySet, expand, merge
+from moorage_host.policy.yaml_lines import read_tree
 
 DEFAULTS = EntrySet(
     (
@@ -234,9 +234,10 @@ def load_configuration(path: Path, extender_url: str | None = None) -> Configura
 def parse_configuration(text: str, extender_url: str | None = None) -> Configuration:
     """Read a configuration from YAML; see `load_configuration`."""
     try:
-        document = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
-        configuration = msgspec.convert(document, Configuration)
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        tree = read_tree(text, "KubeSchedulerConfiguration")
+        tree.refuse(tree.problems)
+        configuration = msgspec.convert(tree.value, Configuration)
+    except msgspec.ValidationError as error:
         raise ConfigurationError(f"not a valid KubeSchedulerConfiguration: {error}") from error
     if extender_url is not None:
         is_plain = extender_url.startswith("http:")
@@ -249,19 +250,6 @@ def parse_configuration(text: str, extender_url: str | None = None) -> Configura
     if problem := next(_problems(configuration), None):
         raise ConfigurationError(problem)
     return configuration
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """Refuses what YAML silently allows and kube-scheduler does not: a key given twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = Counter(key.value for key, _ in node.value)
-        for key, _ in node.value:
-            if seen[key.value] > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key.value!r} is given twice", key.start_mark
-                )
-        return super().construct_mapping(node, deep)
 
 
 def _problems(configuration: Configuration) -> Iterator[str]:

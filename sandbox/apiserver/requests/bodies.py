@@ -1,12 +1,14 @@
 """What clients send: JSON or YAML, and whether it is an object of the expected kind."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import yaml
 
+from moorage.errors import ConfigurationError
+from moorage_host.policy.yaml_lines import read_tree
 from sandbox.apiserver.errors import bad_request, invalid, unsupported_media_type
 from sandbox.apiserver.printing import Format
 from sandbox.apiserver.requests import protobuf
@@ -14,7 +16,6 @@ from sandbox.apiserver.resources.custom import DEFINITIONS
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object, Resource
 from sandbox.apiserver.schemas import METADATA, Examination, Schema, built_in, fill_in_defaults
-from sandbox.apiserver.store.store import encode
 
 MEDIA_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 _NOT_KEPT = ("selfLink", "managedFields")
@@ -148,22 +149,15 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """Refuses aliases: a few lines of them expand to gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        return super().compose_node(parent, index)
-
-
 def _decode_yaml(body: bytes) -> Any:
+    with suppress(msgspec.DecodeError):  # JSON is YAML, and what kubectl sends
+        return msgspec.json.decode(body)
     try:
-        value = yaml.load(body, _PlainLoader)  # noqa: S506 - a SafeLoader
-        # YAML knows dates and keys that are numbers; JSON has only text for both.
-        return msgspec.json.decode(encode(value))
-    except (yaml.YAMLError, ValueError, TypeError) as error:
+        tree = read_tree(body.decode(), "body")
+        tree.refuse(tree.problems)
+    except (ConfigurationError, UnicodeDecodeError) as error:
         raise bad_request(f"the body of the request is not YAML: {error}") from error
+    return tree.value
 
 
 def _check_fields(resource: Resource, obj: Object) -> Examination:

@@ -5,8 +5,7 @@ from typing import Any
 from sandbox.apiserver.errors import StatusError, bad_request, conflict
 from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object
-from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.metadata import check_preconditions
+from sandbox.apiserver.store.cluster import Cluster, check_preconditions
 from sandbox.apiserver.store.store import now, stamp
 
 

@@ -51,8 +51,8 @@ def test_fields_that_the_stand_in_does_not_use_are_known() -> None:
         ("percentageOfNodesToScore: 101", "$.percentageOfNodesToScore"),
         ("podInitialBackoffSeconds: 0", "$.podInitialBackoffSeconds"),
         ("podInitialBackoffSeconds: 20", "podMaxBackoffSeconds"),
-        ("profiles: []\nprofiles: []", "given twice"),
-        ("profiles: [", "not a valid"),
+        ("profiles: []\nprofiles: []", "profiles: the key is there twice"),
+        ("profiles: [", "not YAML"),
     ],
 )
 def test_what_kube_scheduler_would_not_start_with_is_refused(text: str, where: str) -> None:

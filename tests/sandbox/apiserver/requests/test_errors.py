@@ -151,7 +151,8 @@ async def test_unknown_media_types_are_refused_with_the_known_ones(http: Http) -
 
 
 async def test_yaml_that_could_explode_is_refused(http: Http) -> None:
-    text = b"kind: Node\nmetadata: &a {name: n1}\nspec: *a\n"
+    nested = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
+    text = f"kind: Node\nmetadata: {{name: n1}}\na0: &a0 [x]\n{nested}".encode()
     reply = await http.send("POST", NODES, text, media="application/yaml")
     assert reply.code == 400
     assert "aliases" in reply.message
