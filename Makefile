@@ -11,7 +11,7 @@ override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) $(if $(REPORT),--junitxml=$(REPORT) --durations=30)
 
 .DEFAULT_GOAL := help
-.PHONY: help dist sbom demo up test test-all test-beyond nightly nightly-chaos nightly-e2e nightly-older coverage matrix fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick e2e chaos chaos-mutations manifests clean
+.PHONY: help dist sbom demo up test test-all test-beyond nightly nightly-chaos nightly-e2e nightly-older coverage matrix fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick bench-peers e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -142,6 +142,7 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --extra otel -c requirements-dev.lock -o requirements-image.lock
 	$(LOCK) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
 	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
+	$(LOCK) --group pyproject.toml:peers -c requirements-dev.lock -o requirements-peers.lock
 
 image: $(VENV)/.dev ## Build the image into dist/image as an OCI layout, without a container engine (PYTHON_IMAGE: another base)
 	$(BIN)/python -m tools.image $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE))
@@ -151,6 +152,10 @@ bench: $(VENV)/.dev ## Measure everything beside Go extenders, print tables, fai
 
 bench-quick: $(VENV)/.dev ## The same in a minute and a half: filter and prioritize only, few rounds
 	$(BIN)/python -m bench --quick
+
+# Both Go extenders are built from checkouts of their repositories; what is not given is left out.
+bench-peers: $(VENV)/.peers ## Measure beside extenders that people run: TOPOLVM=folder GPUSHARE=folder (checkouts), FastAPI
+	$(BIN)/python -m bench peers $(if $(TOPOLVM),--topolvm $(TOPOLVM)) $(if $(GPUSHARE),--gpushare $(GPUSHARE))
 
 E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
   tests/e2e/packaging/test_image_processes.py tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
@@ -191,4 +196,9 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 $(VENV)/.fuzz: requirements-fuzz.lock $(VENV)/.dev
 	@echo "Installing the locked fuzzer into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
+	@touch $@
+
+$(VENV)/.peers: requirements-peers.lock $(VENV)/.dev
+	@echo "Installing the locked FastAPI into $(VENV) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-peers.lock
 	@touch $@

@@ -16,8 +16,10 @@ from bench.cluster import measure as cluster
 from bench.cluster.control_plane import is_built
 from bench.edge import measure as edge
 from bench.machine import machine
+from bench.peers import measure as peers
+from bench.peers.measure import Checkouts
 from bench.processes import goprograms
-from bench.results import CLUSTER, COST, EDGE, GROWTH, PARTS, Results
+from bench.results import CLUSTER, COST, EDGE, GROWTH, PARTS, PEERS, Results
 from tools import build
 
 NOT_BUILT = (
@@ -25,6 +27,7 @@ NOT_BUILT = (
     "`python -m tools.build` builds them, and so does `python -m bench cluster`"
 )
 
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 LINE_SECONDS = 10.0  # between lines of progress where there is no terminal
 
 Progress = Callable[[str], None]
@@ -36,15 +39,23 @@ Progress = Callable[[str], None]
 @click.option(
     "--largest", default=max(growth.SIZES), show_default=True, help="Nodes that growth goes up to."
 )
-def main(quick: bool, parts: tuple[str, ...], largest: int) -> None:
+@click.option("--topolvm", type=FOLDER, help="A checkout of TopoLVM, for the part peers.")
+@click.option("--gpushare", type=FOLDER, help="One of gpushare-scheduler-extender.")
+def main(
+    quick: bool,
+    parts: tuple[str, ...],
+    largest: int,
+    topolvm: Path | None,
+    gpushare: Path | None,
+) -> None:
     """Measure Moorage beside Go extenders; exit with 1 if a budget is missed.
 
-    Only PARTS, if there are any. The programs of the control plane are built if a part that needs
-    them is named.
+    Only PARTS, if there are any, else all but peers. The programs of the control plane are built if
+    a part that needs them is named.
     """
     console = Console(stderr=True)
     results = Results(machine=machine(), quick=quick)
-    wanted = parts or ((EDGE,) if quick else PARTS)
+    wanted = parts or ((EDGE,) if quick else PARTS[: PARTS.index(PEERS)])
     if not parts and not is_built():
         wanted = tuple(part for part in wanted if part != CLUSTER)
         results.notes += [] if quick else [NOT_BUILT]
@@ -54,7 +65,8 @@ def main(quick: bool, parts: tuple[str, ...], largest: int) -> None:
             goprograms.build_all()
     except build.BuildError as error:
         raise click.ClickException(str(error)) from error
-    asyncio.run(_run(results, wanted, largest=largest, console=console))
+    checkouts = Checkouts(topolvm=topolvm, gpushare=gpushare)
+    asyncio.run(_run(results, wanted, largest=largest, checkouts=checkouts, console=console))
     results.seconds = time.monotonic() - began
     results.verdicts = list(budgets.verdicts(results))
     report.write(results)
@@ -62,17 +74,28 @@ def main(quick: bool, parts: tuple[str, ...], largest: int) -> None:
     sys.exit(0 if budgets.kept(results.verdicts) else 1)
 
 
-async def _run(results: Results, wanted: Sequence[str], *, largest: int, console: Console) -> None:
+async def _run(
+    results: Results,
+    wanted: Sequence[str],
+    *,
+    largest: int,
+    checkouts: Checkouts,
+    console: Console,
+) -> None:
     sizes = [size for size in growth.SIZES if size <= largest]
 
     async def grow(results: Results, directory: Path, progress: Progress) -> None:
         await growth.measure(results, sizes, directory, progress, lambda: report.write(results))
+
+    async def compare(results: Results, directory: Path, progress: Progress) -> None:
+        await peers.measure(results, checkouts, directory, progress)
 
     measures: Mapping[str, Callable[[Results, Path, Progress], Awaitable[None]]] = {
         COST: cost.measure,
         EDGE: edge.measure,
         CLUSTER: cluster.measure,
         GROWTH: grow,
+        PEERS: compare,
     }
     with console.status("Starting ...") as status, tempfile.TemporaryDirectory() as name:
         for part in PARTS:

@@ -6,7 +6,7 @@ run did not measure stay as they are, and each names the run that it is from.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from bench.results import (
     EDGE,
     GROWTH,
     PARTS,
+    PEERS,
     BindResult,
     EdgeResult,
     Machine,
@@ -202,7 +203,15 @@ def _cost(results: Results) -> Iterator[Table]:
 
 
 def _edge(results: Results) -> Iterator[Table]:
-    for (question, pause), group in groupby(results.edge, lambda r: (r.question, r.pause)):
+    yield from _questions(results.edge)
+
+
+def _peers(results: Results) -> Iterator[Table]:
+    yield from _questions(results.peers)
+
+
+def _questions(results: Iterable[EdgeResult]) -> Iterator[Table]:
+    for (question, pause), group in groupby(results, lambda r: (r.question, r.pause)):
         yield _question(question, pause, list(group))
 
 
@@ -311,6 +320,7 @@ TABLES: Mapping[str, Callable[[Results], Iterator[Table]]] = {
     EDGE: _edge,
     CLUSTER: _cluster,
     GROWTH: _growth,
+    PEERS: _peers,
 }
 SUMMARIES: Mapping[str, Callable[[Results], Iterator[str]]] = {
     EDGE: _edge_summary,

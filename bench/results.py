@@ -6,8 +6,11 @@ import msgspec
 
 from bench.figures import Figure
 
-COST, EDGE, CLUSTER, GROWTH = PARTS = ("cost", "edge", "cluster", "growth")
-"""The parts of the bench in their order: each can be measured, printed and published alone."""
+COST, EDGE, CLUSTER, GROWTH, PEERS = PARTS = ("cost", "edge", "cluster", "growth", "peers")
+"""The parts of the bench in their order: each can be measured, printed and published alone.
+
+PEERS is measured only where it is named: it needs checkouts of other projects.
+"""
 
 
 class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,6 +180,7 @@ class Results(msgspec.Struct, kw_only=True):
     quick: bool
     seconds: float = 0
     edge: list[EdgeResult] = []
+    peers: list[EdgeResult] = []
     scheduling: list[SchedulingResult] = []
     pauses: dict[str, Figure] = {}
     """Milliseconds between filter and prioritize in kube-scheduler, by series."""

@@ -17,7 +17,7 @@ from bench.edge.contenders import (
 from bench.figures import Figure, figure
 from bench.processes.goprograms import CLIENT
 from bench.processes.load import Call, Contender, Job, Load, LoadError, Round
-from bench.processes.objects import PODS_PER_NODE
+from bench.processes.objects import PODS_PER_NODE, Object, new_pod
 from bench.processes.stacks import Cluster, opened
 from bench.results import EdgeResult, Results
 
@@ -134,8 +134,10 @@ def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResul
         )
 
 
-def job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) -> Job:
-    """Return a question as a job of the load."""
+def job(
+    question: Question, cluster: Cluster, found: Mapping[str, Contender], pod: Object | None = None
+) -> Job:
+    """Return a question, about copies of a pod, as a job of the load."""
     return Job(
         api=cluster.api,
         contenders=[found[name] for name in question.contenders],
@@ -146,6 +148,7 @@ def job(question: Question, cluster: Cluster, found: Mapping[str, Contender]) ->
         whole=question.whole,
         changed=HEARTBEATS if question.whole else 0,
         pause_ms=question.pause,
+        pod=pod or new_pod(),
     )
 
 

@@ -31,6 +31,7 @@ class Options(ProcessSettings):
     nodes: int = setting(1000, "Nodes of the cluster.", minimum=1)
     pods_per_node: int = setting(30, "Pods that each node runs.", minimum=0)
     heartbeats: float = setting(0.0, "Nodes whose heartbeat changes in a second.", minimum=0)
+    peers: bool = setting(False, "Give nodes what the extenders of others read.")
     changed_pods: float = setting(0.0, "Pods that are replaced in a second.", minimum=0)
 
 
@@ -38,7 +39,7 @@ async def serve(options: Options) -> None:
     """Serve until SIGTERM or SIGINT."""
     with process("api-server", options) as stop:
         api = ApiServer(Settings(port=options.port))
-        fill(api.cluster.store, options.nodes, options.pods_per_node)
+        fill(api.cluster.store, options.nodes, options.pods_per_node, peers=options.peers)
         async with api:
             announce("serving", service="api-server", api=api.url)
             async with asyncio.TaskGroup() as group:
@@ -47,10 +48,10 @@ async def serve(options: Options) -> None:
                 life.cancel()
 
 
-def fill(store: Store, nodes: int, pods_per_node: int) -> None:
-    """Put a cluster into a store."""
-    for node in objects.nodes(nodes):
-        store.put(NODES, node)
+def fill(store: Store, nodes: int, pods_per_node: int, *, peers: bool = False) -> None:
+    """Put a cluster into a store; *peers* is for the extenders of others."""
+    for index in range(nodes):
+        store.put(NODES, objects.peers_node(index) if peers else objects.node(index))
     for pod in objects.running_pods(nodes, pods_per_node):
         store.put(PODS, pod)
 

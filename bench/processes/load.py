@@ -18,14 +18,19 @@ that no plugin that looks at either can have been asked the same before.
 """
 
 
-class Contender(msgspec.Struct, frozen=True):
-    """An extender that is measured; its `pods` get `profile` as their schedulerName."""
+class Contender(msgspec.Struct, frozen=True, rename="camel"):
+    """An extender that is measured; its `pods` get `profile` as their schedulerName.
+
+    The paths are those below `url`; without the second one, prioritize is not called.
+    """
 
     name: str
     url: str
     profile: str = "moorage"
     pids: Sequence[int] = ()
     pods: Pods = "unlike"
+    filter_path: str = "filter"
+    prioritize_path: str = "prioritize"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

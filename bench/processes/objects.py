@@ -16,6 +16,7 @@ ZONES = 3
 IMAGES = 26
 """Images of a node, of kubelet's at most 50."""
 
+GIB = 1 << 30
 CORES = (8, 16, 32, 64)
 GIB_PER_CORE = 4
 PODS_MAXIMUM = 110
@@ -69,6 +70,15 @@ def node(index: int) -> Object:
     }
 
 
+def peers_node(index: int) -> Object:
+    """Build a node that also has what extenders of others read: room for volumes, and GPUs."""
+    made = node(index)
+    free = (index % 90 + 1) * GIB
+    made["metadata"]["annotations"]["capacity.topolvm.io/00default"] = str(free)
+    made["status"]["allocatable"] |= {"aliyun.com/gpu-mem": "64", "aliyun.com/gpu-count": "4"}
+    return made
+
+
 def light_node(index: int) -> Object:
     """Build a node of about half a kilobyte that takes every pod of the bench."""
     name = node_name(index)
@@ -88,6 +98,16 @@ def light_node(index: int) -> Object:
         },
         "status": {"capacity": amounts, "allocatable": amounts},
     }
+
+
+def peers_pod() -> Object:
+    """Build a pod that asks for a volume of 10 GiB, and a part of a GPU."""
+    made = new_pod()
+    made["metadata"]["annotations"]["capacity.topolvm.io/00default"] = str(10 * GIB)
+    resources = made["spec"]["containers"][0]["resources"]
+    for amounts in resources.values():
+        amounts["aliyun.com/gpu-mem"] = "4"
+    return made
 
 
 def nodes(count: int) -> Iterator[Object]:

@@ -13,7 +13,7 @@ SCORES = (
 )
 """Scores with their weights. The Go extender with plugins has the same filters and scores."""
 
-PLUGINS = (Path(__file__).with_name("plugins") / "per_node.py",)
+PLUGINS = Path(__file__).with_name("plugins") / "per_node.py"
 """The file with the plugins for one node; their names begin with PerNode."""
 
 

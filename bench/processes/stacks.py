@@ -4,8 +4,9 @@ Every stack of Moorage has its own gateway, filter, scorers and binder on the cl
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cli.up.processes.stack import Addresses, StackOptions, start_stack
 HOST = "127.0.0.1"
 READY_SECONDS = 900.0
 STOP_SECONDS = 10.0
+PEER_SECONDS = 60.0
 
 
 class NotReadyError(Exception):
@@ -77,6 +79,7 @@ class Bench:
         *,
         heartbeats: float = 0,
         changed_pods: float = 0,
+        peers: bool = False,
     ) -> Cluster:
         """Start an API server with so many nodes and pods; so many change in a second."""
         (port,) = free_ports(1)
@@ -89,6 +92,7 @@ class Bench:
                 f"--pods-per-node={pods_per_node}",
                 f"--heartbeats={heartbeats}",
                 f"--changed-pods={changed_pods}",
+                f"--{'' if peers else 'no-'}peers",
             ],
             log=self.directory / f"api-server-{nodes}.log",
         )
@@ -98,18 +102,20 @@ class Bench:
         kubeconfig.write_text(yaml.safe_dump(_kubeconfig(api)))
         return Cluster(api=api, kubeconfig=kubeconfig, process=process)
 
-    async def moorage(self, name: str, kubeconfig: Path) -> Stack:
-        """Start Moorage with the policy of the bench; it is ready when this returns."""
+    async def moorage(
+        self, name: str, kubeconfig: Path, document: object = None, plugins: Path = PLUGINS
+    ) -> Stack:
+        """Start Moorage, by default with the policy of the bench; it is ready when this returns."""
         directory = self.directory / name
         directory.mkdir()
         config = directory / "policy.yaml"
-        config.write_text(yaml.safe_dump(policy()))
+        config.write_text(yaml.safe_dump(document or policy()))
         options = StackOptions(
             directory=directory,
             kubeconfig=kubeconfig,
             config=config,
             profiles=(),
-            plugins=PLUGINS,
+            plugins=(plugins,),
         )
         processes = Processes(self.progress)
         self._processes.append(processes)
@@ -145,6 +151,30 @@ class Bench:
         if not port:
             raise RuntimeError(f"the Go program {name} ended with {await program.wait()}")
         return GoExtender(url=f"http://{HOST}:{port}", pid=program.pid)
+
+    async def peer(
+        self, port: int, command: Sequence[str], environment: Mapping[str, str] = {}
+    ) -> int:
+        """Start an extender of others, and wait until it listens; return the process's id."""
+        log = self.directory / f"peer-{port}.log"
+        with log.open("wb") as output:
+            started = await asyncio.create_subprocess_exec(
+                *command,
+                env={**os.environ, **environment},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        self._programs.append(started)
+        async with asyncio.timeout(PEER_SECONDS):
+            while True:
+                if started.returncode is not None:
+                    raise NotReadyError(f"{command[0]} ended: {log.read_text()[-500:]}")
+                with suppress(OSError):
+                    _, writer = await asyncio.open_connection(HOST, port)
+                    writer.close()
+                    return started.pid
+                await asyncio.sleep(0.05)
 
     async def program(self, name: str, *options: str) -> asyncio.subprocess.Process:
         """Start a Go program that talks through pipes; it ends when its stdin does."""

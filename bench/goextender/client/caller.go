@@ -34,7 +34,7 @@ func (c *caller) schedule(question *question, pod *v1.Pod, pauseMS float64) (rou
 		return made, err
 	}
 	var kept extenderv1.ExtenderFilterResult
-	if made.Filter, err = c.call("filter", body, &kept); err != nil {
+	if made.Filter, err = c.call(c.FilterPath, body, &kept); err != nil {
 		return made, err
 	}
 	whole, names, err := survivors(question, &kept)
@@ -45,9 +45,12 @@ func (c *caller) schedule(question *question, pod *v1.Pod, pauseMS float64) (rou
 		return made, err
 	}
 	made.Feasible = len(names)
+	if c.PrioritizePath == "" {
+		return made, nil
+	}
 	time.Sleep(time.Duration(pauseMS * float64(time.Millisecond)))
 	var scores extenderv1.HostPriorityList
-	made.Prioritize, err = c.call("prioritize", body, &scores)
+	made.Prioritize, err = c.call(c.PrioritizePath, body, &scores)
 	made.Scored = len(scores)
 	return made, err
 }

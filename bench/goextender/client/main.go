@@ -18,6 +18,9 @@ type contender struct {
 	Profile string `json:"profile"` // the pods' schedulerName
 	PIDs    []int  `json:"pids"`    // its processes
 	Pods    string `json:"pods"`    // how its pods differ from each other: equal, numbered, unlike
+
+	FilterPath     string `json:"filterPath"`     // below URL
+	PrioritizePath string `json:"prioritizePath"` // "" if it is not to be called
 }
 
 // job is what to measure: all contenders in turn, round after round.

@@ -1,0 +1,1 @@
+"""Measures Moorage beside extenders that people run, or would write, each with the same rule."""

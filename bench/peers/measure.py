@@ -1,0 +1,139 @@
+"""Moorage beside topolvm-scheduler, gpushare-scheduler-extender, and an extender in FastAPI.
+
+Each peer decides by its own rule, Moorage by the same rule in the form for one node
+(`bench/processes/plugins/peers.py`). Both Go extenders are built from a checkout of their
+repository, which is no part of this one: `--topolvm` and `--gpushare` name it. Go that does nothing
+is asked too: it is the floor, not a peer.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from bench.edge.contenders import REFERENCE, of_go
+from bench.edge.measure import Question, job, summed_up
+from bench.processes.goprograms import CLIENT, NOTHING
+from bench.processes.load import Contender, Load
+from bench.processes.objects import peers_pod
+from bench.processes.stacks import HOST, Bench, Cluster, opened
+from bench.results import Results
+from cli.up.processes import free_ports
+from tools import build
+
+NODES = 1000
+"""With more whole nodes a call exceeds the 10 MiB that topolvm-scheduler takes."""
+
+TOPOLVM, GPUSHARE, FASTAPI = "topolvm-scheduler", "gpushare-scheduler-extender", "FastAPI"
+TOPOLVM_RULE, GPUSHARE_RULE = "moorage, TopoLVM's rule", "moorage, gpushare's rule"
+RULES = Path(__file__).parents[1] / "processes" / "plugins" / "peers.py"
+PROFILES = {TOPOLVM_RULE: "topolvm", GPUSHARE_RULE: "gpushare"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkouts:
+    """Folders with the repositories of the peers; what is None is not measured."""
+
+    topolvm: Path | None = None
+    gpushare: Path | None = None
+
+
+def policy() -> object:
+    """Return Moorage's policy: a profile for each rule."""
+    rules = {
+        "topolvm": {
+            "filter": {"enabled": [{"name": "TopoLVMCapacity"}]},
+            "score": {"enabled": [{"name": "TopoLVMRoom"}]},
+        },
+        "gpushare": {"filter": {"enabled": [{"name": "GpuShare"}]}},
+    }
+    return {
+        "apiVersion": "moorage.io/v1alpha1",
+        "kind": "MoorageConfiguration",
+        "profiles": [
+            {"schedulerName": name, "plugins": plugins} for name, plugins in rules.items()
+        ],
+    }
+
+
+async def measure(
+    results: Results, checkouts: Checkouts, directory: Path, progress: Callable[[str], None]
+) -> None:
+    """Ask all of them, one after another, on one cluster.
+
+    Raises:
+        BuildError: A checkout does not compile.
+    """
+    async with opened(directory, progress) as bench:
+        cluster = await bench.cluster(NODES, 30, peers=True)
+        found = await _contenders(bench, cluster, checkouts, results)
+        load = Load(await bench.program(CLIENT))
+        for question in _questions(found, quick=results.quick):
+            progress(question.title)
+            work = job(question, cluster, found, peers_pod())
+            rounds = await load.run(work, lambda _: None)
+            results.peers += summed_up(question, rounds)
+
+
+async def _contenders(
+    bench: Bench, cluster: Cluster, checkouts: Checkouts, results: Results
+) -> Mapping[str, Contender]:
+    stack = await bench.moorage("peers", cluster.kubeconfig, policy(), RULES)
+    found = [of_go(REFERENCE, await bench.go_extender(NOTHING))]
+    found += [
+        Contender(name, stack.addresses.extender, profile, [*stack.pids.values()])
+        for name, profile in PROFILES.items()
+    ]
+    if checkouts.topolvm is not None:
+        (port,) = free_ports(1)
+        program = _built(TOPOLVM, checkouts.topolvm, "./cmd/topolvm-scheduler")
+        pid = await bench.peer(port, [str(program), f"--listen={HOST}:{port}"])
+        found.append(
+            Contender(TOPOLVM, f"http://{HOST}:{port}", pids=[pid], filter_path="predicate")
+        )
+    if checkouts.gpushare is not None:
+        (port,) = free_ports(1)
+        program = _built(GPUSHARE, checkouts.gpushare, "./cmd")
+        environment = {"PORT": str(port), "KUBECONFIG": str(cluster.kubeconfig)}
+        pid = await bench.peer(port, [str(program)], environment)
+        url = f"http://{HOST}:{port}/gpushare-scheduler"
+        found.append(Contender(GPUSHARE, url, pids=[pid], prioritize_path=""))
+    if find_spec("fastapi") is None:
+        results.notes.append("FastAPI is not installed: `make bench-peers` does it")
+    else:
+        (port,) = free_ports(1)
+        command = [sys.executable, "-m", "bench.peers.fastapi_extender", str(port), cluster.api]
+        pid = await bench.peer(port, command)
+        found.append(Contender(FASTAPI, f"http://{HOST}:{port}", pids=[pid]))
+    return {contender.name: contender for contender in found}
+
+
+def _questions(found: Mapping[str, Contender], *, quick: bool) -> list[Question]:
+    rounds, seconds = (20, 20) if quick else (100, 60)
+
+    def question(names: list[str], *, whole: bool) -> Question:
+        return Question(
+            nodes=NODES,
+            contenders=[name for name in names if name in found],
+            rounds=rounds,
+            seconds=seconds,
+            whole=whole,
+        )
+
+    return [
+        question([REFERENCE, TOPOLVM, FASTAPI, TOPOLVM_RULE], whole=True),
+        question([REFERENCE, FASTAPI, TOPOLVM_RULE], whole=False),
+        question([REFERENCE, GPUSHARE, GPUSHARE_RULE], whole=False),
+    ]
+
+
+def _built(name: str, checkout: Path, package: str) -> Path:
+    """Return the program of a package of a checkout, built anew: its sources may have changed.
+
+    Raises:
+        BuildError: It does not compile.
+    """
+    target = build.cache_root() / "peers" / name
+    build.provide(build.Tool(module=checkout.resolve(), package=package), target)
+    return target
