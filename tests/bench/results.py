@@ -3,6 +3,7 @@
 from bench.cluster.cases import CASES, OURS, SERIES, WITHOUT, Series
 from bench.edge.contenders import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, PER_NODE, REFERENCE
 from bench.figures import Figure
+from bench.peers.measure import FASTAPI
 from bench.processes.load import Call, Round
 from bench.results import (
     BindResult,
@@ -100,6 +101,7 @@ def results() -> Results:
         ),
         quick=False,
         edge=edge,
+        peers=[edge_result("1000 names", REFERENCE, 1), edge_result("1000 names", FASTAPI, 8)],
         scheduling=[scheduling_result(series, case.name) for series in SERIES for case in CASES],
         pauses={SERIES[0].name: figure(5)},
         kubernetes="v1.37.2",
