@@ -1,9 +1,8 @@
 """Random examples on which plugins must keep to the scope that they declare."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -11,22 +10,33 @@ from msgspec.structs import replace
 from moorage import FilterPlugin, Pod, Scope, ScorePlugin
 from moorage.models import (
     Affinity,
+    AwsDiskSource,
     Container,
+    ContainerImage,
     ContainerPort,
+    GceDiskSource,
     ImageSource,
+    IscsiSource,
     LabelSelector,
     NodeAffinity,
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
     PodSpec,
+    RbdSource,
     Requirement,
     Resources,
     TopologySpreadConstraint,
     Volume,
+    WeightedPodAffinityTerm,
 )
-from moorage.testing import assert_node_local, run_filter
+from moorage.testing import assert_node_local, make_node, make_nodes, make_pod
+from moorage.testing.completion import complete
+from moorage.testing.harness import raw_scores, started, verdicts
 from moorage.testing.locality import equal_pods
+from moorage.testing.objects import NO_OBJECTS, read_by
 from moorage.testing.unlike_pods import unlike_pods
 from tests.clusters import Cluster, clusters, demanding_pods
 
@@ -37,6 +47,7 @@ IN_ZONE_A = NodeAffinity(
 OVER_ZONES = TopologySpreadConstraint(topology_key="zone", node_taints_policy="Honor")
 IMAGE = Volume(name="image", image=ImageSource(reference="app:v1"))
 SMALL = Container(name="c", resources=Resources(requests={"cpu": "100m", "memory": "1Gi"}))
+APP = replace(SMALL, image="app:v1")
 SIDECAR = Container(
     name="sidecar",
     resources=Resources(requests={"cpu": "500m"}),
@@ -45,7 +56,43 @@ SIDECAR = Container(
 )
 
 LocalPlugin = FilterPlugin | ScorePlugin
-Each = TypeVar("Each", FilterPlugin, ScorePlugin)
+Check = Callable[[LocalPlugin, Cluster, Pod, Pod], None]
+
+DISKS = (
+    Volume(name="d", gce_persistent_disk=GceDiskSource(pd_name="d")),
+    Volume(name="d", aws_elastic_block_store=AwsDiskSource(volume_id="d")),
+    Volume(name="d", iscsi=IscsiSource(iqn="d")),
+    Volume(name="d", rbd=RbdSource(monitors=("m",), pool="p", image="d")),
+)
+
+
+def telling() -> Iterator[tuple[Cluster, Pod, Pod]]:
+    """Yield examples of what random ones have seldom."""
+    zones = {"na": "a", "nb": "b", "nc": "a"}
+    a, b, c = (make_node(name, labels={"zone": zone}) for name, zone in zones.items())
+    image = ContainerImage(names=("app:v1",), size_bytes=900 << 20)
+    a = replace(a, status=replace(a.status, images=(image,)))
+    labels, other = {"app": "web"}, make_pod("other")
+    near = PodAffinityTerm(label_selector=LabelSelector(match_labels=labels), topology_key="zone")
+    wish = WeightedPodAffinityTerm(weight=9, pod_affinity_term=near)
+    affinity = Affinity(pod_affinity=PodAffinity(required=(near,), preferred=(wish,)))
+    there = [make_pod(f"p{i}", uid=f"u{i}", labels=labels, node="na") for i in range(3)]
+    for unsatisfiable in ("ScheduleAnyway", "DoNotSchedule"):
+        pod = make_pod("web", labels=labels, affinity=affinity)
+        spread = replace(
+            OVER_ZONES, label_selector=near.label_selector, when_unsatisfiable=unsatisfiable
+        )
+        spec = replace(pod.spec, containers=(APP,), topology_spread_constraints=(spread,))
+        yield Cluster(nodes=[a, b, c], pods=there), replace(pod, spec=spec), other
+    for disk in DISKS:
+        user = make_pod("user", uid="u", volumes=(disk,), node="na")
+        yield Cluster(nodes=[a, b], pods=[user]), make_pod("web", volumes=(disk,)), other
+    for container in (SIDECAR, replace(SIDECAR, restart_policy=""), APP):
+        pod = make_pod("web")
+        pod = replace(pod, spec=replace(pod.spec, init_containers=(container,)))
+        user = make_pod("user", uid="u", node="na")
+        user = replace(user, spec=replace(user.spec, containers=(SIDECAR,)))
+        yield Cluster(nodes=[a, b], pods=[user]), pod, other
 
 
 @st.composite
@@ -75,18 +122,61 @@ def check_locality(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
     in_random_clusters(holds, most)
 
 
-def check_signing(*plugins: Callable[[], FilterPlugin], most: int = 50) -> None:
-    """Assert that the plugins judge equal pods alike, in so many random clusters at most."""
+def check_signing(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
+    """Assert that the plugins say the same of equal pods, in so many random clusters at most."""
 
     def holds(cluster: Cluster, pod: Pod, other: Pod) -> None:
         for make in plugins:
-            plugin = make()
-            said = run_filter(plugin, pod, *cluster.nodes, pods=cluster.pods)
-            for equal in equal_pods(plugin, pod, (pod, other, *unlike_pods())):
-                again = run_filter(plugin, equal, *cluster.nodes, pods=cluster.pods)
-                assert said == again, plugin.name
+            assert_same_of_equal(make(), cluster, pod, other)
 
     in_random_clusters(holds, most)
+
+
+def assert_same_of_equal(plugin: LocalPlugin, cluster: Cluster, pod: Pod, other: Pod) -> None:
+    """Assert that a plugin says the same of pods that differ only outside of its pod_fields."""
+    objects = read_by(plugin, NO_OBJECTS)
+    nodes = make_nodes(*cluster.nodes, pods=cluster.pods, objects=objects)
+
+    def said(about: Pod) -> Mapping[str, object]:
+        if isinstance(plugin, FilterPlugin):
+            return complete(started(plugin, lambda: verdicts(plugin, about, nodes)))
+        return complete(started(plugin, lambda: raw_scores(plugin, about, nodes)))
+
+    expected = said(pod)
+    for equal in equal_pods(plugin, pod, (pod, other, *unlike_pods())):
+        assert said(equal) == expected, plugin.name
+
+
+def assert_local(plugin: LocalPlugin, cluster: Cluster, pod: Pod, other: Pod) -> None:
+    """Assert that a plugin is node-local in a cluster."""
+    assert_node_local(plugin, pod, *cluster.nodes, pods=cluster.pods, unlike=[other])
+
+
+def found_out(
+    plugins: Mapping[str, tuple[Callable[[], LocalPlugin], Check]], most: int = 2000
+) -> dict[str, str]:
+    """Return the messages by which plugins that declare too little are found out, by their names.
+
+    One sequence of clusters is for all of them, telling ones first and then random ones. It ends
+    with the last that is found out.
+    """
+    messages: dict[str, str] = {}
+
+    def holds(cluster: Cluster, pod: Pod, other: Pod) -> None:
+        for name in plugins.keys() - messages.keys():
+            make, check = plugins[name]
+            try:
+                check(make(), cluster, pod, other)
+            except AssertionError as error:
+                messages[name] = str(error)
+        if len(messages) == len(plugins):
+            raise StopIteration
+
+    with suppress(StopIteration):
+        for example in telling():
+            holds(*example)
+        in_random_clusters(holds, most)
+    return messages
 
 
 def in_random_clusters(holds: Callable[[Cluster, Pod, Pod], None], most: int) -> None:
@@ -116,11 +206,11 @@ def marked(plugin: type[LocalPlugin], scope: Scope = Scope.NODE) -> type[LocalPl
     return type("Marked", (plugin,), {"depends_on": scope})
 
 
-def forgetful(plugin: Each, field: str) -> Callable[[], Each]:
+def forgetful(plugin: LocalPlugin, field: str) -> Callable[[], LocalPlugin]:
     """Return what makes the same plugin, which does not declare one of the fields it reads."""
     kind = type(plugin)
     declared = {"depends_on": kind.depends_on, "pod_fields": without(kind, field)}
-    forgetful: type[Each] = type("Forgetful", (kind,), declared)
+    forgetful: type[LocalPlugin] = type("Forgetful", (kind,), declared)
     return lambda: forgetful(plugin.args)
 
 
@@ -129,13 +219,15 @@ def without(kind: type[LocalPlugin], field: str) -> tuple[str, ...]:
     return tuple(each for each in kind.pod_fields or () if each != field)
 
 
-def with_each_field(*plugins: LocalPlugin) -> list[Any]:
-    """Return the plugins with each of the fields that they look at, as parameters of a test."""
-    return [
-        pytest.param(plugin, field, id=f"{plugin.name}-{field}")
+def without_each_field(
+    *plugins: LocalPlugin,
+) -> dict[str, tuple[Callable[[], LocalPlugin], Check]]:
+    """Return plugins that do not declare one of the fields they look at, for `found_out`."""
+    return {
+        f"{plugin.name} {field}": (forgetful(plugin, field), assert_same_of_equal)
         for plugin in plugins
         for field in type(plugin).pod_fields or ()
-    ]
+    }
 
 
 def _in_zone(node: NodeManifest, zone: str) -> NodeManifest:

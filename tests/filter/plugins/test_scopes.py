@@ -1,15 +1,22 @@
 """Filter plugins that declare to depend on one node do, and the others do not."""
 
-import pytest
+import re
 
-from moorage import FilterPlugin, Scope
+from moorage import Scope
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.in_tree.node_resources_fit import NodeResourcesFit
 from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.node_group import NodeGroup
 from tests.clusters import GPU
-from tests.locality import check_locality, forgetful, local, marked, with_each_field
+from tests.locality import (
+    assert_local,
+    check_locality,
+    found_out,
+    local,
+    marked,
+    without_each_field,
+)
 
 LOCAL = tuple(
     plugin
@@ -38,18 +45,13 @@ def test_their_verdicts_depend_on_the_node_and_the_named_fields_of_the_pod_alone
     assert all(plugin.pod_fields is not None for plugin in (*LOCAL, NodeGroup))
 
 
-@pytest.mark.parametrize(
-    ("plugin", "field"),
-    with_each_field(*(kind() for kind in LOCAL), NodeGroup(NodeGroup.Args(label="zone"))),
-)
-def test_a_field_that_is_not_named_is_found_out(plugin: FilterPlugin, field: str) -> None:
-    with pytest.raises(AssertionError, match=r"Forgetful depends on more .* of its pod_fields"):
-        check_locality(forgetful(plugin, field), most=1000)
-
-
-@pytest.mark.parametrize("plugin", [InterPodAffinity, PodTopologySpread])
-def test_of_others_it_is_found_out(plugin: type[FilterPlugin]) -> None:
-    with pytest.raises(
-        AssertionError, match=r"Marked depends on more than Scope\.NODE: its verdict of node n\d is"
-    ):
-        check_locality(marked(plugin), most=1000)
+def test_those_that_declare_too_little_are_found_out() -> None:
+    others = {
+        each.name: (marked(each), assert_local) for each in (InterPodAffinity, PodTopologySpread)
+    }
+    in_zones = NodeGroup(NodeGroup.Args(label="zone"))
+    without = without_each_field(*(kind() for kind in LOCAL), in_zones)
+    messages = found_out(without | others)
+    assert messages.keys() == without.keys() | others.keys()
+    for name in others:
+        assert re.match(r"Marked depends on more than Scope\.NODE: its verdict", messages[name])

@@ -1,8 +1,8 @@
 """Score plugins that declare to depend on a node or manifests do, and the others do not."""
 
-import pytest
+import re
 
-from moorage import Scope, ScorePlugin
+from moorage import Scope
 from services.scorer.plugins import BUILT_INS
 from services.scorer.plugins.in_tree.image_locality import ImageLocality
 from services.scorer.plugins.in_tree.inter_pod_affinity import InterPodAffinity
@@ -19,7 +19,14 @@ from services.scorer.plugins.in_tree.resources import ResourceSpec
 from services.scorer.plugins.node_metadata import NodeMetadata
 from services.scorer.plugins.pigeon_holing import PigeonHoling
 from tests.clusters import GPU
-from tests.locality import check_locality, forgetful, local, marked, with_each_field
+from tests.locality import (
+    assert_local,
+    check_locality,
+    found_out,
+    local,
+    marked,
+    without_each_field,
+)
 
 RESOURCES = (
     ResourceSpec(name="cpu", weight=3),
@@ -40,6 +47,7 @@ LOCAL = tuple(
     for plugin in BUILT_INS
     if plugin.depends_on <= Scope.MANIFESTS and plugin is not NodeMetadata
 )
+OTHERS = (ImageLocality, InterPodAffinity, PigeonHoling, PodTopologySpread)
 WITH_ARGUMENTS = (
     lambda: NodeMetadata(SIZE),
     lambda: NodeResourcesBalancedAllocation(OLDER),
@@ -69,25 +77,17 @@ def test_their_scores_depend_on_the_node_and_the_named_fields_of_the_pod_alone()
     assert all(plugin.pod_fields is not None for plugin in (*LOCAL, NodeMetadata))
 
 
-@pytest.mark.parametrize(("plugin", "field"), with_each_field(*(kind() for kind in LOCAL)))
-def test_a_field_that_is_not_named_is_found_out(plugin: ScorePlugin, field: str) -> None:
-    with pytest.raises(AssertionError, match=r"Forgetful depends on more .* of its pod_fields"):
-        check_locality(forgetful(plugin, field), most=1000)
-
-
-@pytest.mark.parametrize(
-    "plugin", [ImageLocality, InterPodAffinity, PigeonHoling, PodTopologySpread]
-)
-def test_of_others_it_is_found_out(plugin: type[ScorePlugin]) -> None:
-    with pytest.raises(
-        AssertionError, match=r"Marked depends on more than Scope\.NODE: its score of node n\d is"
-    ):
-        check_locality(marked(plugin), most=1000)
-
-
-@pytest.mark.parametrize("plugin", [InterPodAffinity, PigeonHoling, PodTopologySpread])
-def test_of_those_that_look_at_pods_elsewhere_it_is_found_out(plugin: type[ScorePlugin]) -> None:
-    with pytest.raises(
-        AssertionError, match=r"Marked depends on more .* if the other nodes have no pods"
-    ):
-        check_locality(marked(plugin, Scope.MANIFESTS), most=5000)
+def test_those_that_declare_too_little_are_found_out() -> None:
+    elsewhere = (InterPodAffinity, PigeonHoling, PodTopologySpread)
+    on_nodes = {f"{each.name} as NODE": (marked(each), assert_local) for each in OTHERS}
+    on_manifests = {
+        f"{each.name} as MANIFESTS": (marked(each, Scope.MANIFESTS), assert_local)
+        for each in elsewhere
+    }
+    without = without_each_field(*(kind() for kind in LOCAL))
+    messages = found_out(without | on_nodes | on_manifests)
+    assert messages.keys() == without.keys() | on_nodes.keys() | on_manifests.keys()
+    for name in on_nodes:
+        assert re.match(r"Marked depends on more than Scope\.NODE: its score of", messages[name])
+    for name in on_manifests:
+        assert messages[name].endswith("if the other nodes have no pods")
