@@ -39,6 +39,7 @@ SHARED = ("layouts", "shared_world", "stack")
 """Session fixtures that take long to set up."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep on one worker of pytest what shares a fixture or a file; long groups come first."""
     groups = {item: _group(item) for item in items}
@@ -54,6 +55,14 @@ def _group(item: pytest.Item) -> str:
             if name in item.fixturenames:
                 return str(params.get(name, name))
     return str(item.path.relative_to(item.config.rootpath))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Take the group out of a test's name, for reports and `--last-failed`."""
+    name, separator, group = report.nodeid.rpartition("@")
+    if separator and "]" not in group and "PYTEST_XDIST_WORKER" not in os.environ:
+        report.nodeid = name
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -9,5 +9,5 @@ from tests.cli.whatif.replay.recorded import record
 
 @pytest.fixture(scope="session")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A journal of 1,000 pods."""
+    """A journal of hundreds of pods."""
     return record(tmp_path_factory.mktemp("recorded"))

@@ -1,4 +1,4 @@
-"""A journal of 1,000 cycles, written by the gateway's process on the embedded cluster."""
+"""A journal of hundreds of cycles, written by the gateway's process on the embedded cluster."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 
-PODS = 1000
-NODES = 60
+PODS = 300
+NODES = 20
 PLUGINS = Path(__file__).parent / "plugins"
 MOORAGE = Path(sys.executable).parent / "moorage"
 
@@ -51,7 +51,7 @@ def record(directory: Path) -> Path:
         env={
             **os.environ,
             "MOORAGE_JOURNAL": str(journal),
-            "MOORAGE_JOURNAL_SEGMENT_BYTES": "1000000",
+            "MOORAGE_JOURNAL_SEGMENT_BYTES": "100000",
         },
         check=True,
         stdout=subprocess.DEVNULL,
