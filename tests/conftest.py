@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Generator
@@ -46,6 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item, group in groups.items():
         item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: groups[item].endswith(".py"))
+
+
+def pytest_collection_finish() -> None:
+    """Let no garbage collection look at what thousands of collected tests consist of."""
+    gc.freeze()
 
 
 def _group(item: pytest.Item) -> str:

@@ -52,6 +52,7 @@ class Kit:
         take part.
         """
         alone = ("-c", os.devnull, f"--rootdir={CHECKS.parent}", "--disable-plugin-autoload")
+        alone += ("-p", "no:unraisableexception")  # it collects garbage ten times
         shown = ("-p", "no:cacheprovider", "--no-header", "--capture=no", "--import-mode=importlib")
         code = pytest.main([str(CHECKS), *alone, *shown, *arguments], plugins=[self])
         return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else 2
