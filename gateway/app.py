@@ -98,9 +98,7 @@ async def running(
                     ),
                 ],
                 security=security,
-                reviewer=Access(
-                    client, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers
-                ),
+                reviewer=Access(client, ttl=settings.admin_token_ttl),
                 registry=registry,
             )
         )

@@ -70,7 +70,7 @@ class Binders:
             holder=leadership.holder,
             term=leadership.term,
             unknown=unknown,
-            pods_ahead=PodsAheadOfWatch(state, settings.unseen_pods),
+            pods_ahead=PodsAheadOfWatch(state),
         )
         self.retries = PodRetries(client, decisions.rejected, state, retried_pods(registry))
         self._settings = settings

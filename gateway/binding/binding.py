@@ -55,16 +55,19 @@ STALE_EPOCH = "STALE_EPOCH"
 NOT_SENT = "the bind was not sent, since another gateway has taken over"
 
 
+PODS_AHEAD = 512
+"""Pods that are kept ahead of the watch; the oldest are forgotten first."""
+
+
 class PodsAheadOfWatch:
     """The newest pods of filter calls that the watch has not shown yet.
 
     A pod's bind may come before the watch shows the pod. Its place has to count all the same.
     """
 
-    def __init__(self, state: ClusterState, limit: int) -> None:
-        """Keep pods until *state* has them, the newest *limit*."""
+    def __init__(self, state: ClusterState) -> None:
+        """Keep pods until *state* has them."""
         self._state = state
-        self._limit = limit
         self._by_uid: OrderedDict[str, Pod] = OrderedDict()
 
     def note(self, pod: Pod) -> None:
@@ -74,7 +77,7 @@ class PodsAheadOfWatch:
             return
         self._by_uid[pod.uid] = pod
         self._by_uid.move_to_end(pod.uid)
-        if len(self._by_uid) > self._limit:
+        if len(self._by_uid) > PODS_AHEAD:
             self._by_uid.popitem(last=False)
 
     def pod(self, uid: str) -> Pod | None:

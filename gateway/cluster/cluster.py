@@ -157,7 +157,6 @@ def make_cluster(
     state = ClusterState(
         assumed_ttl=settings.assumed_pod_ttl,
         claim_ttl=settings.claim_ttl,
-        ended_pods=settings.ended_pods,
         kept_changes=settings.kept_changes,
     )
     cluster = Cluster(
@@ -166,12 +165,6 @@ def make_cluster(
         registry,
         max_object_bytes=settings.max_object_bytes,
         max_age=settings.max_cache_age,
-        limits=WatchLimits(
-            silence=settings.watch_silence,
-            list_timeout=settings.watch_list_time,
-            outage_maximum=settings.watch_outage_wait,
-            backoff_maximum=settings.watch_longest_wait,
-        ),
     )
     registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
     return cluster

@@ -37,6 +37,9 @@ TOO_SLOW = "moorage: the gateway did not decide in time"
 INTERNAL = "moorage: internal error in the gateway, see its log"
 NOT_UNDERSTOOD = "moorage: the request was not understood: "
 
+BUDGET_SHARE = 0.8
+"""The part of --http-timeout in which a call is answered; the rest is for kube-scheduler's way."""
+
 _LOGGED_PATH = 200  # characters
 _POLL_SECONDS = 0.05
 
@@ -70,17 +73,9 @@ class Edge:
         self._checks = RequestChecks(settings.allowed_host, self.refusals, json_only=True)
         self._callers = Callers(settings.scheduler_identity, "--scheduler-identity", self.refusals)
         self._bodies = Bodies(settings.body_bytes_in_flight)
-        self._reader = RequestReader(
-            pod_limit=settings.pod_limit, nodes_kept=settings.given_nodes_cached
-        )
+        self._reader = RequestReader(settings.given_nodes_cached)
         self._metrics = EdgeMetrics(registry, settings.http_timeout)
-        self._limits: dict[Verb, int] = {
-            "filter": settings.scheduling_body_limit,
-            "prioritize": settings.scheduling_body_limit,
-            "preempt": settings.preempt_body_limit,
-            "bind": settings.bind_body_limit,
-        }
-        self._budget = settings.http_timeout * (1 - settings.http_timeout_margin)
+        self._budget = settings.http_timeout * BUDGET_SHARE
         self._last_calls = last_calls or LastCalls()
         self._in_progress = 0
         self._last = -math.inf  # when a call came last
@@ -140,7 +135,7 @@ class Edge:
                     lambda: limit.reschedule(loop.time() + ANSWER_SECONDS),
                 )
                 try:
-                    body = await self._bodies.read(request, self._limits[verb])
+                    body = await self._bodies.read(request, self.settings.body_limit)
                     match verb:
                         case "filter":
                             answer = await self._filter(body, plugin, deadline, caller)

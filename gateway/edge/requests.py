@@ -29,6 +29,9 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for text that is no JSON, has wrong types, or is nested too deeply."""
 
+POD_LIMIT = 4 << 20
+"""Bytes of the largest pod; the API server takes none of more than 3 MiB."""
+
 AT_ONCE = 1 << 18
 """Bytes of a list that are decoded in one go, in about 5 ms."""
 
@@ -88,13 +91,11 @@ class RequestReader:
     """Reads bodies, and recognises what the newest calls had.
 
     Args:
-        pod_limit: Bytes of the largest pod.
         nodes_kept: How many whole nodes of one call are recognised in the next. Up to twice as many
             manifests are held, 25 kB each when they list 50 images.
     """
 
-    def __init__(self, *, pod_limit: int, nodes_kept: int) -> None:
-        self._pod_limit = pod_limit
+    def __init__(self, nodes_kept: int) -> None:
         self._nodes_kept = nodes_kept
         self._pods: dict[bytes, Pod] = {}
         self._names: dict[bytes, NodeSet] = {}
@@ -186,8 +187,8 @@ class RequestReader:
         return pod
 
     def _pod(self, encoded: bytes) -> Pod:
-        if len(encoded) > self._pod_limit:
-            problem = f"the pod has more than {self._pod_limit} bytes"
+        if len(encoded) > POD_LIMIT:
+            problem = f"the pod has more than {POD_LIMIT} bytes"
             raise BadRequestError(problem, reason="large_pod")
         try:
             pod = decode_passing_pod(encoded)

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from gateway.edge.edge import Edge
-from moorage_host.http.connections import Connections, Limits
+from moorage_host.http.connections import HEAD_LIMITS, Connections, Limits
 from moorage_host.tls.contexts import server_context
 from moorage_host.tls.security import LOOPBACK, Security
 
 _POLL_SECONDS = 0.05
+_BACKLOG = 1024  # connections that may wait to be accepted: every bind of a burst opens one
 _READ_BUFFER = 1 << 20  # bytes; with aiohttp's own, reading stops and restarts every 128 kB
 
 
@@ -33,12 +34,7 @@ async def run_edge(
     security.require(f"listen on {host}:{port} for kube-scheduler", host)
     certificates = security.certificates
     context = server_context(certificates, "required") if certificates is not None else None
-    limits = Limits(
-        connections=settings.http_connections,
-        head_time=settings.http_head_time,
-        headers=settings.http_headers,
-        header_bytes=settings.http_header_bytes,
-    )
+    limits = Limits(connections=settings.http_connections, head_time=settings.http_head_time)
     connections = Connections(limits, edge.refusals, context)
     server = web.Server(
         edge.handle,
@@ -48,9 +44,9 @@ async def run_edge(
         keepalive_timeout=settings.http_keep_alive,
         auto_decompress=False,
         read_bufsize=_READ_BUFFER,
-        **limits.of_heads(),
+        **HEAD_LIMITS,
     )
-    async with connections.listening(server, host, port, backlog=settings.http_backlog) as listener:
+    async with connections.listening(server, host, port, backlog=_BACKLOG) as listener:
         try:
             yield listener.sockets[0].getsockname()[1]
         finally:

@@ -24,6 +24,9 @@ from gateway.settings import GatewaySettings
 from moorage.units.durations import parse_duration
 from moorage_host.tls.security import Security
 
+INTERVALS = 720
+"""Intervals of plugins' work that are kept, the newest; each takes about 0.1 kB for a plugin."""
+
 WINDOW = 900.0
 """Seconds of plugins' work that are shown without a `since`."""
 
@@ -57,9 +60,7 @@ def make_inspector(
     security: Security,
 ) -> Inspector:
     """Return the inspector of a gateway."""
-    timeline = Timeline(
-        registry, interval=settings.inspector_interval, kept=settings.inspector_intervals
-    )
+    timeline = Timeline(registry, interval=settings.inspector_interval, kept=INTERVALS)
 
     def binder_problems() -> list[str]:
         return list(binders.binding.background_problems())

@@ -30,26 +30,9 @@ class EdgeSettings(GatewayTracingSettings):
         unit="seconds",
         minimum=0.1,
     )
-    http_timeout_margin: float = setting(
-        0.2,
-        "Share of the HTTP timeout kept back for the way to kube-scheduler.",
-        minimum=0.0,
-        maximum=0.9,
-    )
-    scheduling_body_limit: int = setting(
+    body_limit: int = setting(
         48 * _MIB,
-        "Largest body of a filter or prioritize call. Reading one may take 7 times its size of "
-        "memory.",
-        unit="bytes",
-        minimum=1,
-    )
-    preempt_body_limit: int = setting(
-        32 * _MIB, "Largest body of a preempt call.", unit="bytes", minimum=1
-    )
-    bind_body_limit: int = setting(_MIB, "Largest body of a bind call.", unit="bytes", minimum=1)
-    pod_limit: int = setting(
-        4 * _MIB,
-        "Largest pod in a call; the API server takes none of more than 3 MiB.",
+        "Largest body of a call. Reading one may take 7 times its size of memory.",
         unit="bytes",
         minimum=1,
     )
@@ -79,11 +62,6 @@ class EdgeSettings(GatewayTracingSettings):
         "Open connections; with more, one that waits for its caller is closed, of the caller that "
         "has most.",
         unit="connections",
-        minimum=1,
-    )
-    http_backlog: int = setting(
-        1024,
-        "Connections that may wait to be accepted: every bind of a burst opens one.",
         minimum=1,
     )
     http_drain_time: float = setting(

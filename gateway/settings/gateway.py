@@ -89,42 +89,11 @@ class GatewaySettings(SimulateSettings):
         unit="seconds",
         minimum=0,
     )
-    watch_silence: float = setting(
-        120.0,
-        "Silence after which a watch is given up; the API server sends a bookmark each minute.",
-        unit="seconds",
-        minimum=1,
-    )
-    watch_list_time: float = setting(
-        60.0, "Time that the API server has for a page of a list.", unit="seconds", minimum=1
-    )
-    watch_outage_wait: float = setting(
-        1.0,
-        "Longest wait between two tries while the API server is unreachable or fails.",
-        unit="seconds",
-        minimum=0.01,
-    )
-    watch_longest_wait: float = setting(
-        30.0,
-        "Longest wait between two tries while it refuses, or is busy and names no time.",
-        unit="seconds",
-        minimum=0.1,
-    )
     kept_changes: int = setting(
         50_000,
         "Changes of the state that are kept, 0.2 kB each; a replica that is further behind gets "
         "everything.",
         minimum=1,
-    )
-    ended_pods: int = setting(
-        1000,
-        "Pods that ended last which are known as ended: calls about them may be on their way.",
-        minimum=0,
-    )
-    unseen_pods: int = setting(
-        512,
-        "Pods of filter calls that the watch has not shown yet; the oldest are forgotten first.",
-        minimum=0,
     )
     max_object_bytes: int = setting(
         65_536,
@@ -287,10 +256,5 @@ class GatewaySettings(SimulateSettings):
         "How long the intervals are in which the inspector shows what plugins took and rejected.",
         unit="seconds",
         minimum=0.1,
-    )
-    inspector_intervals: int = setting(
-        720,
-        "Such intervals that are kept, the newest; each takes about 0.1 kB for a plugin.",
-        minimum=1,
     )
     decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)

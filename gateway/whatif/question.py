@@ -11,7 +11,6 @@ from gateway.cluster.state import ClusterState
 from gateway.edge.bodies import BadRequestError
 from gateway.edge.requests import RequestReader, decoding
 from gateway.policy.policy import PolicyHolder
-from gateway.settings import GatewaySettings
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 
 NO_UID = "simulated"
@@ -86,16 +85,13 @@ class SimulateRequest(msgspec.Struct, forbid_unknown_fields=True):
 class Reader:
     """Reads questions, and checks what can be checked before anybody is asked."""
 
-    def __init__(
-        self, state: ClusterState, policy: PolicyHolder, settings: GatewaySettings
-    ) -> None:
+    def __init__(self, state: ClusterState, policy: PolicyHolder) -> None:
         self._state = state
         self._policy = policy
-        self._pod_limit = settings.pod_limit
 
     async def extender_question(self, body: bytes) -> tuple[Question, NodeSet]:
         """Read ExtenderArgs; nothing of it is kept for the next call. Raises BadRequestError."""
-        request = await RequestReader(pod_limit=self._pod_limit, nodes_kept=0).scheduling(body)
+        request = await RequestReader(nodes_kept=0).scheduling(body)
         nodes = request.nodes
         given = None if nodes.given is None else [each.manifest for each in nodes.given]
         question = _about(

@@ -218,7 +218,7 @@ def simulate_routes(
     scorers: ReplicaPool,
 ) -> Sequence[web.RouteDef]:
     """Return the routes; a caller with a bearer token must be allowed to get all pods."""
-    questions, reader = Questions(settings), Reader(cluster.state, policy, settings)
+    questions, reader = Questions(settings), Reader(cluster.state, policy)
     services = Services(filters, scorers, settings.simulate_timeout)
     simulator = Simulator(cluster, policy, services)
 

@@ -77,7 +77,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             count_failure=count_background_failure,
         )
         self._stack = AsyncExitStack()
-        self._access = Access(None, ttl=settings.admin_token_ttl, kept=settings.admin_token_answers)
+        self._access = Access(None, ttl=settings.admin_token_ttl)
         self._replica = uuid.uuid4().hex[:12]
         self._spans: SpanSink | None = None
 

@@ -26,7 +26,7 @@ FILES = DEPLOY / "files"
 PROCESSES = ("gateway", "filter", "scorer", "binder")
 
 READING = 7
-"""Memory that reading a call's body may take, relative to its size; see --scheduling-body-limit."""
+"""Memory that reading a call's body may take, relative to its size; see --body-limit."""
 
 GIVEN_NODE_BYTES = 50_000
 """Memory of a node that calls bring; see --given-nodes-cached."""
@@ -145,7 +145,7 @@ def test_what_the_gateway_holds_fits_into_its_memory(base: list[Manifest]) -> No
     bodies = READING * settings.body_bytes_in_flight
     nodes = GIVEN_NODE_BYTES * settings.given_nodes_cached
     assert bodies + nodes + settings.cycle_state_memory <= memory_limit(base, "gateway")
-    assert settings.scheduling_body_limit <= settings.body_bytes_in_flight
+    assert settings.body_limit <= settings.body_bytes_in_flight
 
 
 @pytest.mark.parametrize("name", PROCESSES)

@@ -10,7 +10,7 @@ import yaml
 from google.protobuf.descriptor import ServiceDescriptor
 
 from gateway.binding.binding import REFUSALS
-from gateway.cluster.reflector import Restart
+from gateway.cluster.reflector import Restart, WatchLimits
 from gateway.cycle.phases.filtering import UNKNOWN_NODE
 from gateway.decisions.records import Decision, DecisionItem, Outcome, PluginRecord
 from gateway.decisions.serving.nodes import NodeItem
@@ -157,7 +157,7 @@ def test_the_limits_of_plugins_are_as_said() -> None:
 
 def test_the_limits_of_the_state_are_as_said() -> None:
     assert f"last {GatewaySettings().kept_changes:,} changes" in page("explanation/state.md")
-    assert GatewaySettings().watch_silence == 120, "docs/explanation/state.md says 2 minutes"
+    assert WatchLimits().silence == 120, "docs/explanation/state.md says 2 minutes"
 
 
 def test_the_decision_that_is_explained_has_the_fields_of_one() -> None:

@@ -228,7 +228,7 @@ class ModelGateway:
             holder="gateway",
             term=self.term,
             unknown=self.unknown,
-            pods_ahead=PodsAheadOfWatch(state, 100),
+            pods_ahead=PodsAheadOfWatch(state),
         )
         decisions = DecisionLog(pods=1000, attempts=3)
         self.runner = CycleRunner(

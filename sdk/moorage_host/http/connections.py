@@ -31,19 +31,17 @@ class Limits:
     Attributes:
         connections: Connections open at once.
         head_time: Seconds from the first byte of a request to the end of its head.
-        headers: Headers of a request.
-        header_bytes: Bytes of one header, or of the request's line.
     """
 
     connections: int
     head_time: float
-    headers: int
-    header_bytes: int
 
-    def of_heads(self) -> dict[str, Any]:
-        """Return aiohttp's options for heads."""
-        size = self.header_bytes
-        return {"max_line_size": size, "max_field_size": size, "max_headers": self.headers}
+
+HEAD_LIMITS: dict[str, Any] = {"max_line_size": 8190, "max_field_size": 8190, "max_headers": 32}
+"""aiohttp's options for heads: bytes of the first line and of one header, and how many there are.
+
+The head of each connection thus takes up to 32 times 8 kB.
+"""
 
 
 class State(IntEnum):

@@ -60,7 +60,7 @@ class Access:
         kept: How many answers are kept of each of the two questions.
     """
 
-    def __init__(self, client: KubeClient | None, *, ttl: float, kept: int) -> None:
+    def __init__(self, client: KubeClient | None, *, ttl: float, kept: int = 4096) -> None:
         self.client = client
         self._users: _Kept[_User | None] = _Kept(ttl, kept)
         self._allowed: _Kept[bool] = _Kept(ttl, kept)

@@ -20,7 +20,13 @@ from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError
 from moorage_host.http.callers import Callers, TokenReviewer
-from moorage_host.http.connections import Connections, Limits, State, connection_of
+from moorage_host.http.connections import (
+    HEAD_LIMITS,
+    Connections,
+    Limits,
+    State,
+    connection_of,
+)
 from moorage_host.http.reading import ForbiddenError, UncheckedError, refusal_of
 from moorage_host.http.refusals import Refusals
 from moorage_host.http.requests import RequestChecks
@@ -35,6 +41,9 @@ Check = Callable[[], str | None]
 
 _OPEN = frozenset({"/livez", "/readyz"})
 _METRICS = "/metrics"
+
+CONNECTIONS = 128
+"""Connections to the admin port; with more, one that waits for its caller is closed."""
 
 _KEEP_ALIVE = 100.0  # seconds; Prometheus comes again before that
 
@@ -65,7 +74,8 @@ async def admin_server(
     refusals = Refusals("admin")
     certificates = security.certificates
     context = server_context(certificates, "optional") if certificates is not None else None
-    connections = Connections(_limits(settings), refusals, context)
+    limits = Limits(connections=CONNECTIONS, head_time=settings.http_head_time)
+    connections = Connections(limits, refusals, context)
     checked = _checking(RequestChecks(settings.allowed_host, refusals, own_pages=True))
     authorized = _authorizing(settings, reviewer, refusals)
     app = web.Application(middlewares=[checked, authorized, _errors_as_json])
@@ -79,7 +89,7 @@ async def admin_server(
         logger=refusals.logger(),
         shutdown_timeout=1.0,
         keepalive_timeout=_KEEP_ALIVE,
-        **connections.limits.of_heads(),
+        **HEAD_LIMITS,
     )
     await runner.setup()
     try:
@@ -104,15 +114,6 @@ def cause_of(error: OSError) -> str:
     """Return the system's own words; asyncio and socket put an address of their own around them."""
     number = error.errno or 0
     return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
-
-
-def _limits(settings: AdminSettings) -> Limits:
-    return Limits(
-        connections=settings.admin_connections,
-        head_time=settings.http_head_time,
-        headers=settings.http_headers,
-        header_bytes=settings.http_header_bytes,
-    )
 
 
 @asynccontextmanager

@@ -55,12 +55,6 @@ class ProcessSettings:
         "reads and a full disk slow nothing else.",
         minimum=1,
     )
-    log_line: int = setting(
-        1024, "Longest log line; the longest texts are cut.", unit="bytes", minimum=256
-    )
-    log_traceback: int = setting(
-        8192, "Longest log line with a traceback.", unit="bytes", minimum=1024
-    )
     log_traceback_interval: float = setting(
         60.0,
         "Time between two tracebacks of the same event and place; between them there is only the "
@@ -70,15 +64,9 @@ class ProcessSettings:
     )
     log_repeats: int = setting(
         20,
-        "How many warnings and errors of the same event are logged in a row; then one for each "
-        "--log-repeat-interval, with the number of those that were left out.",
+        "How many warnings and errors of the same event are logged in a row; then one a second, "
+        "with the number of those that were left out.",
         minimum=1,
-    )
-    log_repeat_interval: float = setting(
-        1.0, "Time between two such log lines.", unit="seconds", minimum=0.001
-    )
-    log_flush_timeout: float = setting(
-        1.0, "Time for log lines that wait when the process ends.", unit="seconds", minimum=0
     )
     exit_with_parent: int | None = setting(
         None,
@@ -99,25 +87,12 @@ class AdminSettings(ProcessSettings):
         minimum=0,
         maximum=65535,
     )
-    admin_connections: int = setting(
-        128,
-        "Connections to the admin port; with more, one that waits for its caller is closed.",
-        unit="connections",
-        minimum=1,
-    )
     admin_token_ttl: float = setting(
         10.0,
         "How long the API server's answer about a bearer token is kept, at the gateway and the "
         "binder; so long a withdrawn right still counts.",
         unit="seconds",
         minimum=0,
-    )
-    admin_token_answers: int = setting(
-        4096,
-        "Such answers that are kept: whose a token is, and what they may do, such as to get the "
-        "pods of one namespace.",
-        unit="answers",
-        minimum=1,
     )
     allowed_host: tuple[str, ...] = setting(
         ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
@@ -129,14 +104,6 @@ class AdminSettings(ProcessSettings):
         "How long the head of an HTTP request may take from its first byte.",
         unit="seconds",
         minimum=0.1,
-    )
-    http_headers: int = setting(32, "Headers of an HTTP request.", unit="headers", minimum=8)
-    http_header_bytes: int = setting(
-        8190,
-        "One header of an HTTP request, or its first line; so the head of each connection takes "
-        "up to --http-headers times this.",
-        unit="bytes",
-        minimum=256,
     )
     tls: Path | None = setting(
         None,
@@ -234,12 +201,8 @@ def announce(event: str, **fields: str) -> None:
 def _log_limits(settings: ProcessSettings) -> LogLimits:
     return LogLimits(
         queue=settings.log_queue,
-        line=settings.log_line,
-        traceback=settings.log_traceback,
         traceback_interval=settings.log_traceback_interval,
         repeats=settings.log_repeats,
-        repeat_interval=settings.log_repeat_interval,
-        flush_timeout=settings.log_flush_timeout,
     )
 
 

@@ -120,7 +120,7 @@ async def test_the_same_mistake_has_the_same_words_every_time() -> None:
     ("body", "reason"), [("{", "malformed"), ("{}", "invalid"), (" " * 3000, "too_large")]
 )
 async def test_what_is_wrong_is_counted_by_kind(body: str, reason: str) -> None:
-    async with serving(scheduling_body_limit=2000) as edge:
+    async with serving(body_limit=2000) as edge:
         await edge.post("/filter", body)
         counted = edge.count("moorage_extender_bad_requests_total", verb="filter", reason=reason)
     assert counted == 1

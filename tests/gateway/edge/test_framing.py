@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-from typing import Any
 
 import aiohttp
 import pytest
@@ -92,20 +91,9 @@ async def test_another_method_is_a_405_that_names_post(method: str, path: str) -
     assert (answer.status, answer.headers["allow"], answer.body) == (405, "POST", b"")
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"),
-    [
-        ("/filter", "scheduling_body_limit"),
-        ("/prioritize", "scheduling_body_limit"),
-        ("/preempt", "preempt_body_limit"),
-        ("/bind", "bind_body_limit"),
-    ],
-)
-async def test_a_body_over_its_limit_is_a_413_and_the_end_of_the_connection(
-    path: str, limit: str
-) -> None:
-    settings: dict[str, Any] = {limit: 1000}
-    async with serving(**settings) as edge, edge.connect() as wire:
+@pytest.mark.parametrize("path", ["/filter", "/prioritize", "/preempt", "/bind"])
+async def test_a_body_over_the_limit_is_a_413_and_the_end_of_the_connection(path: str) -> None:
+    async with serving(body_limit=1000) as edge, edge.connect() as wire:
         await wire.send(go_request("POST", path, b" " * 1001))
         answer = await wire.answer()
         assert (answer.status, answer.body) == (413, b"")
@@ -114,7 +102,7 @@ async def test_a_body_over_its_limit_is_a_413_and_the_end_of_the_connection(
 
 
 async def test_a_body_of_exactly_its_limit_is_read() -> None:
-    async with serving(scheduling_body_limit=len(BODY)) as edge:
+    async with serving(body_limit=len(BODY)) as edge:
         assert (await edge.post("/filter", BODY)).status == 200
 
 
@@ -124,7 +112,7 @@ JSON = {"Content-Type": "application/json"}
 async def test_a_chunked_body_is_read_up_to_the_limit() -> None:
     head = CHUNKED_HEAD
     chunks = b"%x\r\n%s\r\n" % (len(BODY), BODY)
-    async with serving(scheduling_body_limit=len(BODY)) as edge:
+    async with serving(body_limit=len(BODY)) as edge:
         async with edge.connect() as wire:
             await wire.send(head + chunks + b"0\r\n\r\n")
             assert (await wire.answer()).json["NodeNames"] == ["a", "b"]

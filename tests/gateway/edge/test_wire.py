@@ -19,7 +19,7 @@ NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 
 
 def new_reader(nodes: int = 10) -> RequestReader:
-    return RequestReader(pod_limit=1 << 20, nodes_kept=nodes)
+    return RequestReader(nodes)
 
 
 def read(body: bytes, reader: RequestReader) -> CycleRequest:
@@ -150,6 +150,6 @@ async def test_a_call_can_be_given_up_while_its_nodes_are_read_and_others_go_on(
 
 
 def test_a_pod_that_no_api_server_takes_is_refused() -> None:
-    body = text(names_args("a") | {"Pod": pod() | {"x": "y" * (1 << 20)}}).encode()
-    with pytest.raises(BadRequestError, match="the pod has more than 1048576 bytes"):
+    body = text(names_args("a") | {"Pod": pod() | {"x": "y" * (4 << 20)}}).encode()
+    with pytest.raises(BadRequestError, match="the pod has more than 4194304 bytes"):
         read(body, new_reader())
