@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,20 +39,6 @@ PATHS = {
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/NAMESPACE/poddisruptionbudgets",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/NAMESPACE/networkpolicies",
 }
-BUILT_IN = {
-    "system:kube-scheduler": [
-        ("", ["nodes", "pods"], ["list", "watch"]),
-        ("", ["pods/binding"], ["create"]),
-        ("", ["pods/status"], ["patch"]),
-        ("events.k8s.io", ["events"], ["create", "patch"]),
-    ],
-    "system:volume-scheduler": [("", ["persistentvolumeclaims"], ["list", "watch", "update"])],
-    "system:auth-delegator": [
-        ("authentication.k8s.io", ["tokenreviews"], ["create"]),
-        ("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
-    ],
-}
-"""Some rules of ClusterRoles that Kubernetes has of itself: API group, resources, verbs."""
 
 
 class Installed:
@@ -122,7 +108,7 @@ class Installed:
 
     def _create_objects(self) -> None:
         others = [*installed("second-scheduler"), *self._secrets()]
-        for obj in (*others, *_roles()):
+        for obj in others:
             self.api.create(_folder(obj), obj)
         for obj in others:
             if obj["kind"] == "Deployment":
@@ -291,19 +277,6 @@ def _pod(name: str, spec: Object, labels: Object | None = None) -> Object:
             "containers": [{"image": "moorage", **each} for each in spec["containers"]],
         },
     }
-
-
-def _roles() -> Iterator[Object]:
-    for name, rules in BUILT_IN.items():
-        yield {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": name},
-            "rules": [
-                {"apiGroups": [group], "resources": resources, "verbs": verbs}
-                for group, resources, verbs in rules
-            ],
-        }
 
 
 def _lease() -> Object:

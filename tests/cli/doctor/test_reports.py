@@ -284,7 +284,7 @@ async def test_of_a_control_plane_the_configuration_to_copy_is_read(installed: I
     read = await installed.read()
     lists = {**read.objects.lists, "configmaps": [found_map], "pods": []}
     (scheduler,) = find_schedulers(replace(read.objects, lists=lists), None)
-    assert "ConfigMap control-plane, kube-scheduler-config.yaml" in scheduler.source
+    assert "ConfigMap moorage/control-plane, kube-scheduler-config.yaml" in scheduler.source
     at_control_plane = replace(read, schedulers=(scheduler,))
     levels = {each.check: each for each in findings(at_control_plane)}
     # The cluster's own pods come to Moorage, and start without it.
