@@ -52,9 +52,10 @@ class Kit:
         take part.
         """
         alone = ("-c", os.devnull, f"--rootdir={CHECKS.parent}", "--disable-plugin-autoload")
-        alone += ("-p", "no:unraisableexception")  # it collects garbage ten times
-        shown = ("-p", "no:cacheprovider", "--no-header", "--capture=no", "--import-mode=importlib")
-        code = pytest.main([str(CHECKS), *alone, *shown, *arguments], plugins=[self])
+        # To look for exceptions in destructors, the latter collects garbage ten times.
+        without = ("-p", "no:cacheprovider", "-p", "no:unraisableexception")
+        shown = ("--no-header", "--capture=no", "--import-mode=importlib")
+        code = pytest.main([str(CHECKS), *alone, *without, *shown, *arguments], plugins=[self])
         return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else 2
 
     def pytest_configure(self, config: pytest.Config) -> None:
