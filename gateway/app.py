@@ -1,31 +1,39 @@
 """Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binders import Binders, BinderSnapshots
 from gateway.binding.unknown import UnknownBinds, settled_binds
-from gateway.calls import Cycles
 from gateway.cluster.cluster import Cluster, make_cluster
-from gateway.cycle.cycles import make_cycles
-from gateway.cycle.queue import CycleQueue
+from gateway.cycle import Cycles, Judge, Rank
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.serving.routes import ActivePolicy, decision_routes, read_pod
+from gateway.decisions.serving.routes import decision_routes, read_pod
 from gateway.edge import Edge, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.journal.journal import Journal
 from gateway.leadership import Leadership, make_leadership
 from gateway.leadership.election import Election
 from gateway.policy.policy import PolicyHolder
-from gateway.policy.reload import PolicyReloader, ReloadMetrics
-from gateway.replicas.pool import ReplicaPool
-from gateway.replicas.pools import Pools
+from gateway.replicas.feed import StateFeed
+from gateway.replicas.filters import Filters
+from gateway.replicas.kinds import FILTER, SCORER, ServiceKind, binder_of
+from gateway.replicas.metrics import ReplicaMetrics, SessionMetrics
+from gateway.replicas.reload import PolicyReloader, ReloadMetrics
+from gateway.replicas.rollout import Rollout
+from gateway.replicas.scorers import Scorers
+from gateway.replicas.set import ReplicaSet
+from gateway.scheduling.metrics import CycleMetrics
+from gateway.scheduling.queue import CycleQueue
+from gateway.scheduling.scheduler import Scheduler
+from gateway.scheduling.tracing import TracedCycles, Tracer
 from gateway.settings import GatewaySettings
 from gateway.whatif.shadow import Shadows, make_shadows, shadow_route
 from gateway.whatif.simulate import simulate_routes
@@ -90,7 +98,12 @@ async def running(
                 checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
                 notes={"tls": security.note, **_readiness_notes(rooms)},
                 routes=[
-                    *_decision_routes(client, rooms),
+                    *decision_routes(
+                        rooms.decisions,
+                        rooms.cluster.state.bound_to,
+                        partial(read_pod, client),
+                        rooms.policy,
+                    ),
                     shadow_route(rooms.shadows),
                     *rooms.inspector.routes,
                     *simulate_routes(
@@ -117,8 +130,8 @@ class _Rooms:
     cluster: Cluster
     policy: PolicyHolder
     reloader: PolicyReloader | None
-    filters: ReplicaPool
-    scorers: ReplicaPool
+    filters: ReplicaSet
+    scorers: ReplicaSet
     binders: Binders
     leadership: Leadership
     decisions: Decisions
@@ -153,10 +166,27 @@ def _connect_rooms(
     leadership = make_leadership(
         settings, client, cluster, queue.between_cycles, unknown.begin, registry, security
     )
-    pools = Pools(
-        settings, cluster, policy, queue.wait_until_idle, registry, security, decisions.versions
-    )
-    snapshots = BinderSnapshots(lambda: pools.binders(leadership.holder))
+    feed, families = StateFeed(state), ReplicaMetrics(registry)
+
+    def replicas_of(kind: ServiceKind, targets: Sequence[str], **more: Any) -> ReplicaSet:
+        return ReplicaSet(
+            kind,
+            targets,
+            feed=feed,
+            policy=policy,
+            cluster=cluster,
+            settings=settings,
+            metrics=SessionMetrics(families, kind.name),
+            security=security,
+            wait_until_idle=queue.wait_until_idle,
+            **more,
+        )
+
+    def binder_replicas() -> ReplicaSet:
+        kind = binder_of(leadership.holder)
+        return replicas_of(kind, (settings.binder,), longest_wait=math.inf)
+
+    snapshots = BinderSnapshots(binder_replicas)
     binders = Binders(
         settings,
         state,
@@ -168,13 +198,16 @@ def _connect_rooms(
         registry,
         security,
     )
-    filters, scorers = pools.filters(binders.retries.ask), pools.scorers()
+    filters = replicas_of(
+        FILTER, settings.filter, longest_wait=settings.filter_wait, retry=binders.retries.ask
+    )
+    scorers = replicas_of(SCORER, settings.scorer, longest_wait=settings.scorer_wait)
     reloader = settings.config and PolicyReloader(
         settings.config,
         text,
         policy=policy,
         objects=cluster.kinds,
-        rollouts=[pools.rollout(filters), pools.rollout(scorers)],
+        rollouts=[Rollout(filters), Rollout(scorers)],
         between_cycles=queue.between_cycles,
         metrics=ReloadMetrics(registry),
     )
@@ -185,20 +218,37 @@ def _connect_rooms(
         if settings.journal
         else []
     )
-    cycles = make_cycles(
-        settings,
-        cluster,
-        policy,
-        queue=queue,
-        filters=filters,
-        scorers=scorers,
-        binding=binders.binding,
-        decisions=decisions,
-        observers=(*journal, shadows),
+    judge: Judge = Filters(filters, settings, families).ask
+    rank: Rank = Scorers(scorers, settings, families).ask
+    on_end = [decisions.arrays.ended, decisions.stream.ended, shadows.ended]
+    on_bind = [decisions.stream.bound]
+    for each in journal:
+        on_end.append(each.ended)
+        on_bind.append(each.bound)
+    tracer = None
+    if spans is not None:
+        tracer = Tracer(spans, settings.trace_ratio)
+        on_end.append(tracer.ended)
+        judge, rank = tracer.judge(judge), tracer.rank(rank)
+    cycles: Cycles = Scheduler(
         term=leadership.term,
-        registry=registry,
-        spans=spans,
+        cluster=cluster,
+        policy=policy,
+        queue=queue,
+        judge=judge,
+        rank=rank,
+        binding=binders.binding,
+        log=decisions.log,
+        cycle_states=decisions.cycle_states,
+        rejected=decisions.rejected,
+        on_end=on_end,
+        on_bind=on_bind,
+        metrics=CycleMetrics(registry),
+        recheck_time=settings.recheck_time,
+        unknown_pod_wait=settings.unknown_pod_wait,
     )
+    if tracer is not None:
+        cycles = TracedCycles(cycles, tracer, decisions.log)
     inspector = make_inspector(
         settings,
         cluster,
@@ -306,13 +356,3 @@ def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
         "binder": rooms.leadership.barriers.note,
         "journal": lambda: next((each.note() for each in rooms.journal), None),
     }
-
-
-def _decision_routes(client: KubeClient, rooms: _Rooms) -> list[web.RouteDef]:
-    def policy() -> ActivePolicy:
-        resolved = rooms.policy.resolved
-        profiles = resolved.profile_names if resolved else ()
-        return ActivePolicy(profiles=profiles, revision=rooms.policy.revision)
-
-    pod_of, place_of = partial(read_pod, client), rooms.cluster.state.bound_to
-    return decision_routes(rooms.decisions, place_of, pod_of, policy)

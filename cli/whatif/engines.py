@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gateway.decisions.cycle import NodeScores, PluginScores
-from gateway.decisions.verdicts import NodeVerdicts
-from gateway.whatif.outcome import Outcome, Rejection, bitmap_of
+from gateway.cycle.scores import PluginScores, Scores
+from gateway.cycle.verdicts import Reason, Verdicts
+from gateway.whatif.outcome import Outcome, bitmap_of
 from moorage import Nodes, Pod
 from moorage.execution import PluginRun, Profile, Supervisor
 from services.filter.engine import run_filters
@@ -20,11 +20,11 @@ async def filtered(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervi
         PluginFailedError: A plugin failed whose failure aborts the cycle.
     """
     run = await run_filters(profile, pod, nodes, supervisor)
-    verdicts = NodeVerdicts(
+    verdicts = Verdicts(
         bitmap=bitmap_of(nodes.rows),
         codes=run.codes,
         reasons=[
-            Rejection(each.plugin, each.rejection.reason, each.rejection.unresolvable)
+            Reason(each.plugin, each.rejection.reason, each.rejection.unresolvable)
             for each in run.reasons
         ],
     )
@@ -42,7 +42,7 @@ async def scored(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Superviso
     failures = _failures(run.plugins)
     if run.totals is None:
         return Outcome(rows=nodes.rows, failures=failures)
-    scores = NodeScores(
+    scores = Scores(
         generation=0,
         bitmap=bitmap_of(nodes.rows),
         totals=run.totals.astype(np.float32),  # their precision on the wire

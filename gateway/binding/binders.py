@@ -21,7 +21,7 @@ from gateway.decisions.decisions import Decisions
 from gateway.decisions.rejected import RejectedPod, RejectedPods
 from gateway.leadership import Leadership
 from gateway.policy.policy import PolicyHolder
-from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.set import ReplicaSet
 from gateway.settings import GatewaySettings
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.stream import StreamLostError
@@ -88,10 +88,10 @@ class Binders:
 class BinderSnapshots:
     """Sends binders the state while an enabled bind plugin reads it."""
 
-    def __init__(self, make_pool: Callable[[], ReplicaPool]) -> None:
+    def __init__(self, make_pool: Callable[[], ReplicaSet]) -> None:
         """Send the state through the pool that *make_pool* makes each time."""
         self._make_pool = make_pool
-        self._pool: ReplicaPool | None = None
+        self._pool: ReplicaSet | None = None
         self._needed: Hashable = None
         self._changed = asyncio.Event()
 
@@ -122,9 +122,9 @@ class BinderSnapshots:
         if self._needed is None:
             return 0
         generations = []
-        for member in self._pool.members.all if self._pool else ():
+        for member in self._pool.all if self._pool else ():
             with suppress(StreamLostError):  # the pool finds out
-                member.session.send_changes_now()
+                member.session.flush()
                 generations.append(member.session.state_generation)
         return min(generations, default=ANY_GENERATION)
 

@@ -19,13 +19,11 @@ import msgspec
 
 from gateway.binding.client import BinderClient, BinderError
 from gateway.binding.unknown import UnknownBinds
-from gateway.calls import BindCall, CallFailedError
-from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
+from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError
+from gateway.cycle.cycle_states import CycleStates
+from gateway.cycle.decision import BindPluginRecord, BindRecord, Decision
 from gateway.decisions.attempts.arrays import KeptArrays
-from gateway.decisions.cycle_states import CycleStates
-from gateway.decisions.from_protobuf import bind_plugin_records
-from gateway.decisions.records import BindRecord, Decision
 from gateway.decisions.sentences import summary
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
@@ -33,6 +31,7 @@ from moorage.backoff import Backoff
 from moorage.models import Pod
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
+from moorage_host.rpc.convert import from_duration
 
 REFUSALS = frozenset(
     {
@@ -197,7 +196,7 @@ class Binding:
                     node=call.node,
                     seconds=time.perf_counter() - start,
                     error=error,
-                    plugins=bind_plugin_records(plugins) if plugins else [],
+                    plugins=_records(plugins) if plugins else [],
                 )
 
     async def _bind_policy(self, call: BindCall) -> types_pb2.Policy | None:
@@ -265,3 +264,16 @@ def _take_problems(plugins: Sequence[types_pb2.Plugin]) -> Mapping[str, str]:
     for plugin in plugins:
         plugin.ClearField("background_problem")
     return problems
+
+
+def _records(reports: Sequence[pb.BindPluginReport]) -> list[BindPluginRecord]:
+    """Return what plugins did for a bind."""
+    return [
+        BindPluginRecord(
+            plugin=report.plugin,
+            point=report.point,
+            result=report.result,
+            seconds=from_duration(report.duration),
+        )
+        for report in reports
+    ]

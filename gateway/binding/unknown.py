@@ -10,9 +10,9 @@ from typing import NoReturn
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from gateway.calls import BindCall, CallFailedError
 from gateway.cluster.pods import UNREAD, read_pod
 from gateway.cluster.state import ClusterState
+from gateway.cycle import BindCall, CallFailedError
 from moorage.models import Pod
 from moorage_host.kube import KubeClient
 

@@ -1,15 +1,12 @@
 """Puts the parts of this room together."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gateway.cycle.cycle_states import CycleStates
 from gateway.decisions.attempts.arrays import KeptArrays
 from gateway.decisions.attempts.log import DecisionLog
-from gateway.decisions.cycle import CycleObserver
-from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.rejected import RejectedPods
-from gateway.decisions.serving.stream import DecisionStream
-from gateway.decisions.versions import PluginVersions
+from gateway.decisions.stream import DecisionStream
 from gateway.settings import GatewaySettings
 
 
@@ -23,7 +20,6 @@ class Decisions:
         stream: Those who follow decisions.
         cycle_states: What plugins keep for binds to come.
         rejected: Pods that plugins may ask to try again.
-        versions: Which code plugins had.
     """
 
     log: DecisionLog
@@ -31,12 +27,6 @@ class Decisions:
     stream: DecisionStream
     cycle_states: CycleStates
     rejected: RejectedPods
-    versions: PluginVersions
-
-    @property
-    def observers(self) -> Sequence[CycleObserver]:
-        """Those parts that are called about each cycle."""
-        return self.arrays, self.stream
 
 
 def make_decisions(settings: GatewaySettings) -> Decisions:
@@ -53,5 +43,4 @@ def make_decisions(settings: GatewaySettings) -> Decisions:
         ),
         cycle_states=CycleStates(settings.cycle_state_memory),
         rejected=RejectedPods(settings.retry_pods),
-        versions=PluginVersions(),
     )

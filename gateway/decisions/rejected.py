@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.decisions.records import Decision
+from gateway.cycle.decision import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from gateway.decisions.records import (
+from gateway.cycle.decision import (
     Decision,
     FilterRecord,
     NodeScoreRecord,
@@ -19,7 +19,7 @@ from gateway.decisions.records import (
     ReasonCount,
     ScoreRecord,
 )
-from gateway.decisions.rules import whole
+from gateway.cycle.rules import whole
 from moorage import DecisionSummary, ScoredNode
 
 FINEST_SCALE = 1000
@@ -236,7 +236,10 @@ def _steps(total: float, scale: int) -> int:
 def _other_node(score: ScoreRecord, bound: str, total_of: TotalOf | None) -> str:
     """Return why the pod is on *bound*, which is not Moorage's one best node."""
     best = score.top[0]
-    total = next((each.total for each in score.top if each.node == bound), None)
+    total = None
+    for each in score.top:
+        if each.node == bound:
+            total = each.total
     if total is None and total_of is not None:
         total = total_of(bound)
     if total is None:
@@ -302,8 +305,13 @@ def runner_up(decision: Decision, node: str) -> str:
 def summary(decision: Decision, node: str, total_of: TotalOf | None = None) -> DecisionSummary:
     """Return what decided for *node*, with the best other node."""
     top = decision.score.top if decision.score else []
-    winner = next((each for each in top if each.node == node), None)
-    second = next((each for each in top if each.node != node), None)
+    winner: NodeScoreRecord | None = None
+    second: NodeScoreRecord | None = None
+    for each in top:
+        if each.node == node:
+            winner = winner or each
+        else:
+            second = second or each
     return DecisionSummary(
         winner=_scored(winner) if winner else ScoredNode(node=node),
         runner_up=_scored(second) if second else None,
@@ -343,9 +351,10 @@ def _plugins(decision: Decision) -> Iterator[str]:
 
 
 def _scored(node: NodeScoreRecord) -> ScoredNode:
-    counted = sorted(node.plugins, key=lambda score: -score.normalized * score.weight)
-    return ScoredNode(
-        node=node.node,
-        score=node.total,
-        plugins={score.plugin: score.normalized for score in counted},
-    )
+    counted: list[tuple[float, int]] = []
+    for index, score in enumerate(node.plugins):
+        counted.append((-score.normalized * score.weight, index))
+    plugins: dict[str, float] = {}
+    for _, index in sorted(counted):
+        plugins[node.plugins[index].plugin] = node.plugins[index].normalized
+    return ScoredNode(node=node.node, score=node.total, plugins=plugins)

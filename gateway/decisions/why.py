@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gateway.decisions.records import UNKNOWN_NODE
+from gateway.cycle.decision import UNKNOWN_NODE
 
 Object = Mapping[str, Any]
 

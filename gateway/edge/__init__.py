@@ -1,4 +1,4 @@
-"""The edge that kube-scheduler calls: HTTP in front of `gateway.calls.Cycles`.
+"""The edge that kube-scheduler calls: HTTP in front of `gateway.cycle.Cycles`.
 
 edge      answers the four verbs, from request to response
 paths     which verb and which plugin answer at a path

@@ -4,7 +4,7 @@ Responses keep Go's connections alive: their length is exact, and what is no ans
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from itertools import compress
@@ -13,7 +13,8 @@ import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
-from gateway.calls import FilterOutcome, NodeSet, PreemptOutcome
+from gateway.cycle import NodeSet
+from gateway.edge.requests import Victims
 
 NO_OPINION = b"[]"
 """The answer to a prioritize call that failed: nothing is added to any node's score."""
@@ -25,6 +26,7 @@ _ONE_PIECE = 1 << 20  # bytes; copying more takes longer than a second write
 _encode = msgspec.json.encode
 _BETWEEN = {score: f'","Score":{score}}},{{"Host":"' for score in range(MOST + 1)}
 _OPENING = '[{"Host":"'
+_NONE: Mapping[str, str] = {}
 
 
 class _MetaPod(msgspec.Struct):
@@ -41,9 +43,19 @@ class _HostPriority(msgspec.Struct):
     Score: int
 
 
-def filter_answer(outcome: FilterOutcome) -> bytes:
-    """Answer a filter call in the fields in which it asked."""
-    feasible, given = outcome.feasible, outcome.feasible.given
+def filter_answer(
+    feasible: NodeSet,
+    failed: Mapping[str, str] = _NONE,
+    unresolvable: Mapping[str, str] = _NONE,
+) -> bytes:
+    """Answer a filter call in the fields in which it asked.
+
+    Args:
+        feasible: The nodes that are left.
+        failed: Reason by node for rejections that evicting pods might cure.
+        unresolvable: Reason by node for all other rejections.
+    """
+    given = feasible.given
     whole = (
         (b'{"metadata":{},"items":[', *_commas([node.raw for node in given]), b"]}")
         if (given is not None)
@@ -56,9 +68,9 @@ def filter_answer(outcome: FilterOutcome) -> bytes:
             b',"NodeNames":',
             feasible.encoded if feasible.is_named else b"null",
             b',"FailedNodes":',
-            _encode(outcome.failed) if outcome.failed else b"null",
+            _encode(failed) if failed else b"null",
             b',"FailedAndUnresolvableNodes":',
-            _encode(outcome.unresolvable) if outcome.unresolvable else b"null",
+            _encode(unresolvable) if unresolvable else b"null",
             b',"Error":""}',
         )
     )
@@ -102,11 +114,11 @@ def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool
     return "".join(pieces).encode()
 
 
-def preempt_answer(outcome: PreemptOutcome) -> bytes:
-    """Answer a preempt call, always in UIDs. Nothing in it is ever null."""
+def preempt_answer(left: Mapping[str, Victims]) -> bytes:
+    """Answer a preempt call with the candidates that are *left*, always in UIDs, and no null."""
     victims = {
         node: _MetaVictims([_MetaPod(uid) for uid in given.uids], given.num_pdb_violations)
-        for node, given in outcome.victims.items()
+        for node, given in left.items()
     }
     return b'{"NodeNameToMetaVictims":' + _encode(victims) + b"}"
 

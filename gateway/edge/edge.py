@@ -3,7 +3,7 @@
     handle      refuses what no kube-scheduler sends, and finds the verb that the path names
     _respond    bounds body and time; each failure becomes a response with words, and is counted
     _filter, _prioritize, _preempt, _bind
-                read the body, have `gateway.calls.Cycles` decide, and write the answer
+                read the body, have `gateway.cycle.Cycles` decide, and write the answer
 
 The words of failures matter, for users read them (or cannot): filter and bind have an error field,
 prioritize has nothing but an empty list, preempt nothing but a status.
@@ -16,11 +16,19 @@ import structlog
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 
-from gateway.calls import BindCall, CallFailedError, Cycles, LastCalls, PreemptCall, StandsByError
-from gateway.calls.outcomes import ANSWER_SECONDS
+from gateway.cycle import (
+    ANSWER_SECONDS,
+    BindCall,
+    CallFailedError,
+    Cycle,
+    Cycles,
+    NodeSet,
+    StandsByError,
+)
 from gateway.edge import answers
 from gateway.edge.answers import JsonResponse, empty_response
 from gateway.edge.bodies import TOO_LARGE, BadRequestError, Bodies
+from gateway.edge.last_calls import LastCalls
 from gateway.edge.metrics import EdgeMetrics, Result, Verb
 from gateway.edge.paths import Paths, Route
 from gateway.edge.requests import RequestReader, read_binding
@@ -180,41 +188,43 @@ class Edge:
                 self._metrics.hidden[result].inc()
 
     async def _filter(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
-        request = await self._reader.scheduling(
-            body, plugin=plugin, deadline=deadline, caller=caller
-        )
-        outcome = await self._cycles.filter(request)
-        feasible = outcome.feasible
+        cycle = await self._reader.scheduling(body, plugin=plugin, deadline=deadline, caller=caller)
+        await self._cycles.filter(cycle)
+        nodes, feasible = cycle.nodes, cycle.feasible
         came, left = self._metrics.nodes["filter"]
-        came(len(request.nodes.names))
+        came(len(nodes.names))
         left(len(feasible.names))
         if feasible.given is None:
             self._reader.keep(feasible)
-        return answers.filter_answer(outcome)
+        if cycle.verdicts is None or cycle.rows is None:
+            return answers.filter_answer(feasible)
+        return answers.filter_answer(feasible, *cycle.verdicts.rejected(nodes, cycle.rows))
 
     async def _prioritize(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
-        request = await self._reader.scheduling(
-            body, plugin=plugin, deadline=deadline, caller=caller
-        )
-        scores = (await self._cycles.prioritize(request)).scores
+        cycle = await self._reader.scheduling(body, plugin=plugin, deadline=deadline, caller=caller)
+        scores = await self._cycles.prioritize(cycle)
         came, left = self._metrics.nodes["prioritize"]
-        came(len(request.nodes.names))
+        came(len(cycle.nodes.names))
         left(len(scores))
-        return answers.prioritize_answer(
-            request.nodes, scores, omit_zeros=self.settings.omit_zero_scores
-        )
+        omit_zeros = self.settings.omit_zero_scores
+        return answers.prioritize_answer(cycle.nodes, scores, omit_zeros=omit_zeros)
 
     async def _preempt(self, body: bytes, deadline: float, caller: str) -> bytes:
         pod, pod_json, victims = await self._reader.preempt(body)
-        outcome = await self._cycles.preempt(
-            PreemptCall(
-                pod=pod, pod_json=pod_json, victims=victims, deadline=deadline, caller=caller
-            )
+        cycle = Cycle(
+            pod=pod,
+            pod_json=pod_json,
+            nodes=NodeSet(list(victims)),
+            excluded_pods=[uid for given in victims.values() for uid in given.uids],
+            deadline=deadline,
+            caller=caller,
         )
+        await self._cycles.preempt(cycle)
+        left_over = {name: victims[name] for name in cycle.feasible.names}
         came, left = self._metrics.nodes["preempt"]
         came(len(victims))
-        left(len(outcome.victims))
-        return answers.preempt_answer(outcome)
+        left(len(left_over))
+        return answers.preempt_answer(left_over)
 
     async def _bind(self, body: bytes, deadline: float) -> bytes:
         args = read_binding(body)

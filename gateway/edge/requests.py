@@ -9,13 +9,13 @@ their text: comparing 200 kB takes a fraction of the time of reading them again.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import msgspec
 
-from gateway.calls import CycleRequest, GivenNode, NodeSet, Victims
+from gateway.cycle import Cycle, GivenNode, NodeSet
 from gateway.edge import casing
 from gateway.edge.bodies import BadRequestError
 from moorage.models import NodeManifest, Pod, decode_node, decode_passing_pod, decode_pod
@@ -87,6 +87,13 @@ class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
     NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
 
 
+class Victims(msgspec.Struct, frozen=True, kw_only=True):
+    """The pods to evict from one node, highest priority first."""
+
+    uids: Sequence[str]
+    num_pdb_violations: int = 0
+
+
 class RequestReader:
     """Reads bodies, and recognises what the newest calls had.
 
@@ -104,7 +111,7 @@ class RequestReader:
 
     async def scheduling(
         self, body: bytes, *, plugin: str = "", deadline: float = 0.0, caller: str = ""
-    ) -> CycleRequest:
+    ) -> Cycle:
         """Read a filter or prioritize call; raises BadRequestError."""
         pod_json, names = b"", b""
         # kube-scheduler's bodies end with the names. When what is before and after the cut are both
@@ -116,7 +123,7 @@ class RequestReader:
         if pod is None or nodes is None:
             found = cut > 0 and self._split(pod_json, names)
             pod, pod_json, nodes = found or await self._whole(body)
-        return CycleRequest(
+        return Cycle(
             pod=pod,
             pod_json=pod_json,
             nodes=nodes,
@@ -278,7 +285,7 @@ async def _full_victims(node: str, victims: FullVictims) -> Victims:
         if not pod.metadata.uid:
             raise _empty(path(index) + ".metadata.uid")
     uids = [pod.metadata.uid for pod in pods]
-    return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations, pods=pods)
+    return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations)
 
 
 async def _decode_each(

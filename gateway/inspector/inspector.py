@@ -8,8 +8,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gateway.binding.binders import Binders
-from gateway.calls import LastCalls
 from gateway.cluster.cluster import Cluster
+from gateway.edge.last_calls import LastCalls
 from gateway.inspector.assets import asset_routes
 from gateway.inspector.nodes import node_routes
 from gateway.inspector.policy import policy_route
@@ -18,8 +18,8 @@ from gateway.inspector.replicas import replica_route
 from gateway.inspector.timeline import Timeline
 from gateway.leadership import Leadership
 from gateway.policy.policy import PolicyHolder
-from gateway.policy.reload import PolicyReloader
-from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.reload import PolicyReloader
+from gateway.replicas.set import ReplicaSet
 from gateway.settings import GatewaySettings
 from moorage.units.durations import parse_duration
 from moorage_host.tls.security import Security
@@ -52,8 +52,8 @@ def make_inspector(
     policy: PolicyHolder,
     reloader: PolicyReloader | None,
     *,
-    filters: ReplicaPool,
-    scorers: ReplicaPool,
+    filters: ReplicaSet,
+    scorers: ReplicaSet,
     binders: Binders,
     leadership: Leadership,
     registry: CollectorRegistry,

@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from gateway.inspector.origins import lines_of
 from gateway.policy.policy import PolicyHolder
-from gateway.policy.reload import PolicyReloader
+from gateway.replicas.reload import PolicyReloader
 from moorage_host.policy import KINDS, ResolvedPolicy
 
 
@@ -16,7 +16,7 @@ def policy_route(policy: PolicyHolder, reloader: PolicyReloader | None) -> web.R
     """Return the route of the policy; *reloader* follows its file, if it has one."""
 
     async def show(_: web.Request) -> web.Response:
-        document, resolved = policy.in_force()
+        document, resolved = policy.active()
         if resolved is None:
             return web.json_response({"error": policy.problem}, status=503)
         return web.json_response(

@@ -6,11 +6,10 @@ from typing import Any
 
 from aiohttp import web
 
-from gateway.calls import LastCalls
 from gateway.cluster.cluster import Cluster
+from gateway.edge.last_calls import LastCalls
 from gateway.leadership import Leadership
-from gateway.replicas.members import Member
-from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.set import Member, ReplicaSet
 from gateway.settings import GatewaySettings
 from moorage import __version__
 from moorage_host.process.metrics import revision
@@ -23,7 +22,7 @@ BinderProblems = Callable[[], list[str]]
 def replica_route(
     settings: GatewaySettings,
     cluster: Cluster,
-    pools: Mapping[str, ReplicaPool],
+    pools: Mapping[str, ReplicaSet],
     leadership: Leadership,
     last_calls: LastCalls,
     binder_problems: BinderProblems,
@@ -76,7 +75,7 @@ def replica_route(
                         "service": name,
                         "problem": pool.problem,
                         "turnover": pool.turnover,
-                        "replicas": [show_replica(each) for each in pool.members.all],
+                        "replicas": [show_replica(each) for each in pool.all],
                     }
                     for name, pool in pools.items()
                 ],

@@ -12,8 +12,8 @@ from contextlib import AbstractAsyncContextManager, closing
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.cluster import Cluster
-from gateway.decisions.cycle import SchedulingCycle
-from gateway.decisions.records import Decision
+from gateway.cycle import Cycle
+from gateway.cycle.decision import Decision
 from gateway.journal.metrics import JournalMetrics
 from gateway.journal.records import (
     End,
@@ -26,7 +26,7 @@ from gateway.journal.records import (
 )
 from gateway.journal.writer import JournalWriter
 from gateway.policy.policy import PolicyHolder
-from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.set import ReplicaSet
 from gateway.settings import GatewaySettings
 from moorage.v1 import journal_pb2 as pb
 
@@ -46,14 +46,14 @@ BetweenCycles = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class Journal:
-    """Is called about each cycle and bind; see `gateway.decisions.cycle.CycleObserver`."""
+    """Is called at the end of each cycle and bind."""
 
     def __init__(
         self,
         settings: GatewaySettings,
         cluster: Cluster,
         policy: PolicyHolder,
-        pools: Mapping[str, ReplicaPool],
+        pools: Mapping[str, ReplicaSet],
         between_cycles: BetweenCycles,
         registry: CollectorRegistry,
     ) -> None:
@@ -85,10 +85,10 @@ class Journal:
         self._cycles = 0
         self._cycle_of: dict[str, int] = {}
 
-    def ended(self, cycle: SchedulingCycle) -> None:
+    def ended(self, cycle: Cycle) -> None:
         """Note a scheduling cycle that has ended."""
         self._cycles += 1
-        uid = cycle.decision.uid
+        uid = cycle.uid
         self._cycle_of.pop(uid, None)
         self._cycle_of[uid] = self._cycles
         if len(self._cycle_of) > KEPT_LINKS:
@@ -156,7 +156,7 @@ class Journal:
         if version == self._version:
             return
         self._version = version
-        members = {kind: pool.members.all for kind, pool in self._pools.items()}
+        members = {kind: pool.all for kind, pool in self._pools.items()}
         plugins = {
             kind: [plugin for member in each for plugin in member.session.plugins]
             for kind, each in members.items()

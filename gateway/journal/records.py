@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 
 from gateway.cluster.changes import Changes
-from gateway.decisions.cycle import NodeScores, SchedulingCycle
-from gateway.decisions.records import Decision
-from gateway.decisions.verdicts import NodeVerdicts
+from gateway.cycle import Cycle, NodeSet
+from gateway.cycle.decision import Decision
+from gateway.cycle.scores import Scores
+from gateway.cycle.verdicts import Verdicts
 from gateway.journal.redaction import Redaction
-from moorage.models import NodeManifest, ObjectKind, Pod
+from moorage.models import NodeManifest, ObjectKind
 from moorage.v1 import journal_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage_host.policy import ResolvedPolicy
@@ -22,6 +24,8 @@ from moorage_host.rpc.convert import kind_to_proto, object_name_to_proto
 
 FIXED = 500
 """Bytes that any entry takes."""
+
+NO_NODES = NodeSet(())
 
 OBJECT = 2000
 """Bytes that a node, pod or other object takes; most are in the cluster state all the same."""
@@ -103,84 +107,80 @@ class PolicyChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedCycle:
-    """A cycle that has ended; the fields are those of `JournalCycle`."""
+    """A cycle that has ended, as it was then, and its number.
+
+    Attributes:
+        id: The number.
+        cycle: The cycle, without the names of its nodes, which take much memory.
+        given: Rows and manifests of nodes that the call brought and that differ from the state's.
+        failures: What failed, though the cycle went on without it.
+        error: Why the cycle failed.
+        score_scale: The whole number that was sent for a total of 100, 0 if none was sent.
+    """
 
     id: int
-    kind: int
-    profile: str
-    policy_revision: str
-    epoch: int
-    pod: Pod
-    plugin: str
-    generation: int
+    cycle: Cycle
     given: Sequence[tuple[int, NodeManifest]]
-    excluded_pods: Sequence[str]
-    verdicts: NodeVerdicts | None
-    claimants: Sequence[str]
-    scores: NodeScores | None
     failures: Sequence[str]
-    claim: str
     error: str
-    unknown_nodes: int
     score_scale: int
 
     @classmethod
-    def of(cls, cycle: SchedulingCycle, number: int) -> "EndedCycle":
+    def of(cls, cycle: Cycle, number: int) -> "EndedCycle":
         """Return a cycle that has ended as the entry of this number."""
-        request, decision = cycle.request, cycle.decision
-        record = decision.preempt or decision.filter
-        rows = request.nodes.rows[1] if request.nodes.rows else None
-        has_verdicts = cycle.verdicts is not None
-        generation = decision.generation
-        if cycle.scores is not None and not has_verdicts:
-            generation = cycle.scores.generation
+        decision, rows = cycle.decision, cycle.rows or cycle.scored
         return cls(
             id=number,
-            kind=_kind(cycle),
-            profile=request.profile,
-            policy_revision=decision.policy_revision,
-            epoch=decision.epoch,
-            pod=request.pod,
-            plugin=request.plugin,
-            generation=generation,
-            given=rows.given if rows else (),
-            excluded_pods=request.excluded_pods,
-            verdicts=cycle.verdicts,
-            claimants=record.claimants if record else (),
-            scores=cycle.scores,
+            cycle=structs.replace(
+                cycle,
+                nodes=NO_NODES,
+                feasible=NO_NODES,
+                rows=None,
+                scored=None,
+                names=(),
+                names_after=(),
+                points=(),
+                scoring=None,
+            ),
+            given=rows.given if rows is not None else (),
             failures=list(_failures(decision)),
-            claim=decision.claim.node if decision.claim else "",
             error=decision.error,
-            unknown_nodes=record.unknown_nodes if record else 0,
             score_scale=decision.score.scale if decision.score else 0,
         )
 
     @property
     def size(self) -> int:
         """Bytes of memory."""
+        cycle = self.cycle
         size = FIXED + OBJECT + OBJECT * len(self.given)
-        if self.verdicts is not None:
-            size += self.verdicts.codes.nbytes
-        if self.scores is not None:
-            size += self.scores.totals.nbytes * (1 + 3 * len(self.scores.plugins))
+        if cycle.verdicts is not None:
+            size += cycle.verdicts.codes.nbytes
+        if cycle.scores is not None:
+            size += cycle.scores.totals.nbytes * (1 + 3 * len(cycle.scores.plugins))
         return size
 
     def record(self, redaction: Redaction) -> pb.JournalRecord:
         """Return the record."""
-        record = pb.JournalRecord()
-        cycle = record.cycle
-        cycle.id, cycle.kind = self.id, pb.JournalCycleKind.ValueType(self.kind)
-        cycle.profile, cycle.plugin = self.profile, self.plugin
-        cycle.policy_revision, cycle.epoch = self.policy_revision, self.epoch
-        cycle.pod, cycle.generation = redaction.pod(self.pod), self.generation
+        cycle, decision, record = self.cycle, self.cycle.decision, pb.JournalRecord()
+        verdicts, scores, message = cycle.verdicts, cycle.scores, record.cycle
+        message.id, message.kind = self.id, _kind(cycle)
+        message.profile, message.plugin = cycle.profile, cycle.plugin
+        message.policy_revision, message.epoch = decision.policy_revision, decision.epoch
+        message.pod, message.generation = redaction.pod(cycle.pod), decision.generation
+        if scores is not None and verdicts is None:
+            message.generation = scores.generation
         for row, manifest in self.given:
-            cycle.overrides.add(row=row, json=redaction.manifest(manifest))
-        cycle.excluded_pods.extend(self.excluded_pods)
-        cycle.failures.extend(self.failures)
-        cycle.claim, cycle.error = self.claim, self.error
-        cycle.unknown_nodes, cycle.score_scale = self.unknown_nodes, self.score_scale
-        _add_verdicts(cycle, self)
-        _add_scores(cycle, self)
+            message.overrides.add(row=row, json=redaction.manifest(manifest))
+        message.excluded_pods.extend(cycle.excluded_pods)
+        message.failures.extend(self.failures)
+        message.claim = decision.claim.node if decision.claim else ""
+        message.error, message.score_scale = self.error, self.score_scale
+        if (filtered := decision.preempt or decision.filter) is not None:
+            message.unknown_nodes = filtered.unknown_nodes
+        if verdicts is not None:
+            _add_verdicts(message.verdicts, verdicts)
+        if scores is not None:
+            _add_scores(message.scores, scores)
         return record
 
 
@@ -234,8 +234,8 @@ def _plugins(plugins: Mapping[str, Sequence[types_pb2.Plugin]]) -> list[pb.Journ
     ]
 
 
-def _kind(cycle: SchedulingCycle) -> pb.JournalCycleKind.ValueType:
-    if cycle.decision.preempt is not None or cycle.request.excluded_pods:
+def _kind(cycle: Cycle) -> pb.JournalCycleKind.ValueType:
+    if cycle.decision.preempt is not None or cycle.excluded_pods:
         return pb.JOURNAL_CYCLE_KIND_PREEMPT
     if cycle.verdicts is None and cycle.scores is not None:
         return pb.JOURNAL_CYCLE_KIND_SCORE
@@ -251,26 +251,20 @@ def _failures(decision: Decision) -> Iterator[str]:
         yield f"scores: {decision.score_error}"
 
 
-def _add_verdicts(cycle: pb.JournalCycle, entry: EndedCycle) -> None:
-    verdicts = entry.verdicts
-    if verdicts is None:
-        return
-    cycle.verdicts.nodes = verdicts.bitmap
+def _add_verdicts(message: pb.JournalVerdicts, verdicts: Verdicts) -> None:
+    message.nodes = verdicts.bitmap
     if np.count_nonzero(verdicts.codes):
-        cycle.verdicts.codes = verdicts.codes.astype("<u2", copy=False).tobytes()
+        message.codes = verdicts.codes.astype("<u2", copy=False).tobytes()
     for reason in verdicts.reasons:
-        cycle.verdicts.reasons.add(
+        message.reasons.add(
             plugin=reason.plugin, text=reason.text, unresolvable=reason.unresolvable
         )
-    cycle.verdicts.claimants.extend(entry.claimants)
+    message.claimants.extend(verdicts.record.claimants)
 
 
-def _add_scores(cycle: pb.JournalCycle, entry: EndedCycle) -> None:
-    scores = entry.scores
-    if scores is None:
-        return
-    cycle.scores.generation, cycle.scores.nodes = scores.generation, scores.bitmap
-    cycle.scores.totals = scores.totals.astype("<f4", copy=False).tobytes()
+def _add_scores(message: pb.JournalScores, scores: Scores) -> None:
+    message.generation, message.nodes = scores.generation, scores.bitmap
+    message.totals = scores.totals.astype("<f4", copy=False).tobytes()
     for each in scores.plugins:
         raw = each.raw.astype("<f8", copy=False).tobytes()
-        cycle.scores.plugins.add(plugin=each.plugin, weight=each.weight, raw=raw)
+        message.plugins.add(plugin=each.plugin, weight=each.weight, raw=raw)

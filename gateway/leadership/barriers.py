@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import grpc.aio
 import structlog
 
-from gateway.calls import BindCall
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.pods import UNREAD, read_pod
+from gateway.cycle import BindCall
 from gateway.replicas.dns import Resolver
 from moorage.models import Pod
 from moorage.v1 import binder_pb2 as pb

@@ -18,8 +18,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from gateway.calls import BindCall
 from gateway.cluster.cluster import Cluster
+from gateway.cycle import BindCall
 from gateway.leadership.barriers import Barriers, StateRecovery
 from gateway.leadership.election import Election
 from gateway.leadership.term import Term

@@ -25,8 +25,7 @@ from collections.abc import Callable
 
 import structlog
 
-from gateway.calls import CallFailedError, StandsByError
-from gateway.calls.outcomes import ANSWER_SECONDS
+from gateway.cycle import ANSWER_SECONDS, CallFailedError, StandsByError
 
 NOT_YET = "this gateway of Moorage has just started or taken over; see its /readyz"
 

@@ -11,9 +11,8 @@ from moorage_host.policy import PluginInfo
 def common_declarations(replicas: Iterable[Sequence[PluginInfo]]) -> list[PluginInfo]:
     """Return the plugins of all replicas, each with what every replica that has it declares.
 
-    What gives the gateway leave to do something, such as caching, must be declared by all. What
-    asks something of it, such as objects to read, needs to be declared by one. A time budget is the
-    longest and a weight the least, so that it does not matter who greeted last.
+    Permissions need every replica; requirements, such as objects to read, need one. A time budget
+    is the longest and a weight the least, so that it does not matter who greeted last.
     """
     versions: dict[str, list[PluginInfo]] = {}
     for infos in replicas:

@@ -7,11 +7,8 @@ import structlog
 from google.protobuf.json_format import MessageToDict
 
 from gateway.policy.declarations import common_declarations
-from gateway.policy.dependencies import (
-    FilterDependencies,
-    ProfileDependencies,
-    dependencies_of,
-)
+from gateway.policy.dependencies import ProfileDependencies, dependencies_of
+from gateway.policy.versions import PluginVersions
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
@@ -53,6 +50,11 @@ class PolicyHolder:
         problem: Why there is none; empty if there is one.
         dependencies: What the plugins of its profiles depend on.
         catalogue_version: How often replicas have reported other plugins than before.
+        revision: The revision of the active policy, "" without one.
+        profiles: The schedulerNames of the pods that are ours.
+        score_scale: The highest score sent to kube-scheduler.
+        shadow_shares: The profiles with a shadow, and the part of the time that it may take, 0..1.
+        versions: Which code plugins had.
     """
 
     def __init__(
@@ -62,11 +64,14 @@ class PolicyHolder:
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
         self.catalogue_version = 0
+        self.revision = ""
+        self.profiles: frozenset[str] = frozenset()
+        self.score_scale = DEFAULT_SCORE_SCALE
+        self.shadow_shares: Mapping[str, float] = {}
+        self.versions = PluginVersions()
         self._document = document
-        self._profiles: frozenset[str] = frozenset()
         self._on_resolved = resolved
         self._plugins: dict[str, list[PluginInfo]] = {}
-        self._versions: dict[str, int] = {}
         self._of_replicas: dict[str, dict[Hashable, list[PluginInfo]]] = {}
         self._known = asyncio.Event()
         self._binder_known = asyncio.Event()
@@ -88,16 +93,11 @@ class PolicyHolder:
         if replicas.pop(replica, None) is not None and replicas and self._combine(kind):
             self._use(self._document)
 
-    def version_of(self, kind: str) -> int:
-        """Return how often the replicas of a kind have declared other plugins than before."""
-        return self._versions.get(kind, 0)
-
     def _combine(self, kind: str) -> bool:
         """Take over what holds for all replicas of a kind; return whether that is a change."""
         infos = common_declarations(self._of_replicas[kind].values())
         is_change = infos != self._plugins.get(kind)
         self.catalogue_version += is_change
-        self._versions[kind] = self._versions.get(kind, 0) + is_change
         self._plugins[kind] = infos
         return is_change
 
@@ -118,10 +118,11 @@ class PolicyHolder:
         everything = [info for infos in self._plugins.values() for info in infos]
         return resolve(document, Catalogue(everything))
 
-    def put_in_force(self, document: Document, resolved: ResolvedPolicy) -> None:
+    def activate(self, document: Document, resolved: ResolvedPolicy) -> None:
         """Take over a document and what it means; replicas that join get it from here on."""
         self._document, self.resolved, self.problem = document, resolved, ""
-        self._profiles = frozenset(resolved.profile_names)
+        self.revision, self.profiles = resolved.revision, frozenset(resolved.profile_names)
+        self.score_scale, self.shadow_shares = resolved.score_scale, resolved.shadow_shares
         self.dependencies = dependencies_of(resolved)
         profiles = resolved.policies["bind"].profiles
         has_plugins = any(profile.plugins for profile in profiles)
@@ -129,7 +130,7 @@ class PolicyHolder:
         self._known.set()
         self._on_resolved(self)
 
-    def in_force(self) -> tuple[Document, ResolvedPolicy | None]:
+    def active(self) -> tuple[Document, ResolvedPolicy | None]:
         """Return the document, and what it means."""
         return self._document, self.resolved
 
@@ -147,7 +148,7 @@ class PolicyHolder:
             return
         for warning in resolved.warnings:
             log.warning("A part of the policy has no effect", warning=warning)
-        self.put_in_force(document, resolved)
+        self.activate(document, resolved)
 
     async def for_bind(self) -> pb.Policy | None:
         """Return the policy for the binder, once it is known; None if it has no bind plugins.
@@ -160,11 +161,10 @@ class PolicyHolder:
         await self._known.wait()
         return self._for_bind
 
-    async def filters(self) -> Mapping[str, FilterDependencies]:
-        """Return what the filter plugins of each profile depend on, once these are known."""
+    async def until_filters_are_known(self) -> None:
+        """Wait until it is known which profiles have filter plugins."""
         if self.resolved is None and _may_filter(self._document):
             await self._known.wait()
-        return self.dependencies.filters
 
     async def for_kind(self, kind: Kind) -> pb.Policy:
         """Return the policy for one kind of service, once it is known."""
@@ -191,10 +191,6 @@ class PolicyHolder:
     def _known_names(self, *kinds: Kind) -> set[str]:
         return {info.name for kind in kinds for info in self._plugins.get(kind, ())}
 
-    def has_profile(self, name: str) -> bool:
-        """Whether pods with this schedulerName are ours."""
-        return name in self._profiles
-
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
         """Return the further kinds of objects that enabled plugins read, with these plugins."""
         return reads_of(self.resolved, *kinds) if self.resolved else {}
@@ -207,21 +203,6 @@ class PolicyHolder:
         profiles = self.resolved.policies["bind"].profiles
         infos = (self.resolved.catalogue.get("bind", p.name) for q in profiles for p in q.plugins)
         return any(info is not None and info.reads_snapshot for info in infos)
-
-    @property
-    def shadow_shares(self) -> Mapping[str, float]:
-        """The profiles with a shadow, and the part of the time that it may take, 0..1."""
-        return self.resolved.shadow_shares if self.resolved else {}
-
-    @property
-    def score_scale(self) -> int:
-        """The highest score sent to kube-scheduler."""
-        return self.resolved.score_scale if self.resolved else DEFAULT_SCORE_SCALE
-
-    @property
-    def revision(self) -> str:
-        """The revision of the active policy."""
-        return self.resolved.revision if self.resolved else ""
 
 
 def policy_for(resolved: ResolvedPolicy, kind: Kind) -> pb.Policy:

@@ -7,6 +7,7 @@ from contextlib import closing
 from gateway.cluster.changes import Changes
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
+from gateway.cycle.nodes import RowIndex
 from moorage.models import ObjectKind, encode
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import kind_to_proto, object_name_to_proto
@@ -27,10 +28,15 @@ class StateFeed:
     """The cluster state as messages; replicas at the same generation share one.
 
     A message holds only objects of the kinds that its replica has.
+
+    Attributes:
+        state: The state.
+        index: Finds the rows of nodes in it.
     """
 
     def __init__(self, state: ClusterState) -> None:
-        self._state = state
+        self.state = self._state = state
+        self.index = RowIndex(state)
         self._newest: dict[Kinds, tuple[int, int, pb.State | None]] = {}
 
     @property

@@ -1,49 +1,20 @@
-"""What is counted about sessions."""
+"""What is counted about replicas: their sessions, and the phases of cycles that they run."""
 
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from gateway.cycle.decision import FilterRecord, PhaseName, ScoreRecord
+from moorage_host.process.histogram import FastHistogram, Observe
+
 Cause = Literal["slow", "lost"]
 
-PARTS = ("full", "delta", "cycle")
+SECONDS = tuple(0.0001 * 2**power for power in range(16))
 
 
-class SessionMetrics:
-    """The sessions of one kind of service, with children bound once."""
-
-    def __init__(self, families: "SessionFamilies", service: str) -> None:
-        self._sent = {part: families.bytes.labels(service, part) for part in PARTS}
-        self._opened = families.opened.labels(service)
-        self._ready = families.ready.labels(service)
-        self._generation = families.generation.labels(service)
-        self._resent = {cause: families.resent.labels(service, cause) for cause in ("slow", "lost")}
-
-    def sent(self, part: str, size: int) -> None:
-        """Count *size* bytes of a "full" snapshot, a "delta", or a "cycle" with its delta."""
-        self._sent[part].inc(size)
-
-    def session_opened(self, ready: int) -> None:
-        """Count a replica that has caught up; *ready* is how many take part now."""
-        self._opened.inc()
-        self._ready.set(ready)
-
-    def session_closed(self, ready: int) -> None:
-        """Note that a replica was lost; *ready* is how many are left."""
-        self._ready.set(ready)
-
-    def caught_up(self, generation: int) -> None:
-        """Note which generation a replica has confirmed; 0 while it is sent a full snapshot."""
-        if generation:
-            self._generation.set(generation)
-
-    def resent(self, cause: Cause) -> None:
-        """Count work that went to a further replica because one is slow or was lost."""
-        self._resent[cause].inc()
-
-
-class SessionFamilies:
-    """The metric families of sessions."""
+class ReplicaMetrics:
+    """The metric families of all kinds of service, and their children, looked up once."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.bytes = Counter(
@@ -74,3 +45,110 @@ class SessionFamilies:
             ["service", "cause"],
             registry=registry,
         )
+        self.invalid = Counter(
+            "moorage_invalid_results",
+            "Results of replicas that were refused because they cannot be right.",
+            ["service"],
+            registry=registry,
+        )
+        self._phases = FastHistogram(
+            "moorage_cycle_duration_seconds",
+            "Time of each phase of a cycle in the replica.",
+            ["phase"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._plugins = FastHistogram(
+            "moorage_plugin_execution_duration_seconds",
+            "Time of a plugin in one cycle, at all its extension points of that phase.",
+            ["plugin", "phase"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._failures = Counter(
+            "moorage_plugin_failures",
+            "Cycles that went on without a plugin because it failed.",
+            ["plugin", "phase"],
+            registry=registry,
+        )
+        self._scattered = Counter(
+            "moorage_scattered_cycles",
+            "Phases of cycles that several replicas shared.",
+            ["phase"],
+            registry=registry,
+        )
+        cached = Counter(
+            "moorage_cached_phases",
+            "Phases of cycles in which replicas asked plugins about no node (whole) or not all "
+            "nodes (part), since the answers for equal pods were cached.",
+            ["phase", "extent"],
+            registry=registry,
+        )
+        self._cached = {
+            (phase, whole): cached.labels(phase, extent)
+            for phase in ("filter", "score")
+            for whole, extent in ((True, "whole"), (False, "part"))
+        }
+        self._differences = Counter(
+            "moorage_cache_differences",
+            "Cached results that replicas did not confirm, see --cache-verify-share: a plugin "
+            "depends on more than it declares.",
+            ["phase"],
+            registry=registry,
+        )
+        self._observe: dict[PhaseName, Observe] = {
+            "filter": self._phases.observer("filter"),
+            "score": self._phases.observer("score"),
+        }
+        self._observe_plugin: dict[tuple[str, PhaseName], Observe] = {}
+
+    def ran(
+        self, phase: PhaseName, record: FilterRecord | ScoreRecord, leads_to: Mapping[str, str]
+    ) -> None:
+        """Observe what replicas did in a phase; examples lead to the decision, and to its trace."""
+        self._observe[phase](record.seconds, leads_to)
+        if record.shards > 1:
+            self._scattered.labels(phase).inc()
+        if record.cached_nodes:
+            self._cached[phase, record.cached_nodes == record.nodes].inc()
+        for plugin in record.plugins:
+            observe = self._observe_plugin.get((plugin.plugin, phase))
+            if observe is None:
+                observe = self._plugins.observer(plugin.plugin, phase)
+                self._observe_plugin[plugin.plugin, phase] = observe
+            observe(plugin.seconds, leads_to)
+            if plugin.failure:
+                self._failures.labels(plugin.plugin, phase).inc()
+
+
+class SessionMetrics:
+    """The sessions of one kind of service, with children bound once.
+
+    Attributes:
+        sent: Takes the bytes of a "full" snapshot, a "delta", or a "cycle".
+        confirmed: Takes the generation that a replica has confirmed.
+        resent: Counts work that went to a further replica, by cause.
+        invalid: Counts a result that cannot be right.
+    """
+
+    def __init__(self, families: ReplicaMetrics, service: str) -> None:
+        self.sent: dict[str, Callable[[float], None]] = {
+            part: families.bytes.labels(service, part).inc for part in ("full", "delta", "cycle")
+        }
+        self.confirmed: Callable[[float], None] = families.generation.labels(service).set
+        self.resent: dict[Cause, Callable[[], None]] = {
+            "slow": families.resent.labels(service, "slow").inc,
+            "lost": families.resent.labels(service, "lost").inc,
+        }
+        self.invalid: Callable[[], None] = families.invalid.labels(service).inc
+        self._opened = families.opened.labels(service)
+        self._ready = families.ready.labels(service)
+
+    def session_opened(self, ready: int) -> None:
+        """Count a replica that has caught up; *ready* is how many take part now."""
+        self._opened.inc()
+        self._ready.set(ready)
+
+    def session_closed(self, ready: int) -> None:
+        """Note that a replica was lost; *ready* is how many are left."""
+        self._ready.set(ready)

@@ -1,4 +1,4 @@
-"""Brings another policy to the replicas of one service; called by `gateway.policy.reload`.
+"""Brings another policy to the replicas of one service; called by `gateway.replicas.reload`.
 
 First it is made ready beside the active one, while cycles go on: plugins start, and objects that
 they read are sent. Then all replicas switch between two cycles.
@@ -9,10 +9,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
-from gateway.replicas.members import Member
-from gateway.replicas.pool import ReplicaPool
-from gateway.replicas.session import Session, SessionRefusedError
-from gateway.replicas.sources import ObjectSource
+from gateway.replicas.session import SessionRefusedError
+from gateway.replicas.set import Member, ReplicaSet
 from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.stream import StreamLostError
@@ -38,27 +36,10 @@ class Rollout:
         kind: The kind of plugins that they run.
     """
 
-    def __init__(
-        self,
-        pool: ReplicaPool,
-        objects: ObjectSource,
-        trial: Callable[[str], Session],
-        *,
-        greeting: float,
-    ) -> None:
-        """Change the policy of *pool*.
-
-        Args:
-            pool: The replicas.
-            objects: Follows what plugins read.
-            trial: Makes a further session with the replica at an address.
-            greeting: Seconds that a replica has to greet it.
-        """
-        self.kind = pool.kind.policy
-        self._pool = pool
-        self._objects = objects
-        self._trial = trial
-        self._greeting = greeting
+    def __init__(self, replicas: ReplicaSet) -> None:
+        """Change the policy of *replicas*."""
+        self.kind = replicas.kind.policy
+        self._replicas = replicas
 
     @asynccontextmanager
     async def ready(self, policy: pb.Policy, readers: Readers) -> AsyncIterator[None]:
@@ -79,31 +60,31 @@ class Rollout:
 
     async def settle(self, readers: Readers) -> None:
         """Take the objects from replicas that no plugin reads any more."""
-        for member in self._pool.members.all:
-            self._objects.need(member.session, readers)
+        for member in self._replicas.all:
+            self._replicas.objects.need(member.session, readers)
             with suppress(StreamLostError):  # the pool finds out
                 member.session.keep_kinds(frozenset(readers))
 
     async def _all(self, ask: Callable[[Member], Coroutine[Any, Any, str]]) -> str:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(member)) for member in self._pool.members.all]
+            tasks = [group.create_task(ask(member)) for member in self._replicas.all]
         return "; ".join(problem for task in tasks if (problem := task.result()))
 
     async def _prepared(
         self, member: Member, policy: pb.Policy, readers: Readers, trials: AsyncExitStack
     ) -> str:
         """Return why a replica cannot run a policy, or nothing."""
-        trial = self._trial(member.place)
+        trial = self._replicas.session(member.place)
         trials.push_async_callback(trial.close)
         try:
             async with asyncio.timeout(PREPARE_SECONDS):
-                await trial.greet(self._greeting)
+                await trial.greet(self._replicas.settings.session_timeout)
                 await trial.switch(policy)
                 member.session.open_kinds(frozenset(readers))
         except SessionRefusedError as error:
             return self._refusal(member, error)
         except (StreamLostError, TimeoutError) as error:
-            if self._pool.members.at(member.place) is not member:
+            if self._replicas.at(member.place) is not member:
                 return ""  # when it is back it gets the policy that is active then
             return f"{self._name(member)} cannot be asked: {error or 'it does not answer in time'}"
         return ""
@@ -115,13 +96,13 @@ class Rollout:
         except SessionRefusedError as error:
             return self._refusal(member, error)
         except StreamLostError as error:
-            self._pool.mark_lost(member, str(error))
+            self._replicas.mark_lost(member, str(error))
         except TimeoutError:
-            self._pool.give_up(member)
+            self._replicas.give_up(member)
         return ""
 
     def _refusal(self, member: Member, error: SessionRefusedError) -> str:
         return f"{self._name(member)} refuses it: {error}"
 
     def _name(self, member: Member) -> str:
-        return f"{self._pool.kind.name} at {member.place}"
+        return f"{self._replicas.kind.name} at {member.place}"

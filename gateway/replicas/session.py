@@ -3,23 +3,30 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from typing import Any
 
 import grpc.aio
 
-from gateway.decisions.from_protobuf import digest_of
+from gateway.cycle import Cycle
+from gateway.cycle.nodes import NodeRows
+from gateway.policy.versions import digest_of
 from gateway.replicas.feed import Kinds, StateFeed, in_parts
+from gateway.replicas.kinds import Part, ServiceKind
 from gateway.replicas.metrics import SessionMetrics
-from gateway.replicas.service import ServiceKind
-from gateway.replicas.work import ReportRetry, Sent, WaitUntilIdle, Work
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.channel import connect
-from moorage_host.rpc.convert import kind_to_proto, set_duration
+from moorage_host.rpc.convert import kind_to_proto
 from moorage_host.rpc.stream import MessageStream, StreamLostError
 from moorage_host.tls.identities import service_identity
 from moorage_host.tls.security import Security
+
+WaitUntilIdle = Callable[[], Awaitable[None]]
+"""Waits until no cycle runs or waits, but not long."""
+
+ReportRetry = Callable[[str, str], None]
+"""Called with a plugin that asks for another attempt on pods that it rejected, and why."""
 
 REPLICA_SHARE = 0.95
 """The part of the remaining time that a replica gets; the rest is for the answer's way back."""
@@ -40,7 +47,7 @@ class Session:
         plugins: What the replica can run.
         moorage_version: The version of Moorage that it runs; "" from versions before 0.2.
         version: A digest of its plugins' versions; answers of different ones are never joined.
-        state_generation: That of the newest state that it was sent without a cycle.
+        state_generation: Generation of the last state sent without a cycle.
         problems: What fails in the background of its plugins, by their names.
         channel: The connection, for calls beside the stream.
     """
@@ -72,7 +79,7 @@ class Session:
 
     @property
     def sent_generation(self) -> int:
-        """That of the newest state that it was sent, with a cycle or without."""
+        """Generation of the last state sent."""
         return self._sent
 
     async def greet(self, timeout: float) -> None:
@@ -118,9 +125,9 @@ class Session:
         for acknowledgement in unacknowledged:
             await _accepted(acknowledgement)
 
-    def lacks_changes(self, least: int = 1) -> bool:
-        """Whether there are so many changes since the last message, and the replica keeps up."""
-        return self._feed.generation >= self._sent + least and not self._stream.is_behind
+    def is_stale(self, least: int = 1) -> bool:
+        """True if at least *least* changes are unsent and the outbox is empty."""
+        return self._feed.state.generation >= self._sent + least and not self._stream.is_behind
 
     def send_changes(self, least: int = 1) -> None:
         """Send the changes since the last message, if there are at least so many.
@@ -130,17 +137,17 @@ class Session:
         Raises:
             StreamLostError: The replica is too far behind.
         """
-        if not self.lacks_changes(least):
+        if not self.is_stale(least):
             return
-        self.send_changes_now()
+        self.flush()
 
-    def send_changes_now(self) -> None:
+    def flush(self) -> None:
         """Send the changes since the last message, even to a replica that does not keep up.
 
         Raises:
             StreamLostError: The replica is too far behind.
         """
-        if self._feed.generation == self._sent:
+        if self._feed.state.generation == self._sent:
             return
         state = self._outstanding()
         if state is not None:
@@ -177,36 +184,46 @@ class Session:
             removed = [kind_to_proto(kind) for kind in closed]
             self._send(pb.State(generation=self._sent, removed_kinds=removed))
 
-    def can_show(self, generation: int) -> bool:
+    def can_serve(self, generation: int) -> bool:
         """Whether work that is sent now can be about the state as of *generation*."""
-        return generation in (self._sent, self._feed.generation) and not self._stream.is_behind
+        return (
+            generation in (self._sent, self._feed.state.generation) and not self._stream.is_behind
+        )
 
-    def start(self, work: Work, generation: int | None = None) -> Sent:
-        """Send work, with all changes before it in the same message.
+    def start(
+        self, cycle: Cycle, part: Part, deadline: float, generation: int | None = None
+    ) -> "tuple[asyncio.Future[Any], NodeRows]":
+        """Send what is asked about a cycle, with all changes before it in the same message.
 
-        With a *generation* that it can show, later changes are left for the next message.
+        With a *generation* that it can serve, later changes are left for the next message.
+
+        Returns:
+            The answer to come, and the rows that it will be about.
 
         Raises:
             StreamLostError: The stream broke, or the replica is too far behind.
         """
-        start = asyncio.get_running_loop().time()
-        state = None if generation == self._sent else self._outstanding()
+        feed, state = self._feed, None
+        if feed.state.generation != self._sent and generation != self._sent:
+            state = self._outstanding()
         request = self._kind.request()
-        about, cycle = work.fill(request), request.cycle
-        cycle.id, answer = self._stream.expect(work.deadline)
-        set_duration(cycle.timeout, max((work.deadline - start) * REPLICA_SHARE, 0.001))
+        about = self._kind.fill(request, cycle, part, part.rows or feed.index.find(part.nodes))
+        message = request.cycle
+        message.id, answer = self._stream.expect(deadline)
+        left = (deadline - asyncio.get_running_loop().time()) * REPLICA_SHARE
+        message.timeout.FromNanoseconds(max(int(left * 1e9), 1_000_000))
         size = 0
         if state is not None:
             *before, state = in_parts(state)
-            for part in before:
-                self._send(part, "delta")
+            for each in before:
+                self._send(each, "delta")
             request.state.CopyFrom(state)
             size = state.ByteSize()
-            self._metrics.sent("delta", size)
+            self._metrics.sent["delta"](size)
         encoded = request.SerializeToString()
-        self._metrics.sent("cycle", len(encoded) - size)
+        self._metrics.sent["cycle"](len(encoded) - size)
         self._stream.send(encoded)
-        return Sent(answer=answer, about=about, start=start)
+        return answer, about
 
     async def wait(self, retry: ReportRetry) -> None:
         """Wait until the stream breaks; meanwhile report what plugins ask for, and keep `problems`.
@@ -248,14 +265,19 @@ class Session:
     def _receive(self, message: Any) -> None:
         answer = message.WhichOneof("answer")
         if answer == "result":
-            self._metrics.caught_up(message.result.generation)
             self._stream.resolve(message.result.cycle, message)
+            generation = message.result.generation
         elif answer == "acknowledgement":
-            self._metrics.caught_up(message.acknowledgement.generation)
+            generation = message.acknowledgement.generation
             if self._unacknowledged:
                 self._stream.resolve(self._unacknowledged.popleft(), message)
         elif answer == "hello":
             self._stream.resolve(self._greeting, message)
+            return
+        else:
+            return
+        if generation:  # 0 while it is sent a full snapshot
+            self._metrics.confirmed(generation)
 
     def _outstanding(self) -> pb.State | None:
         try:
@@ -279,7 +301,7 @@ class Session:
         self._unacknowledged.append(number)
         encoded: bytes = self._kind.request(state=state).SerializeToString()
         if part:
-            self._metrics.sent(part, len(encoded))
+            self._metrics.sent[part](len(encoded))
         self._stream.send(encoded)
         return acknowledgement
 

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
-from gateway.cycle.phases.filtering import UNKNOWN_NODE
-from gateway.decisions.from_protobuf import node_score, plugin_records
-from gateway.decisions.records import (
+from gateway.cycle.decision import (
+    UNKNOWN_NODE,
     Decision,
     FilterRecord,
     PluginRecord,
@@ -18,8 +17,10 @@ from gateway.decisions.records import (
     Record,
     ScoreRecord,
 )
-from gateway.decisions.rules import claimed, tied, whole
+from gateway.cycle.rules import claimed, tied, whole
 from gateway.decisions.sentences import sentences
+from gateway.replicas.scorers import read_top
+from gateway.replicas.sharding import read_reports
 from gateway.whatif.question import Question
 from moorage.v1 import filter_pb2, scorer_pb2
 
@@ -122,7 +123,7 @@ def compose(
             )
             for each in filtered.rejected
         ]
-    ranking = [node_score(each) for each in scored.nodes] if scored is not None else []
+    ranking = read_top(scored.nodes) if scored is not None else []
     names = [each.node for each in ranking] or feasible
     totals = np.array([each.total for each in ranking], np.float32)  # as in cycles
     sent = whole(totals, scale)
@@ -137,7 +138,7 @@ def compose(
         generation=newest.generation if newest is not None else 0,
         score_error=no_scores,
     )
-    plugins = plugin_records(filtered.plugins) if filtered is not None else []
+    plugins = read_reports(filtered.plugins) if filtered is not None else []
     _count(plugins, verdicts)
     decision.filter = FilterRecord(
         nodes=len(question.names) + len(question.unknown),
@@ -150,7 +151,7 @@ def compose(
         decision.score = ScoreRecord(
             nodes=len(feasible),
             seconds=0.0,
-            plugins=plugin_records(scored.plugins),
+            plugins=read_reports(scored.plugins),
             top=ranking,
             scale=scale,
             tied=tied(totals, sent),

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gateway.calls.node_set import Rows
-from gateway.decisions.verdicts import Reason
+from gateway.cycle.nodes import Rows
+from gateway.cycle.verdicts import Reason
 from gateway.whatif.outcome import EQUAL, NameAt, Outcome, one_of
 
 MOST_RANKED = 50

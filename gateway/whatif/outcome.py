@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gateway.calls.node_set import Mask, Positions, Rows
-from gateway.decisions.cycle import NodeScores
-from gateway.decisions.rules import claimed
-from gateway.decisions.verdicts import NodeVerdicts, Reason
+from gateway.cycle.nodes import Mask, Positions, Rows
+from gateway.cycle.rules import claimed
+from gateway.cycle.scores import Scores
+from gateway.cycle.verdicts import Reason, Verdicts
 from moorage.snapshot.snapshot import MAX_NODES
 
 EQUAL = 1e-4
@@ -19,14 +19,6 @@ EQUAL = 1e-4
 
 NameAt = Callable[[int], str | None]
 """Returns the name of the node in a row."""
-
-
-class Rejection(NamedTuple):
-    """Why a plugin rejects nodes, where the process has no message with it."""
-
-    plugin: str
-    text: str
-    unresolvable: bool = False
 
 
 class Choice(NamedTuple):
@@ -54,8 +46,8 @@ class Outcome:
     """
 
     rows: Rows
-    verdicts: NodeVerdicts | None = None
-    scores: NodeScores | None = None
+    verdicts: Verdicts | None = None
+    scores: Scores | None = None
     claimants: Sequence[str] = ()
     failures: Sequence[str] = ()
     error: str = ""

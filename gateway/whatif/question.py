@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gateway.calls import NodeSet
 from gateway.cluster.state import ClusterState
+from gateway.cycle import NodeSet
 from gateway.edge.bodies import BadRequestError
 from gateway.edge.requests import RequestReader, decoding
 from gateway.policy.policy import PolicyHolder
@@ -104,7 +104,7 @@ class Reader:
         asked = await asyncio.to_thread(_read, body)  # live pods do not wait for a large one
         profile = asked.profile or asked.pod.spec.scheduler_name
         resolved = self._policy.resolved
-        if resolved is not None and not self._policy.has_profile(profile):
+        if resolved is not None and profile not in self._policy.profiles:
             raise BadRequestError(
                 f"there is no profile `{profile}`; name one of these as `profile`, or as the "
                 f"pod's schedulerName: {', '.join(resolved.profile_names)}"

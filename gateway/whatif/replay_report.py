@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gateway.decisions.verdicts import Reason
+from gateway.cycle.verdicts import Reason
 from gateway.whatif.comparing import Comparison, VerdictChange, Winner
 from gateway.whatif.outcome import NameAt, Outcome
 from gateway.whatif.timeline import Missing, Recorded

@@ -14,14 +14,13 @@ from aiohttp import web
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from gateway.calls.node_set import NodeRows
 from gateway.cluster.state import ClusterState
-from gateway.cycle.phases.row_index import RowIndex
-from gateway.cycle.queue import CycleQueue
-from gateway.decisions.cycle import SchedulingCycle
-from gateway.decisions.records import Decision
+from gateway.cycle import Cycle
+from gateway.cycle.decision import Decision
+from gateway.cycle.nodes import NodeRows
 from gateway.policy.policy import PolicyHolder
-from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.set import ReplicaSet
+from gateway.scheduling.queue import CycleQueue
 from gateway.settings import GatewaySettings
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.outcome import Outcome
@@ -55,7 +54,6 @@ class Shadows:
     ) -> None:
         """Keep the newest disagreements of each, at most so many."""
         self._state = state
-        self._index = RowIndex(state)
         self._policy = policy
         self._queue = queue
         self._phases = phases
@@ -63,7 +61,7 @@ class Shadows:
         self._kept = kept
         self._clock = clock
         self._tallies: dict[str, Tally] = {}
-        self._next: SchedulingCycle | None = None
+        self._next: Cycle | None = None
         self._is_running = False
         self._given = asyncio.Event()
 
@@ -71,26 +69,22 @@ class Shadows:
         """Return what is known about the shadows of the active policy."""
         return [self._tally(profile).report() for profile in self._policy.shadow_shares]
 
-    def ended(self, cycle: SchedulingCycle) -> None:
+    def ended(self, cycle: Cycle) -> None:
         """Run the shadow of the cycle's profile next, if it may."""
-        request, decision = cycle.request, cycle.decision
-        if request.profile not in self._policy.shadow_shares:
+        if cycle.profile not in self._policy.shadow_shares:
             return
-        if request.plugin or request.excluded_pods or decision.preempt is not None:
+        if cycle.plugin or cycle.excluded_pods or cycle.decision.preempt is not None:
             return  # not a scheduling cycle of the profile
-        tally = self._tally(request.profile)
-        if _has_failed(decision):
-            self._tally(cycle.request.profile).skipped("live failed")
+        tally = self._tally(cycle.profile)
+        if _has_failed(cycle.decision):
+            tally.skipped("live failed")
         elif self._is_running or self._next is not None:
-            self._tally(cycle.request.profile).skipped("busy")
+            tally.skipped("busy")
         elif not tally.budget.allows:
-            self._tally(cycle.request.profile).skipped("share")
+            tally.skipped("share")
         else:
             self._next = cycle
             self._given.set()
-
-    def bound(self, decision: Decision) -> None:
-        """Do nothing: shadows do not bind."""
 
     async def run(self) -> None:
         """Run what `ended` is given, until cancelled."""
@@ -101,29 +95,29 @@ class Shadows:
             if cycle is None:
                 continue
             if not self._queue.is_idle:
-                self._tally(cycle.request.profile).skipped("busy")
+                self._tally(cycle.profile).skipped("busy")
                 continue
             self._is_running, start = True, self._clock()
             try:
                 await self._run(cycle)
             finally:
                 self._is_running = False
-                self._tally(cycle.request.profile).spent(self._clock() - start)
+                self._tally(cycle.profile).spent(self._clock() - start)
 
-    async def _run(self, cycle: SchedulingCycle) -> None:
+    async def _run(self, cycle: Cycle) -> None:
         try:
             await self._compare(cycle)
         except StateChangedError:
-            self._tally(cycle.request.profile).skipped("changed")
+            self._tally(cycle.profile).skipped("changed")
         except ShadowFailedError as error:
-            self._tally(cycle.request.profile).failed(str(error))
+            self._tally(cycle.profile).failed(str(error))
         except Exception:
-            log.exception("A shadow cannot be compared", profile=cycle.request.profile)
-            self._tally(cycle.request.profile).failed(INTERNAL)
+            log.exception("A shadow cannot be compared", profile=cycle.profile)
+            self._tally(cycle.profile).failed(INTERNAL)
 
-    async def _compare(self, cycle: SchedulingCycle) -> None:
-        profile = cycle.request.profile
-        rows = self._index.find(cycle.request.nodes)
+    async def _compare(self, cycle: Cycle) -> None:
+        profile = cycle.profile
+        rows = self._phases.rows(cycle)
         bitmap = cycle.verdicts.bitmap if cycle.verdicts is not None else rows.bitmap
         if bitmap != rows.bitmap:
             raise StateChangedError
@@ -136,21 +130,21 @@ class Shadows:
         found = Comparison(before=live, after=shadow, name_at=self._state.rows.name_at)
         self._tally(profile).compared(cycle, found)
 
-    async def _outcome(self, cycle: SchedulingCycle, rows: NodeRows) -> Outcome:
+    async def _outcome(self, cycle: Cycle, rows: NodeRows) -> Outcome:
         """Return what the shadow decides, in the state of the live cycle."""
-        request, scores = cycle.request, cycle.scores
+        scores = cycle.scores
         scored_in = scores.generation if scores is not None else self._state.generation
         filtered_in = scored_in if cycle.verdicts is None else cycle.decision.generation
         verdicts = None
-        if self._has_plugins("filter", request.profile):
-            verdicts = await self._phases.filter(request, rows, filtered_in)
+        if self._has_plugins("filter", cycle.profile):
+            verdicts = await self._phases.filter(cycle, rows, filtered_in)
         outcome = Outcome(rows=rows.rows, verdicts=verdicts)
         if scores is None:
             scored_in = filtered_in
-        if int(outcome.feasible.sum()) < 2 or not self._has_plugins("score", request.profile):
+        if int(outcome.feasible.sum()) < 2 or not self._has_plugins("score", cycle.profile):
             return outcome
         feasible = rows.subset(rows.positions[outcome.feasible])
-        scored = await self._phases.score(request, feasible, scored_in)
+        scored = await self._phases.score(cycle, feasible, scored_in)
         return Outcome(rows=rows.rows, verdicts=verdicts, scores=scored)
 
     def _has_plugins(self, kind: PluginKind, profile: str) -> bool:
@@ -184,8 +178,8 @@ def make_shadows(
     state: ClusterState,
     policy: PolicyHolder,
     queue: CycleQueue,
-    filters: ReplicaPool,
-    scorers: ReplicaPool,
+    filters: ReplicaSet,
+    scorers: ReplicaSet,
     registry: CollectorRegistry,
 ) -> Shadows:
     """Return what runs shadows on the replicas of the live profiles."""

@@ -5,20 +5,16 @@ hedged, tried again or given up, and of what plugins claim or keep nothing is ta
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gateway.calls import CycleRequest
-from gateway.calls.node_set import NodeRows
-from gateway.cycle.phases.phase import OK, fill_cycle
-from gateway.cycle.phases.scoring import TOTALS, plugin_scores
-from gateway.decisions.cycle import NodeScores
-from gateway.decisions.verdicts import NodeVerdicts
-from gateway.replicas.members import Member
-from gateway.replicas.pool import ReplicaPool
-from gateway.replicas.work import Work
+from gateway.cycle import Cycle
+from gateway.cycle.nodes import NodeRows
+from gateway.cycle.scores import Scores
+from gateway.cycle.verdicts import Verdicts
+from gateway.replicas import filters, scorers
+from gateway.replicas.filters import NonsenseError
+from gateway.replicas.kinds import Part
+from gateway.replicas.set import Member, ReplicaSet
 from moorage_host.policy import shadow_of
 from moorage_host.rpc.stream import StreamLostError
 
@@ -34,80 +30,59 @@ class ShadowFailedError(Exception):
 class ShadowPhases:
     """Asks filter and scorer replicas."""
 
-    def __init__(self, filters: ReplicaPool, scorers: ReplicaPool, timeout: float) -> None:
+    def __init__(self, filters: ReplicaSet, scorers: ReplicaSet, timeout: float) -> None:
         """Give each answer *timeout* seconds."""
         self._filters = filters
         self._scorers = scorers
         self._timeout = timeout
 
-    async def filter(self, request: CycleRequest, rows: NodeRows, generation: int) -> NodeVerdicts:
+    def rows(self, cycle: Cycle) -> NodeRows:
+        """Return the rows that the nodes of a cycle have now."""
+        return self._filters.feed.index.find(cycle.nodes)
+
+    async def filter(self, cycle: Cycle, rows: NodeRows, generation: int) -> Verdicts:
         """Return the shadow's verdicts on *rows*, in the state of *generation*.
 
         Raises:
-            StateChangedError: No replica can show that state.
+            StateChangedError: No replica can serve that state.
             ShadowFailedError: No right answer comes in time.
         """
+        result = await self._ask(self._filters, cycle, rows, generation)
+        try:
+            return filters.read(result, rows, "", self._filters.metrics.invalid)
+        except NonsenseError as error:
+            raise ShadowFailedError("the filter service answers nonsense") from error
 
-        def fill(message: Any) -> None:
-            _fill(message, request, rows)
-
-        result = await self._ask(self._filters, request, rows, generation, fill)
-        codes = np.frombuffer(result.verdicts, "<u2") if result.verdicts else None
-        if codes is None:
-            codes = np.zeros(rows.count, np.uint16)
-        if len(codes) != rows.count or codes.max(initial=0) > len(result.reasons):
-            raise ShadowFailedError("the filter service answers nonsense")
-        return NodeVerdicts(bitmap=rows.bitmap, codes=codes, reasons=result.reasons)
-
-    async def score(
-        self, request: CycleRequest, rows: NodeRows, generation: int
-    ) -> NodeScores | None:
-        """Return the shadow's scores of *rows*; None if no plugin has an opinion; raises as above.
+    async def score(self, cycle: Cycle, rows: NodeRows, generation: int) -> Scores | None:
+        """Return the shadow's scores of *rows*; None if no plugin has an opinion.
 
         Raises:
-            StateChangedError: No replica can show that state.
+            StateChangedError: No replica can serve that state.
             ShadowFailedError: No right answer comes in time.
         """
-
-        def fill(message: Any) -> None:
-            _fill(message, request, rows)
-            message.all_scores = True
-
-        result = await self._ask(self._scorers, request, rows, generation, fill)
-        totals, plugins = np.frombuffer(result.totals, TOTALS), plugin_scores(result)
-        if not len(totals):
-            return None
-        lengths = {len(totals), *(len(each.normalized) for each in plugins)}
-        if lengths != {rows.count}:
-            raise ShadowFailedError("the scorer service answers nonsense")
-        return NodeScores(bitmap=rows.bitmap, generation=generation, totals=totals, plugins=plugins)
+        result = await self._ask(self._scorers, cycle, rows, generation)
+        try:
+            scores = scorers.read(result, rows, "", self._scorers.metrics.invalid)
+        except NonsenseError as error:
+            raise ShadowFailedError("the scorer service answers nonsense") from error
+        return scores if len(scores.totals) else None
 
     async def _ask(
-        self,
-        pool: ReplicaPool,
-        request: CycleRequest,
-        rows: NodeRows,
-        generation: int,
-        fill: Callable[[Any], None],
+        self, replicas: ReplicaSet, cycle: Cycle, rows: NodeRows, generation: int
     ) -> Any:
-        member = _idle(pool, generation)
-        work = Work(
-            fill=fill,
-            deadline=asyncio.get_running_loop().time() + self._timeout,
-            sort=(shadow_of(request.profile), request.plugin),
-            nodes=rows.count,
-        )
+        member, name = _idle(replicas, generation), replicas.kind.name
+        part = Part(nodes=cycle.nodes, size=rows.count, rows=rows, profile=shadow_of(cycle.profile))
+        deadline = asyncio.get_running_loop().time() + self._timeout
         try:
-            answer = member.session.start(work, generation).answer
+            answer, _ = member.session.start(cycle, part, deadline, generation)
             member.unanswered.add(answer)
             answer.add_done_callback(member.unanswered.discard)
             result = (await answer).result
         except TimeoutError as error:
-            message = f"the {pool.kind.name} service does not answer in time"
-            raise ShadowFailedError(message) from error
+            raise ShadowFailedError(f"the {name} service does not answer in time") from error
         except StreamLostError as error:
-            raise ShadowFailedError(f"a {pool.kind.name} replica is lost") from error
-        if result.status.code != OK:
+            raise ShadowFailedError(f"a {name} replica is lost") from error
+        if result.status.code:
             raise ShadowFailedError(result.status.message)
         for report in result.plugins:
             if report.failure:
@@ -115,16 +90,9 @@ class ShadowPhases:
         return result
 
 
-def _fill(message: Any, request: CycleRequest, rows: NodeRows) -> None:
-    fill_cycle(message.cycle, request, rows)
-    message.cycle.profile = shadow_of(request.profile)
-    message.cycle.traceparent = ""  # the trace is that of the live cycle
-
-
-def _idle(pool: ReplicaPool, generation: int) -> Member:
-    members = pool.members.all
-    if len({member.session.version for member in members}) == 1:  # else plugins may differ, too
-        for member in members:
-            if not member.unanswered and member.session.can_show(generation):
+def _idle(replicas: ReplicaSet, generation: int) -> Member:
+    if len({member.session.version for member in replicas.all}) == 1:  # else plugins may differ
+        for member in replicas.all:
+            if not member.unanswered and member.session.can_serve(generation):
                 return member
     raise StateChangedError

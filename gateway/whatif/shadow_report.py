@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import field
 
-from gateway.decisions.records import Record
+from gateway.cycle.decision import Record
 from gateway.whatif.comparing import Comparison, Opinion
 
 Kind = Literal["filter", "winner"]

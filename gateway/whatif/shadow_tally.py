@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 from prometheus_client import Counter as Metric
 
-from gateway.decisions.cycle import SchedulingCycle
+from gateway.cycle import Cycle
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.shadow_report import (
     SKIPS,
@@ -144,7 +144,7 @@ class Tally:
         self.budget.spend(seconds)
         self._metrics.seconds.labels(self._profile).inc(seconds)
 
-    def compared(self, cycle: SchedulingCycle, found: Comparison) -> None:
+    def compared(self, cycle: Cycle, found: Comparison) -> None:
         """Count a comparison, and keep it if they disagree."""
         differences, winner = filter_differences(found), winner_difference(found)
         kinds: list[Kind] = ["filter"] * bool(differences)
@@ -163,7 +163,7 @@ class Tally:
         for reason in _reasons(differences, winner):
             if reason in self._reasons or len(self._reasons) < COUNTED_REASONS:
                 self._reasons[reason] += 1
-        pod = cycle.request.pod
+        pod = cycle.pod
         self._disagreements.appendleft(
             Disagreement(
                 id=cycle.decision.id,

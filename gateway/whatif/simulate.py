@@ -13,15 +13,15 @@ import msgspec
 import numpy as np
 from aiohttp import web
 
-from gateway.calls import CallFailedError, FilterOutcome, NodeSet
 from gateway.cluster.cluster import Cluster
-from gateway.cycle.bind_check import STALE
-from gateway.cycle.phases.filtering import UNKNOWN_NODE
+from gateway.cycle import CallFailedError, NodeSet
+from gateway.cycle.decision import UNKNOWN_NODE
 from gateway.edge import answers
 from gateway.edge.bodies import TOO_LARGE, BadRequestError, Bodies
 from gateway.edge.edge import NOT_UNDERSTOOD
 from gateway.policy.policy import PolicyHolder
-from gateway.replicas.pool import ReplicaPool
+from gateway.replicas.set import ReplicaSet
+from gateway.scheduling.bind_check import STALE
 from gateway.settings import GatewaySettings
 from gateway.whatif.answer import compose
 from gateway.whatif.question import Question, Reader
@@ -52,7 +52,7 @@ Method = Callable[[grpc.aio.Channel], Any]
 class Services:
     """The filter and the scorer service, as people call them."""
 
-    def __init__(self, filters: ReplicaPool, scorers: ReplicaPool, seconds: float) -> None:
+    def __init__(self, filters: ReplicaSet, scorers: ReplicaSet, seconds: float) -> None:
         """Ask replicas that take part in cycles; each call may take so many *seconds*."""
         self._filters = filters
         self._scorers = scorers
@@ -88,10 +88,10 @@ class Services:
         response: scorer_pb2.ScoreResponse = await self._ask(self._scorers, call, request)
         return response
 
-    async def _ask(self, pool: ReplicaPool, method: Method, request: Any) -> Any:
+    async def _ask(self, pool: ReplicaSet, method: Method, request: Any) -> Any:
         service = f"{pool.kind.name} service"
         for left in reversed(range(TRIES)):
-            members = list(pool.members.all)
+            members = pool.all
             if not members:
                 raise CallFailedError(f"{service} is not available: {pool.problem}")
             member = members[next(self._turns) % len(members)]
@@ -126,7 +126,7 @@ class Simulator:
         if self._policy.resolved is None:
             raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
 
-    async def filter(self, question: Question, nodes: NodeSet) -> FilterOutcome:
+    async def filter(self, question: Question, nodes: NodeSet) -> bytes:
         """Return which of *nodes* the pod may use, as the edge answers it, without a claim.
 
         Raises:
@@ -135,7 +135,7 @@ class Simulator:
         """
         self.require_ready()
         if question.profile not in self._policy.dependencies.filters:
-            return FilterOutcome(feasible=nodes)
+            return answers.filter_answer(nodes)
         failed: dict[str, str] = {}
         unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
         if question.names:
@@ -143,11 +143,8 @@ class Simulator:
                 target = unresolvable if each.reason.unresolvable else failed
                 target[each.node] = each.reason.text
         kept = np.array([name not in failed and name not in unresolvable for name in nodes.names])
-        return FilterOutcome(
-            feasible=nodes.restricted(kept) if len(kept) else nodes,
-            failed=failed,
-            unresolvable=unresolvable,
-        )
+        feasible = nodes.restricted(kept) if len(kept) else nodes
+        return answers.filter_answer(feasible, failed, unresolvable)
 
     async def answer(self, question: Question) -> bytes:
         """Return the verdicts by plugin and the ranking, in words too; raises the same."""
@@ -214,8 +211,8 @@ def simulate_routes(
     settings: GatewaySettings,
     cluster: Cluster,
     policy: PolicyHolder,
-    filters: ReplicaPool,
-    scorers: ReplicaPool,
+    filters: ReplicaSet,
+    scorers: ReplicaSet,
 ) -> Sequence[web.RouteDef]:
     """Return the routes; a caller with a bearer token must be allowed to get all pods."""
     questions, reader = Questions(settings), Reader(cluster.state, policy)
@@ -228,7 +225,7 @@ def simulate_routes(
 
     async def respond_as_extender(body: bytes) -> bytes:
         question, nodes = await reader.extender_question(body)
-        return answers.filter_answer(await simulator.filter(question, nodes))
+        return await simulator.filter(question, nodes)
 
     async def simulate(request: web.Request) -> web.Response:
         await require_read(request, ALL_NAMESPACES)

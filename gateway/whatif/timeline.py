@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from gateway.decisions.cycle import NodeScores, PluginScores
-from gateway.decisions.verdicts import NodeVerdicts
+from gateway.cycle.scores import PluginScores, Scores
+from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.journal.reading import JournalError, Torn, read_segment
 from gateway.whatif.outcome import Outcome, rows_of
 from moorage.models import Pod, decode_node, decode_pod
@@ -200,15 +200,16 @@ def recorded_outcome(cycle: pb.JournalCycle) -> Outcome:
     return outcome
 
 
-def _verdicts(verdicts: pb.JournalVerdicts) -> NodeVerdicts:
+def _verdicts(verdicts: pb.JournalVerdicts) -> Verdicts:
     codes = np.frombuffer(verdicts.codes, "<u2")
     if not verdicts.codes:
         codes = np.zeros(len(rows_of(verdicts.nodes)), np.uint16)
-    return NodeVerdicts(bitmap=verdicts.nodes, codes=codes, reasons=list(verdicts.reasons))
+    reasons = [Reason(each.plugin, each.text, each.unresolvable) for each in verdicts.reasons]
+    return Verdicts(bitmap=verdicts.nodes, codes=codes, reasons=reasons)
 
 
-def _scores(scores: pb.JournalScores) -> NodeScores:
-    return NodeScores(
+def _scores(scores: pb.JournalScores) -> Scores:
+    return Scores(
         generation=scores.generation,
         bitmap=scores.nodes,
         totals=np.frombuffer(scores.totals, "<f4"),

@@ -11,8 +11,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from gateway.binding.binding import REFUSALS
 from gateway.cluster.reflector import Restart, WatchLimits
-from gateway.cycle.phases.filtering import UNKNOWN_NODE
-from gateway.decisions.records import Decision, DecisionItem, Outcome, PluginRecord
+from gateway.cycle.decision import UNKNOWN_NODE, Decision, DecisionItem, Outcome, PluginRecord
 from gateway.decisions.serving.nodes import NodeItem
 from gateway.edge.edge import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb

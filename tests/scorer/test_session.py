@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from gateway.cycle.phases.scoring import plugin_scores
+from gateway.replicas.scorers import read_opinions
 from moorage import Node, Pod, ScorePlugin, Scores
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc, types_pb2
@@ -96,7 +96,7 @@ async def test_the_scores_of_all_nodes_are_exact_and_no_longer_than_that_takes(
     result = await ask(raw=raw(*values), all_scores=True)
     (sent,) = result.scores
     assert (len(sent.raw), len(sent.normalized)) == (bytes_of_raw, bytes_of_normalized)
-    (scores,) = plugin_scores(result)
+    (scores,) = read_opinions(result)
     assert scores.raw.tolist() == list(values)
     assert scores.normalized == pytest.approx(100 * np.array(values) / max(values))
 

@@ -71,7 +71,7 @@ MUTATIONS = (
         row="latency",
         edits=[
             Edit(
-                file="gateway/cycle/bind_check.py",
+                file="gateway/scheduling/bind_check.py",
                 old="cause = self._cause(pod, call, decision, epoch) if pod is not None else None",
                 new="cause = None",
             )
@@ -82,7 +82,7 @@ MUTATIONS = (
         row="two versions",
         edits=[
             Edit(
-                file="gateway/decisions/from_protobuf.py",
+                file="gateway/policy/versions.py",
                 old='versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)',
                 new='versions = sorted(f"{plugin.name}" for plugin in plugins)',
             )

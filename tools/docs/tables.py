@@ -21,13 +21,13 @@ from cli.main import main
 from gateway.binding.binders import retried_pods
 from gateway.binding.unknown import settled_binds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
-from gateway.cycle.metrics import CycleMetrics
 from gateway.edge.metrics import EdgeMetrics
 from gateway.journal.metrics import JournalMetrics
 from gateway.leadership.leadership import TermMetrics
 from gateway.leadership.term import Term
-from gateway.policy.reload import ReloadMetrics
-from gateway.replicas.metrics import SessionFamilies
+from gateway.replicas.metrics import ReplicaMetrics
+from gateway.replicas.reload import ReloadMetrics
+from gateway.scheduling.metrics import CycleMetrics
 from gateway.settings import GatewaySettings
 from gateway.whatif.shadow_tally import ShadowMetrics
 from moorage.measurements.prometheus import gauges
@@ -261,7 +261,7 @@ def _gateway_metrics() -> list[MetricRow]:
     CycleMetrics(registry)
     ReloadMetrics(registry)
     ShadowMetrics(registry)
-    SessionFamilies(registry)
+    ReplicaMetrics(registry)
     WatchMetrics(registry)
     retried_pods(registry)
     settled_binds(registry)

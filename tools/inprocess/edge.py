@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,37 +12,54 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from cli.conformance.recordings import recorded_requests, recording_names
-from gateway.calls import (
-    BindCall,
-    CycleRequest,
-    FilterOutcome,
-    NodeSet,
-    PreemptCall,
-    PreemptOutcome,
-    PrioritizeOutcome,
-)
+from gateway.cycle import BindCall, Cycle, NodeSet
+from gateway.cycle.nodes import NodeRows
+from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.edge import Edge, EdgeSettings, run_edge
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 
 
-async def keep_all(call: CycleRequest) -> FilterOutcome:
-    return FilterOutcome(feasible=call.nodes)
+@dataclass(frozen=True, kw_only=True)
+class Filtered:
+    """What a script answers: the nodes that are left, and reasons by node for the others."""
+
+    feasible: NodeSet
+    failed: Mapping[str, str] = field(default_factory=dict)
+    unresolvable: Mapping[str, str] = field(default_factory=dict)
+
+    def put_into(self, cycle: Cycle) -> None:
+        """Have the cycle say so."""
+        cycle.feasible = self.feasible
+        reasons: dict[Reason, int] = {}
+        codes = np.zeros(len(cycle.nodes), np.uint16)
+        for position, name in enumerate(cycle.nodes.names):
+            text, is_final = self.failed.get(name), name in self.unresolvable
+            if text is not None or is_final:
+                reason = Reason("Scripted", self.unresolvable.get(name, text or ""), is_final)
+                codes[position] = reasons.setdefault(reason, len(reasons) + 1)
+        cycle.rows = NodeRows.at(np.arange(len(codes)), len(codes))
+        cycle.verdicts = Verdicts(bitmap=cycle.rows.bitmap, codes=codes, reasons=list(reasons))
+        cycle.verdicts.record.feasible = int((codes == 0).sum())
 
 
-def subset(call: CycleRequest, *kept: int) -> NodeSet:
-    """Return the nodes of a call at some positions."""
-    mask = np.zeros(len(call.nodes), np.bool_)
+async def keep_all(cycle: Cycle) -> Filtered:
+    return Filtered(feasible=cycle.nodes)
+
+
+def subset(cycle: Cycle, *kept: int) -> NodeSet:
+    """Return the nodes of a cycle at some positions."""
+    mask = np.zeros(len(cycle.nodes), np.bool_)
     mask[list(kept)] = True
-    return call.nodes.restricted(mask)
+    return cycle.nodes.restricted(mask)
 
 
-async def rank_in_order(call: CycleRequest) -> PrioritizeOutcome:
-    return PrioritizeOutcome(scores=[index % 11 for index in range(len(call.nodes.names))])
+async def rank_in_order(cycle: Cycle) -> Sequence[int]:
+    return [index % 11 for index in range(len(cycle.nodes.names))]
 
 
-async def keep_candidates(call: PreemptCall) -> PreemptOutcome:
-    return PreemptOutcome(victims=call.victims)
+async def keep_candidates(cycle: Cycle) -> NodeSet:
+    return cycle.nodes
 
 
 async def bind_at_once(call: BindCall) -> None:
@@ -53,25 +70,25 @@ async def bind_at_once(call: BindCall) -> None:
 class ScriptedCycles:
     """Answers with the functions it was given and remembers the calls."""
 
-    on_filter: Callable[[CycleRequest], Awaitable[FilterOutcome]] = keep_all
-    on_prioritize: Callable[[CycleRequest], Awaitable[PrioritizeOutcome]] = rank_in_order
-    on_preempt: Callable[[PreemptCall], Awaitable[PreemptOutcome]] = keep_candidates
+    on_filter: Callable[[Cycle], Awaitable[Filtered]] = keep_all
+    on_prioritize: Callable[[Cycle], Awaitable[Sequence[int]]] = rank_in_order
+    on_preempt: Callable[[Cycle], Awaitable[NodeSet]] = keep_candidates
     on_bind: Callable[[BindCall], Awaitable[None]] = bind_at_once
-    scheduling: list[CycleRequest] = field(default_factory=list)
-    preempts: list[PreemptCall] = field(default_factory=list)
+    scheduling: list[Cycle] = field(default_factory=list)
+    preempts: list[Cycle] = field(default_factory=list)
     binds: list[BindCall] = field(default_factory=list)
 
-    async def filter(self, call: CycleRequest) -> FilterOutcome:
-        self.scheduling.append(call)
-        return await self.on_filter(call)
+    async def filter(self, cycle: Cycle) -> None:
+        self.scheduling.append(cycle)
+        (await self.on_filter(cycle)).put_into(cycle)
 
-    async def prioritize(self, call: CycleRequest) -> PrioritizeOutcome:
-        self.scheduling.append(call)
-        return await self.on_prioritize(call)
+    async def prioritize(self, cycle: Cycle) -> Sequence[int]:
+        self.scheduling.append(cycle)
+        return await self.on_prioritize(cycle)
 
-    async def preempt(self, call: PreemptCall) -> PreemptOutcome:
-        self.preempts.append(call)
-        return await self.on_preempt(call)
+    async def preempt(self, cycle: Cycle) -> None:
+        self.preempts.append(cycle)
+        cycle.feasible = await self.on_preempt(cycle)
 
     async def bind(self, call: BindCall) -> None:
         self.binds.append(call)

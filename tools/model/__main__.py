@@ -18,7 +18,7 @@ FENCE = "services/binder/binding/fence.py"
 MUTATIONS: Mapping[str, Sequence[Edit]] = {
     "no check at /bind": [
         Edit(
-            file="gateway/cycle/bind_check.py",
+            file="gateway/scheduling/bind_check.py",
             old="cause = self._cause(pod, call, decision, epoch) if pod is not None else None",
             new="cause = None",
         )

@@ -11,31 +11,27 @@ from prometheus_client import CollectorRegistry
 from gateway.binding.binding import Binding, PodsAheadOfWatch
 from gateway.binding.client import BinderClient
 from gateway.binding.unknown import UnknownBinds, settled_binds
-from gateway.calls import CycleRequest
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
-from gateway.cycle.bind_check import BindCheck
-from gateway.cycle.claims import Claims
-from gateway.cycle.metrics import CycleMetrics
-from gateway.cycle.phases.filtering import FilterPhaseResult, to_result
-from gateway.cycle.phases.merging import ShardVerdicts
-from gateway.cycle.phases.phase import Phase
-from gateway.cycle.phases.row_index import RowIndex
-from gateway.cycle.phases.scoring import ScorePhaseResult
-from gateway.cycle.queue import CycleQueue
-from gateway.cycle.recheck import Recheck
-from gateway.cycle.runner import CycleRunner
+from gateway.cycle import Cycle, NodeSet
+from gateway.cycle.cycle_states import CycleStates
+from gateway.cycle.decision import FilterRecord, PluginRecord
+from gateway.cycle.nodes import RowIndex
+from gateway.cycle.scores import Scores
+from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.decisions.attempts.arrays import KeptArrays
 from gateway.decisions.attempts.log import DecisionLog
-from gateway.decisions.cycle_states import CycleStates
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.barriers import BarrierResult, Barriers, RecordedBind, StateRecovery
 from gateway.leadership.leadership import TermMetrics, TermStart
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
-from moorage.v1 import filter_pb2
+from gateway.replicas.filters import count_verdicts
+from gateway.scheduling.metrics import CycleMetrics
+from gateway.scheduling.queue import CycleQueue
+from gateway.scheduling.scheduler import Scheduler
 from moorage.v1 import types_pb2 as pb
 from moorage_host.kube import KubeClient
 from moorage_host.plugins import Replica
@@ -77,23 +73,30 @@ class OneOfAKind:
         self.replica.generation = reached
         return reached
 
-    async def run(self, request: CycleRequest) -> FilterPhaseResult:
+    async def judge(self, cycle: Cycle) -> Verdicts:
         reached = await self.follow()
-        rows = self._index.find(request.nodes)
-        codes = np.array([self._is_taken(row, request) for row in rows.rows], np.uint16)
-        name = request.profile.capitalize()
-        result = filter_pb2.FilterResult(
+        cycle.rows = rows = self._index.find(cycle.nodes)
+        codes = np.array([self._is_taken(row, cycle) for row in rows.rows], np.uint16)
+        name = cycle.profile.capitalize()
+        verdicts = Verdicts(
+            bitmap=rows.bitmap,
+            codes=codes,
+            reasons=[Reason(name, TAKEN)],
+            record=FilterRecord(
+                nodes=0,
+                feasible=0,
+                seconds=0.0,
+                plugins=[PluginRecord(plugin=name, seconds=0.0)],
+                claimants=[name] if cycle.profile == "claims" else [],
+            ),
             generation=reached,
-            reasons=[filter_pb2.Reason(plugin=name, text=TAKEN)],
-            plugins=[pb.PluginReport(plugin=name)],
-            claimants=[name] if request.profile == "claims" else [],
         )
-        counts = [int((codes == 0).sum()), int((codes == 1).sum())]
-        return to_result(request, ShardVerdicts(result, rows, codes, counts), reached)
+        count_verdicts(verdicts, rows)
+        return verdicts
 
-    def _is_taken(self, row: int, request: CycleRequest) -> bool:
+    def _is_taken(self, row: int, cycle: Cycle) -> bool:
         return any(
-            pod.spec.scheduler_name == request.profile and pod.uid != request.pod.uid
+            pod.spec.scheduler_name == cycle.profile and pod.uid != cycle.uid
             for pod in self.replica.snapshot.pods_at(row)
         )
 
@@ -208,15 +211,12 @@ class ModelGateway:
         state = self.state = self.view.state
         self.term = Term()
         registry = CollectorRegistry()
-        metrics = CycleMetrics(registry)
         queue, reads = CycleQueue(), cast("KubeClient", Reads(api))
         policy, cycle_states = PolicyHolder(parse(POLICY, "policy")), CycleStates(10_000)
         policy.learn("filter", [_plugin(kind) for kind in KINDS])
         policy.learn("score", [])
         policy.learn("bind", [])
         self.phase = OneOfAKind(state)
-        phase = cast("Phase[FilterPhaseResult]", self.phase)
-        no_scores = cast("Phase[ScorePhaseResult]", None)
         self.unknown = UnknownBinds(reads, state, settled_binds(registry), 0.0)
         binding = Binding(
             cast("BinderClient", binder),
@@ -230,33 +230,22 @@ class ModelGateway:
             unknown=self.unknown,
             pods_ahead=PodsAheadOfWatch(state),
         )
-        decisions = DecisionLog(pods=1000, attempts=3)
-        self.runner = CycleRunner(
+        self.runner = Scheduler(
             term=self.term,
-            cluster=self.view,
+            cluster=cast("Cluster", self.view),
             policy=policy,
             queue=queue,
-            filter_phase=phase,
-            score_phase=no_scores,
-            recheck=Recheck(state, phase, 0.0),
-            claims=Claims(state, policy, no_scores, cycle_states, metrics, 0.0),
-            bind_check=BindCheck(
-                state=state,
-                policy=policy,
-                phase=phase,
-                queue=queue,
-                metrics=metrics,
-                pod=binding.pods_ahead.pod,
-                read=self.unknown.read,
-                is_stale=self.view.is_stale,
-                unknown_pod_wait=0.0,
-            ),
+            judge=self.phase.judge,
+            rank=_no_scores,
             binding=binding,
-            decisions=decisions,
+            log=DecisionLog(pods=1000, attempts=3),
             cycle_states=cycle_states,
             rejected=RejectedPods(100),
-            observers=(),
-            metrics=metrics,
+            on_end=(),
+            on_bind=(),
+            metrics=CycleMetrics(registry),
+            recheck_time=0.0,
+            unknown_pod_wait=0.0,
         )
         barriers = DirectBarriers(binder, f"gateway-{next(self.numbers)}")
         self._start = TermStart(
@@ -275,6 +264,10 @@ class ModelGateway:
     async def fence_others(self) -> None:
         """Fence a binder that has come since the term began."""
         await self._start.fence_others()
+
+
+async def _no_scores(cycle: Cycle, nodes: NodeSet) -> Scores:
+    raise AssertionError(cycle, nodes)
 
 
 def _for_ever() -> float:

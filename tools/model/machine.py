@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.calls import BindCall, CallFailedError, CycleRequest, NodeSet
+from gateway.cycle import BindCall, CallFailedError, Cycle, NodeSet
 from moorage.models import Pod, encode
 from tools.model import rules
 from tools.model.api import KINDS, Api
@@ -271,12 +271,12 @@ class Failover(RuleBasedStateMachine):
         self.chosen.pop(pod.uid, None)
         created = self.api.created[pod.uid]
         nodes, end = NodeSet(sorted(self.api.nodes)), soon()
-        request = CycleRequest(pod=created, pod_json=encode(created), nodes=nodes, deadline=end)
+        cycle = Cycle(pod=created, pod_json=encode(created), nodes=nodes, deadline=end)
         try:
-            outcome = await self.gateways[at].runner.filter(request)
+            await self.gateways[at].runner.filter(cycle)
         except CallFailedError:
             return
-        if names := outcome.feasible.names:
+        if names := cycle.feasible.names:
             self.chosen[pod.uid] = names[pick % len(names)]
 
     def begin_bind(self, at: int, uid: str, fault: str) -> asyncio.Task[list[str]]:

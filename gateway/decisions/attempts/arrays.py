@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from gateway.decisions.cycle import Names, NodeScores, SchedulingCycle
-from gateway.decisions.records import Decision
-from gateway.decisions.verdicts import NodeVerdicts, index_of
+from gateway.cycle.cycle import Cycle, Names
+from gateway.cycle.nodes import index_of
+from gateway.cycle.scores import Scores
+from gateway.cycle.verdicts import Verdicts
 
 REASON_BYTES = 200
 """What a reason takes, about."""
@@ -20,7 +21,7 @@ NAME_BYTES = 80
 class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
     """What an attempt found out about each node.
 
-    Rows are given to other nodes once their nodes are gone, so the names belong to it.
+    Rows are reused, so each record keeps its own names.
 
     Attributes:
         names: The nodes by row when the cycle began.
@@ -34,8 +35,8 @@ class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
     names: Names
     names_after: Names
     offered: Sequence[str] = ()
-    verdicts: NodeVerdicts | None = None
-    scores: NodeScores | None = None
+    verdicts: Verdicts | None = None
+    scores: Scores | None = None
     size: int = 0
 
     def name_of(self) -> dict[int, str]:
@@ -109,13 +110,13 @@ class KeptArrays:
         arrays = self._kept.get(decision)
         return arrays.total_of if arrays is not None else None
 
-    def ended(self, cycle: SchedulingCycle) -> None:
+    def ended(self, cycle: Cycle) -> None:
         """Keep those of a cycle; of a cycle that only scores, beside the verdicts before it."""
         if not self._count or (cycle.verdicts is None and cycle.scores is None):
             return
         decision = cycle.decision.id
         before = self._kept.pop(decision, None)
-        nodes = cycle.request.nodes
+        nodes = cycle.nodes
         arrays = NodeArrays(
             names=cycle.names,
             names_after=cycle.names_after,
@@ -134,9 +135,6 @@ class KeptArrays:
         while self._kept and (len(self._kept) > self._count or self.bytes > self._memory):
             _, oldest = self._kept.popitem(last=False)
             self.bytes -= oldest.size
-
-    def bound(self, decision: Decision) -> None:
-        """Do nothing: a bind changes no array."""
 
     def _size(self, arrays: NodeArrays) -> int:
         size = NAME_BYTES * len(arrays.offered)

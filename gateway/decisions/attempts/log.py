@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.decisions.records import Decision
+from gateway.cycle.decision import Decision
 from gateway.decisions.sentences import Facts, facts
 
 UNPACKED = 256
@@ -26,13 +26,15 @@ class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
     Nothing in it refers back to it, so the garbage collector may ignore it.
 
     Attributes:
-        number: Its place among all attempts, from 1 on.
+        number: Its place among all records, from 1 on.
+        attempt: Which attempt on the pod it is, from 1 on.
         time: When it began, in seconds since 1970.
         content: The decision; packed if it is not among the newest.
         packed_facts: The facts of a packed decision.
     """
 
     number: int
+    attempt: int
     namespace: str
     pod: str
     uid: str
@@ -108,15 +110,23 @@ class DecisionLog:
         """What packed attempts take."""
         return self._bytes
 
-    def add(self, decision: Decision, *, again: bool = False) -> None:
-        """Begin a new attempt, or another record of the attempt before (*again*); number it."""
+    def add(self, decision: Decision, *, again: bool = False) -> Attempt | None:
+        """Begin a new attempt, or another record of the attempt before (*again*); number it.
+
+        Returns:
+            The attempt before on this very pod, if it is kept.
+        """
         self._count += 1
         key = (decision.namespace, decision.pod)
         of_pod = self._log.setdefault(key, [])
-        decision.id = self.id_of(self._count)
-        self._link(decision, of_pod[-1] if of_pod else None, again)
+        decision.id, decision.attempt = f"{self._prefix}-{self._count}", 1
+        previous = of_pod[-1] if of_pod and of_pod[-1].uid == decision.uid else None
+        if previous is not None:
+            decision.previous = f"{self._prefix}-{previous.number}"
+            decision.attempt = previous.attempt + (not again)
         attempt = Attempt(
             number=self._count,
+            attempt=decision.attempt,
             namespace=decision.namespace,
             pod=decision.pod,
             uid=decision.uid,
@@ -133,7 +143,9 @@ class DecisionLog:
             for oldest in list(next(iter(self._log.values()))):
                 self._drop(oldest)
         self._newest.append(attempt)
-        self._pack_oldest()
+        if len(self._newest) > self._unpacked:
+            self._pack_oldest()
+        return previous
 
     def latest(self, namespace: str, pod: str, uid: str) -> Decision | None:
         """Return the latest attempt of a pod, to be written to, if it is the pod with this uid."""
@@ -166,23 +178,14 @@ class DecisionLog:
         of_pod = self._log.get((attempt.namespace, attempt.pod))
         return of_pod is not None and of_pod[-1] is attempt
 
-    def id_of(self, number: int) -> str:
-        """Return the id of a decision; no other gateway, nor this one once restarted, has it."""
-        return f"{self._prefix}-{number}"
-
     def number_of(self, decision: str) -> int | None:
-        """Return the number of an id; None if it is none, or of another gateway's log."""
+        """Return the number of an id; None if it is none, or of another gateway's log.
+
+        No other gateway, nor this one once restarted, has the same ids.
+        """
         prefix, _, number = decision.partition("-")
         is_ours = prefix == self._prefix and number.isascii() and number.isdigit()
         return int(number[:20]) if is_ours else None
-
-    def _link(self, decision: Decision, before: Attempt | None, again: bool) -> None:
-        if before is None or before.uid != decision.uid:
-            decision.attempt = 1
-            return
-        previous = before.decision
-        decision.previous = previous.id
-        decision.attempt = previous.attempt + (not again)
 
     def _pack_oldest(self) -> None:
         if len(self._newest) > self._unpacked:

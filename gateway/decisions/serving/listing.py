@@ -1,22 +1,20 @@
 """Lists decisions, newest first, a page at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 
+from gateway.cycle.decision import Decision, DecisionItem
 from gateway.decisions.attempts.arrays import KeptArrays
 from gateway.decisions.attempts.log import Attempt, DecisionLog
-from gateway.decisions.records import Decision, DecisionItem
 from gateway.decisions.sentences import Facts, facts, reason, runner_up
 from gateway.decisions.serving.query import BadQueryError, DecisionQuery
+from gateway.decisions.stream import MayRead
 
 SLICE = 500
 """Attempts that are looked at before cycles get their turn."""
 
 PlaceOf = Callable[[str], str]
 """Returns the node that the pod with a uid is bound to as the cluster shows it, "" for none."""
-
-MayRead = Callable[[str], Awaitable[bool]]
-"""Returns whether the caller may read the pods of a namespace."""
 
 
 class Listing:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord, Record
+from gateway.cycle.scores import Scores
 from gateway.decisions.attempts.arrays import NodeArrays, rows_of
-from gateway.decisions.cycle import NodeScores
-from gateway.decisions.records import Decision, NodeScoreRecord, PluginScoreRecord, Record
 from gateway.decisions.serving.query import BadQueryError, Parameters, checked, number
 
 DEFAULT_LIMIT = 100
@@ -103,7 +103,7 @@ def nodes_of(arrays: NodeArrays) -> list[NodeItem]:
     return list(nodes.values())
 
 
-def _add_scores(nodes: Mapping[int, NodeItem], scores: NodeScores) -> None:
+def _add_scores(nodes: Mapping[int, NodeItem], scores: Scores) -> None:
     rows = rows_of(scores.bitmap)
     best_first = (-scores.totals).argsort(kind="stable").tolist()
     for rank, index in enumerate(best_first, start=1):

@@ -8,8 +8,8 @@ from typing import get_args
 
 import msgspec
 
+from gateway.cycle.decision import Outcome
 from gateway.decisions.attempts.log import Attempt
-from gateway.decisions.records import Outcome
 from gateway.decisions.sentences import Facts
 from moorage.errors import MoorageError
 from moorage.units.durations import parse_duration

@@ -1,8 +1,7 @@
 """The routes of decisions on the admin port."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -10,13 +9,14 @@ from urllib.parse import quote
 import msgspec
 from aiohttp import web
 
+from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions
-from gateway.decisions.records import Decision
 from gateway.decisions.sentences import facts, sentences
 from gateway.decisions.serving.listing import Listing, PlaceOf
 from gateway.decisions.serving.nodes import node_query, node_table, view
 from gateway.decisions.serving.query import BadQueryError, checked, decision_query
 from gateway.decisions.why import Known, Object, explanation, silence
+from gateway.policy.policy import PolicyHolder
 from moorage_host.http.reading import may_read, require_read
 from moorage_host.kube import KubeClient, KubeError
 
@@ -30,14 +30,6 @@ SECONDS = 2.0
 
 PodOf = Callable[[str, str], Awaitable[Object | None]]
 """Returns a pod by namespace and name: empty if there is none, None if the API server is silent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivePolicy:
-    """What decisions are explained by: the policy as it is now."""
-
-    profiles: Collection[str] = ()
-    revision: str = ""
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -57,7 +49,7 @@ async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | No
 
 
 def decision_routes(
-    decisions: Decisions, place_of: PlaceOf, pod_of: PodOf, policy: Callable[[], ActivePolicy]
+    decisions: Decisions, place_of: PlaceOf, pod_of: PodOf, policy: PolicyHolder
 ) -> list[web.RouteDef]:
     """Return the routes of decisions."""
     shown = _Decisions(decisions, place_of, pod_of, policy)
@@ -78,7 +70,7 @@ class _Decisions:
         decisions: Decisions,
         place_of: PlaceOf,
         pod_of: PodOf,
-        policy: Callable[[], ActivePolicy],
+        policy: PolicyHolder,
     ) -> None:
         self._decisions = decisions
         self._place_of = place_of
@@ -124,7 +116,7 @@ class _Decisions:
 
         If the API server does not show the pod, there are just the attempts.
         """
-        policy, uid = self._policy(), pod["metadata"]["uid"] if pod else attempts[0].uid
+        policy, uid = self._policy, pod["metadata"]["uid"] if pod else attempts[0].uid
         attempts = [each for each in attempts if each.uid == uid]
         place = pod["spec"].get("nodeName") if pod else self._place_of(uid)
         shown = await self._all_shown(request, attempts, place or "")
@@ -151,7 +143,7 @@ class _Decisions:
         text = f"there is no decision about pod {namespace}/{name}"
         if pod is None:
             return _error(404, text)
-        more = silence(pod, self._policy().profiles) if pod else "there is no such pod"
+        more = silence(pod, self._policy.profiles) if pod else "there is no such pod"
         return _error(404, f"{text}: {more}")
 
     async def _all_shown(
@@ -182,7 +174,7 @@ class _Decisions:
     def _shown(self, decision: Decision, place: str) -> dict[str, Any]:
         content: dict[str, Any] = msgspec.to_builtins(decision)
         for phase in (content.get(name, {}) for name in ("filter", "score", "preempt")):
-            versions = self._decisions.versions.of(phase.get("version", ""))
+            versions = self._policy.versions.of(phase.get("version", ""))
             for plugin in phase.get("plugins", ()):
                 if version := versions.get(plugin["plugin"]):
                     plugin["version"] = version

@@ -19,6 +19,11 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar, Sample
 from prometheus_client.utils import floatToGoString
 
+Observe = Callable[..., None]
+"""Takes a value and, if it is an example of its bucket, what leads from it to its cause."""
+
+_NOWHERE: Mapping[str, str] = {}
+
 
 class FastHistogram(Collector):
     """Counts values by the first bucket whose upper bound is not below them."""
@@ -40,17 +45,12 @@ class FastHistogram(Collector):
         self._children: dict[tuple[str, ...], _Child] = {}
         registry.register(self)
 
-    def observer(self, *labels: str) -> Callable[[float], None]:
+    def observer(self, *labels: str) -> Observe:
         """Return what takes a value, for the values of all labels."""
         if labels not in self._children:
             named = dict(zip(self._labelnames, labels, strict=True))
             self._children[labels] = _Child(self._name, named, self._bounds)
         return self._children[labels].observe
-
-    def marker(self, *labels: str) -> Callable[[float, Mapping[str, str]], None]:
-        """Return what takes a value that was observed, as an example of its bucket."""
-        self.observer(*labels)
-        return self._children[labels].mark
 
     def describe(self) -> Iterable[HistogramMetricFamily]:
         """Return its name, by which a registry finds it."""
@@ -79,13 +79,11 @@ class _Child:
         self.sum = 0.0
         self._examples: dict[int, tuple[Mapping[str, str], float, float]] = {}
 
-    def observe(self, value: float) -> None:
+    def observe(self, value: float, leads_to: Mapping[str, str] = _NOWHERE) -> None:
         self.sum += value
-        self.counts[bisect_left(self._bounds, value)] += 1
-
-    def mark(self, value: float, leads_to: Mapping[str, str]) -> None:
         bucket = bisect_left(self._bounds, value)
-        if self.counts[bucket]:
+        self.counts[bucket] += 1
+        if leads_to:
             self._examples[bucket] = leads_to, value, time.time()
 
     def samples(self) -> Iterable[Sample]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cli.up.processes import free_ports
-from gateway.decisions.records import (
+from gateway.cycle.decision import (
     Decision,
     FilterRecord,
     NodeScoreRecord,

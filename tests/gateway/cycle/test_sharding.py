@@ -1,25 +1,25 @@
 """When a cycle is scattered, and when a replica is slow."""
 
-from dataclasses import dataclass
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from gateway.cycle.phases.sharding import Sharding
-from gateway.replicas.hedging import ENOUGH, LatencyTracker
-from gateway.replicas.work import Answer, Work
-from moorage.v1 import types_pb2 as pb
+from gateway.replicas.latency import ENOUGH, LatencyTracker
+from gateway.replicas.sharding import Sharding
+from gateway.settings import GatewaySettings
 
 SORT = ("moorage", "")
 
 
-@dataclass
-class Limits:
-    min_nodes_per_shard: int = 100
-    min_shard_time: float = 0.005
-    hedge_quantile: float = 0.95
-    hedge_factor: float = 3.0
-    hedge_floor: float = 0.05
+def limits(**more: Any) -> GatewaySettings:
+    known = {
+        "min_nodes_per_shard": 100,
+        "min_shard_time": 0.005,
+        "hedge_quantile": 0.95,
+        "hedge_factor": 3.0,
+        "hedge_floor": 0.05,
+    }
+    return GatewaySettings(**{**known, **more})
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ class Limits:
 def test_shards_are_as_many_as_are_worth_their_messages(
     nodes: int, replicas: int, microseconds: float, shards: int
 ) -> None:
-    sharding = Sharding(Limits())
+    sharding = Sharding(limits())
     sharding.observe(SORT, 1000, 1000 * microseconds / 1e6)
     assert sharding.count(SORT, nodes, replicas) == shards
 
 
 def test_what_has_to_be_done_again_must_be_worth_it_too() -> None:
-    sharding = Sharding(Limits())
+    sharding = Sharding(limits())
     sharding.observe(SORT, 1000, 0.05, again=0.0)
     assert sharding.count(SORT, 1000, 9) == 9
     for _ in range(100):
@@ -55,12 +55,12 @@ def test_what_has_to_be_done_again_must_be_worth_it_too() -> None:
 
 
 def test_what_is_not_known_yet_is_not_scattered() -> None:
-    assert Sharding(Limits()).count(SORT, 5000, 3) == 1
-    assert Sharding(Limits(min_shard_time=0)).count(SORT, 5000, 3) == 3
+    assert Sharding(limits()).count(SORT, 5000, 3) == 1
+    assert Sharding(limits(min_shard_time=0)).count(SORT, 5000, 3) == 3
 
 
 def test_the_newest_cycles_count_most_and_each_by_its_nodes() -> None:
-    sharding = Sharding(Limits())
+    sharding = Sharding(limits())
     for _ in range(50):
         sharding.observe(SORT, 99, 10.0)  # never scattered, so it says nothing
         sharding.observe(SORT, 100, 0.00052)  # mostly fixed costs
@@ -72,37 +72,27 @@ def test_the_newest_cycles_count_most_and_each_by_its_nodes() -> None:
     assert sharding.count(SORT, 5000, 9) == 9
 
 
-def work(nodes: int) -> Work:
-    return Work(fill=lambda _: None, deadline=0, sort=SORT, nodes=nodes)
-
-
-def answer(seconds: float, code: int = 0) -> Answer:
-    result = SimpleNamespace(status=pb.CycleStatus(code=code))
-    return Answer(result, None, seconds)
-
-
 def test_an_answer_is_late_when_nearly_all_came_much_sooner() -> None:
-    tracker = LatencyTracker(Limits())
+    tracker = LatencyTracker(limits())
     for milliseconds in range(1, 101):
-        tracker.observe(work(1000), answer(milliseconds / 1000))
-    assert tracker.hedge_delay(work(1000), 5) == pytest.approx(3 * 0.096)
-    assert tracker.hedge_delay(work(2000), 5) == pytest.approx(6 * 0.096)
-    assert tracker.hedge_delay(work(10), 5) == 0.05, "never sooner than the floor"
+        tracker.observe(SORT, 1000, milliseconds / 1000)
+    assert tracker.hedge_delay(SORT, 1000, 5) == pytest.approx(3 * 0.096)
+    assert tracker.hedge_delay(SORT, 2000, 5) == pytest.approx(6 * 0.096)
+    assert tracker.hedge_delay(SORT, 10, 5) == 0.05, "never sooner than the floor"
 
 
 def test_without_experience_a_replica_has_a_quarter_of_the_time() -> None:
-    tracker = LatencyTracker(Limits())
+    tracker = LatencyTracker(limits())
     for _ in range(ENOUGH - 1):
-        tracker.observe(work(1000), answer(0.1))
-    tracker.observe(work(1000), answer(0.1, code=13))
-    assert tracker.hedge_delay(work(1000), 4) == 1
-    tracker.observe(work(1000), answer(0.1))
-    assert tracker.hedge_delay(work(1000), 4) == pytest.approx(0.3)
+        tracker.observe(SORT, 1000, 0.1)
+    assert tracker.hedge_delay(SORT, 1000, 4) == 1
+    tracker.observe(SORT, 1000, 0.1)
+    assert tracker.hedge_delay(SORT, 1000, 4) == pytest.approx(0.3)
 
 
 def test_few_nodes_are_not_taken_for_slow_ones() -> None:
-    tracker = LatencyTracker(Limits())
+    tracker = LatencyTracker(limits())
     for _ in range(ENOUGH):
-        tracker.observe(work(1), answer(0.002))
-    assert tracker.hedge_delay(work(100), 4) == 0.05
-    assert tracker.hedge_delay(work(5000), 4) == pytest.approx(3 * 0.1)
+        tracker.observe(SORT, 1, 0.002)
+    assert tracker.hedge_delay(SORT, 100, 4) == 0.05
+    assert tracker.hedge_delay(SORT, 5000, 4) == pytest.approx(3 * 0.1)

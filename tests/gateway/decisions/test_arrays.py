@@ -3,11 +3,12 @@
 import msgspec
 import numpy as np
 
-from gateway.calls import CycleRequest, GivenNode, NodeSet
 from gateway.cluster.rows import Rows
+from gateway.cycle import Cycle, GivenNode, NodeSet
+from gateway.cycle.cycle import Names
+from gateway.cycle.scores import PluginScores, Scores
+from gateway.cycle.verdicts import Verdicts
 from gateway.decisions.attempts.arrays import KeptArrays, NodeArrays
-from gateway.decisions.cycle import Names, NodeScores, PluginScores, SchedulingCycle
-from gateway.decisions.verdicts import NodeVerdicts
 from moorage.models import Metadata, NodeManifest, decode_pod
 from tests.gateway.decisions.test_decisions import decision
 
@@ -19,14 +20,14 @@ def bitmap(*rows: int) -> bytes:
     return sum(1 << row for row in rows).to_bytes(max(rows) // 8 + 1, "little")
 
 
-def verdicts(*rows: int) -> NodeVerdicts:
-    return NodeVerdicts(bitmap=bitmap(*rows), codes=np.zeros(len(rows), np.uint16), reasons=())
+def verdicts(*rows: int) -> Verdicts:
+    return Verdicts(bitmap=bitmap(*rows), codes=np.zeros(len(rows), np.uint16), reasons=())
 
 
-def scores(*rows: int) -> NodeScores:
+def scores(*rows: int) -> Scores:
     ones = np.ones(len(rows))
     plugin = PluginScores(plugin="P", weight=1, raw=ones, normalized=ones.astype(np.float32))
-    return NodeScores(
+    return Scores(
         generation=1, bitmap=bitmap(*rows), totals=ones.astype(np.float32), plugins=[plugin]
     )
 
@@ -37,12 +38,14 @@ def cycle(
     names: Names = (),
     names_after: Names | None = None,
     offered: NodeSet | None = None,
-) -> SchedulingCycle:
-    request = CycleRequest(pod=POD, pod_json=b"", nodes=offered or NodeSet([]), deadline=0)
+) -> Cycle:
     made = decision("p")
     made.id = str(number)
-    return SchedulingCycle(
-        request=request,
+    return Cycle(
+        pod=POD,
+        pod_json=b"",
+        nodes=offered or NodeSet([]),
+        deadline=0,
         decision=made,
         verdicts=verdicts(*rows),
         scores=scores(*rows),
@@ -60,7 +63,7 @@ def test_a_total_is_that_of_the_node_which_the_row_had() -> None:
     assert [arrays.total_of(name) for name in ("n0", "n2", "n3", "other")] == [5, 7, None, None]
 
 
-def kept_of(last: SchedulingCycle) -> NodeArrays:
+def kept_of(last: Cycle) -> NodeArrays:
     kept = KeptArrays(count=1, memory=1 << 20)
     kept.ended(last)
     arrays = kept.get(last.decision.id)

@@ -1,6 +1,6 @@
 """What plugins keep for a bind lies in the gateway meanwhile, within bounds."""
 
-from gateway.decisions.cycle_states import VALUE_BYTES, CycleStates
+from gateway.cycle.cycle_states import VALUE_BYTES, CycleStates
 from moorage.plugin.cycle_state import KeptValue
 
 

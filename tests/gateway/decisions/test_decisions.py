@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from gateway.cycle.decision import BindRecord, Decision, FilterRecord
 from gateway.decisions.attempts.log import DecisionLog
-from gateway.decisions.records import BindRecord, Decision, FilterRecord
 
 NOW = datetime.now(UTC)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.decisions.records import (
+from gateway.cycle.decision import (
     BindRecord,
     ClaimRecord,
     Decision,

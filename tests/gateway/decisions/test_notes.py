@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gateway.calls.node_set import NodeRows
-from gateway.cycle.phases.merging import ShardScores, add_normalization, merge_reports
+from gateway.cycle.decision import PluginRecord, ScoreRecord
+from gateway.cycle.nodes import NodeRows
+from gateway.cycle.scores import Scores
+from gateway.replicas.scorers import Shard, add_shards
+from gateway.replicas.sharding import join_reports
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
-from moorage.v1 import scorer_pb2
-from moorage.v1 import types_pb2 as pb
 from tests.gateway.sharing import NAMES, policy_of, sharing
 from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
 
@@ -66,20 +67,26 @@ async def test_notes_are_in_the_decision(tmp_path: Path, replicas: int) -> None:
         assert scattered == (0 if replicas == 1 else 2)
 
 
-def result(*notes: str) -> scorer_pb2.ScoreResult:
-    reports = [pb.PluginReport(plugin=f"p{i}", note=note) for i, note in enumerate(notes)]
-    return scorer_pb2.ScoreResult(plugins=reports)
+def reports(*notes: str) -> list[PluginRecord]:
+    return [PluginRecord(plugin=f"p{i}", seconds=0.1, note=note) for i, note in enumerate(notes)]
+
+
+def record(*notes: str) -> ScoreRecord:
+    return ScoreRecord(nodes=1, seconds=0.1, plugins=reports(*notes))
 
 
 def test_of_several_shards_the_first_note_counts() -> None:
-    merged = merge_reports([result("", "b1"), result("a2", "b2"), result("", "")])
-    assert [report.note for report in merged] == ["a2", "b1"]
+    joined = join_reports([reports("", "b1"), reports("a2", "b2"), reports("", "")])
+    assert [report.note for report in joined] == ["a2", "b1"]
 
 
 def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> None:
-    rows = np.arange(1)
-    found = NodeRows.at(rows, 1)
-    shards = [ShardScores(result("a", "b"), found, {"p0": np.ones(1), "p1": np.ones(1)})]
-    after = result("", "normalised")
-    add_normalization(after, shards)
-    assert [report.note for report in after.plugins] == ["a", "normalised"]
+    found, raw = NodeRows.at(np.arange(1), 1), {"p0": np.ones(1), "p1": np.ones(1)}
+    shard = Shard(rows=found, raw=raw, record=record("a", "b"), generation=1, kept={})
+    totals = np.ones(1, np.float32)
+    after = Scores(
+        generation=1, bitmap=b"\1", totals=totals, plugins=(), record=record("", "normalised")
+    )
+    add_shards(after, [shard])
+    assert [report.note for report in after.record.plugins] == ["a", "normalised"]
+    assert after.record.seconds == pytest.approx(0.2)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.decisions.records import UNKNOWN_NODE
+from gateway.cycle.decision import UNKNOWN_NODE
 from gateway.decisions.why import Explanation, Known, explanation
 
 AGO = "2026-11-23T01:00:00+00:00"

@@ -1,16 +1,18 @@
 """Verbs at further paths: kube-scheduler's configuration may stay as it was."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from gateway.calls import CycleRequest, PrioritizeOutcome
+from gateway.cycle import Cycle
 from moorage.errors import ConfigurationError
 from tools.inprocess.edge import ScriptedCycles, go_request, names_args, serving
 
 ARTICLE = "/my_scheduler_extension/my_new_priorities/image_score"
 
 
-async def score_by_plugin(call: CycleRequest) -> PrioritizeOutcome:
-    return PrioritizeOutcome(scores=[len(call.plugin)] * len(call.nodes.names))
+async def score_by_plugin(call: Cycle) -> Sequence[int]:
+    return [len(call.plugin)] * len(call.nodes.names)
 
 
 @pytest.mark.parametrize("end", ["", "/"])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.calls import BindCall, CallFailedError, StandsByError
+from gateway.cycle import BindCall, CallFailedError, StandsByError
 from tools.inprocess.edge import ScriptedCycles, go_request, serving, text
 
 ARGS = {"PodName": "web-0", "PodNamespace": "default", "PodUID": "u-1", "Node": "n1"}

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from gateway.calls import CycleRequest, FilterOutcome
+from gateway.cycle import Cycle
 from tools.inprocess.edge import (
     CHUNKED_HEAD,
+    Filtered,
     ScriptedCycles,
     go_request,
     names_args,
@@ -54,10 +55,10 @@ async def test_calls_of_other_clients_may_come_on_the_same_connection(other: byt
 async def test_a_call_that_comes_while_another_is_answered_waits() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def wait(call: CycleRequest) -> FilterOutcome:
+    async def wait(call: Cycle) -> Filtered:
         begun.set()
         await go_on.wait()
-        return FilterOutcome(feasible=call.nodes)
+        return Filtered(feasible=call.nodes)
 
     cycles = ScriptedCycles(on_filter=wait)
     async with serving(cycles) as edge, edge.connect() as wire, edge.connect() as other:
@@ -88,10 +89,10 @@ async def test_a_caller_that_is_still_sending_can_read_that_it_was_too_slow() ->
 async def test_a_stopping_edge_finishes_what_it_has_begun() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def wait(call: CycleRequest) -> FilterOutcome:
+    async def wait(call: Cycle) -> Filtered:
         begun.set()
         await go_on.wait()
-        return FilterOutcome(feasible=call.nodes)
+        return Filtered(feasible=call.nodes)
 
     edge_of_waiting = serving(ScriptedCycles(on_filter=wait), shutdown_grace=60.0)
     edge = await edge_of_waiting.__aenter__()
@@ -111,7 +112,7 @@ async def test_a_stopping_edge_finishes_what_it_has_begun() -> None:
 async def test_a_stopping_edge_does_not_wait_for_ever() -> None:
     begun = asyncio.Event()
 
-    async def hang(_: CycleRequest) -> FilterOutcome:
+    async def hang(_: Cycle) -> Filtered:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from gateway.calls import CallFailedError, CycleRequest, FilterOutcome
-from gateway.calls.outcomes import ANSWER_SECONDS
+from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle
 from tools.inprocess.edge import (
+    Filtered,
     ScriptedCycles,
     names_args,
     node,
@@ -21,9 +21,9 @@ from tools.inprocess.edge import (
 TAINT = "node(s) had untolerated taint"
 
 
-async def keep_first(call: CycleRequest) -> FilterOutcome:
+async def keep_first(call: Cycle) -> Filtered:
     _, *others = call.nodes.names
-    return FilterOutcome(feasible=subset(call, 0), unresolvable=dict.fromkeys(others, TAINT))
+    return Filtered(feasible=subset(call, 0), unresolvable=dict.fromkeys(others, TAINT))
 
 
 async def test_names_are_answered_with_names_and_every_key_is_there() -> None:
@@ -36,10 +36,8 @@ async def test_names_are_answered_with_names_and_every_key_is_there() -> None:
 
 
 async def test_rejections_that_eviction_may_cure_are_in_failed_nodes() -> None:
-    async def reject(call: CycleRequest) -> FilterOutcome:
-        return FilterOutcome(
-            feasible=subset(call), failed={"a": "too full"}, unresolvable={"b": TAINT}
-        )
+    async def reject(call: Cycle) -> Filtered:
+        return Filtered(feasible=subset(call), failed={"a": "too full"}, unresolvable={"b": TAINT})
 
     async with serving(ScriptedCycles(on_filter=reject)) as edge:
         answer = (await edge.post("/filter", names_args("a", "b"))).json
@@ -68,8 +66,8 @@ async def test_nodes_come_back_as_they_were_when_none_is_ruled_out() -> None:
 
 
 async def test_no_surviving_node_is_an_empty_list_of_nodes() -> None:
-    async def reject(call: CycleRequest) -> FilterOutcome:
-        return FilterOutcome(feasible=subset(call), failed=dict.fromkeys(call.nodes.names, "no"))
+    async def reject(call: Cycle) -> Filtered:
+        return Filtered(feasible=subset(call), failed=dict.fromkeys(call.nodes.names, "no"))
 
     async with serving(ScriptedCycles(on_filter=reject)) as edge:
         answer = (await edge.post("/filter", nodes_args("a", "b"))).json
@@ -174,7 +172,7 @@ async def test_names_that_need_escaping_survive() -> None:
 
 
 async def test_the_text_of_a_failed_call_reaches_the_user_as_it_is() -> None:
-    async def fail(_: CycleRequest) -> FilterOutcome:
+    async def fail(_: Cycle) -> Filtered:
         raise CallFailedError('filter service: "unavailable"')
 
     async with serving(ScriptedCycles(on_filter=fail)) as edge:
@@ -190,7 +188,7 @@ async def test_the_text_of_a_failed_call_reaches_the_user_as_it_is() -> None:
 
 
 async def test_an_unexpected_failure_shows_nothing_of_itself() -> None:
-    async def fail(_: CycleRequest) -> FilterOutcome:
+    async def fail(_: Cycle) -> Filtered:
         raise KeyError("secret")
 
     async with serving(ScriptedCycles(on_filter=fail)) as edge:
@@ -201,7 +199,7 @@ async def test_an_unexpected_failure_shows_nothing_of_itself() -> None:
 async def test_a_busy_loop_does_not_hide_why_a_call_failed() -> None:
     """It finds the call's own time over together with that of the edge."""
 
-    async def fail(call: CycleRequest) -> FilterOutcome:
+    async def fail(call: Cycle) -> Filtered:
         loop = asyncio.get_running_loop()
 
         def keep_busy() -> None:
@@ -224,7 +222,7 @@ async def test_a_busy_loop_does_not_hide_why_a_call_failed() -> None:
 async def test_a_call_is_answered_before_kube_scheduler_gives_up() -> None:
     cancelled = []
 
-    async def hang(_: CycleRequest) -> FilterOutcome:
+    async def hang(_: Cycle) -> Filtered:
         try:
             await asyncio.Event().wait()
         finally:
@@ -254,8 +252,8 @@ async def test_arrays_of_the_same_length_are_told_apart() -> None:
 
 
 async def test_a_prioritize_call_has_the_survivors_of_the_filter_call() -> None:
-    async def odd(call: CycleRequest) -> FilterOutcome:
-        return FilterOutcome(feasible=subset(call, *range(1, len(call.nodes), 2)))
+    async def odd(call: Cycle) -> Filtered:
+        return Filtered(feasible=subset(call, *range(1, len(call.nodes), 2)))
 
     names = [f"node-{index}" for index in range(5000)]
     async with serving(ScriptedCycles(on_filter=odd)) as edge:

@@ -8,10 +8,11 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.calls import CycleRequest, FilterOutcome
+from gateway.cycle import Cycle
 from gateway.edge import Edge, EdgeSettings, run_edge
 from tools.inprocess.edge import (
     CHUNKED_HEAD,
+    Filtered,
     ScriptedCycles,
     ServedEdge,
     go_request,
@@ -175,7 +176,7 @@ async def test_a_slow_body_has_less_time_left_for_the_cycle() -> None:
 async def test_a_call_is_cancelled_when_its_caller_hangs_up(verb: str) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
-    async def hang(_: CycleRequest) -> FilterOutcome:
+    async def hang(_: Cycle) -> Filtered:
         begun.set()
         try:
             await asyncio.Event().wait()

@@ -2,9 +2,10 @@
 
 import asyncio
 
-from gateway.calls import CycleRequest, FilterOutcome
+from gateway.cycle import Cycle
 from tools.inprocess.edge import (
     CHUNKED_HEAD,
+    Filtered,
     ScriptedCycles,
     go_request,
     names_args,
@@ -25,10 +26,10 @@ REFUSED = "moorage_extender_bad_requests_total"
 async def test_a_body_that_does_not_fit_beside_others_is_refused_until_they_are_answered() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def wait(call: CycleRequest) -> FilterOutcome:
+    async def wait(call: Cycle) -> Filtered:
         begun.set()
         await go_on.wait()
-        return FilterOutcome(feasible=call.nodes)
+        return Filtered(feasible=call.nodes)
 
     cycles = ScriptedCycles(on_filter=wait)
     async with serving(cycles, body_bytes_in_flight=len(BODY) + 1) as edge:

@@ -1,11 +1,11 @@
 """What an operator can see of the edge."""
 
-from gateway.calls import CallFailedError, CycleRequest, FilterOutcome
-from tools.inprocess.edge import ScriptedCycles, names_args, serving, subset
+from gateway.cycle import CallFailedError, Cycle
+from tools.inprocess.edge import Filtered, ScriptedCycles, names_args, serving, subset
 
 
-async def keep_one(call: CycleRequest) -> FilterOutcome:
-    return FilterOutcome(feasible=subset(call, 0))
+async def keep_one(call: Cycle) -> Filtered:
+    return Filtered(feasible=subset(call, 0))
 
 
 async def test_calls_are_counted_and_timed_by_verb_and_result() -> None:
@@ -28,7 +28,7 @@ async def test_nodes_are_counted_on_their_way_in_and_out() -> None:
 
 
 async def test_failures_have_results_of_their_own() -> None:
-    async def fail(_: CycleRequest) -> FilterOutcome:
+    async def fail(_: Cycle) -> Filtered:
         raise CallFailedError("filter service")
 
     async with serving(ScriptedCycles(on_filter=fail)) as edge:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.calls import CallFailedError, PreemptCall, PreemptOutcome
-from tools.inprocess.edge import ScriptedCycles, pod, serving, text
+from gateway.cycle import CallFailedError, Cycle, NodeSet
+from tools.inprocess.edge import ScriptedCycles, pod, serving, subset, text
 
 META = {"n1": {"Pods": [{"UID": "v-1"}, {"UID": "v-2"}], "NumPDBViolations": 1}}
 
@@ -25,7 +25,8 @@ async def test_victims_come_back_in_their_order() -> None:
     assert answer.body == (
         b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"v-1"},{"UID":"v-2"}],"NumPDBViolations":1}}}'
     )
-    assert call.victims["n1"].pods is None
+    assert call.nodes.names == ["n1"]
+    assert call.excluded_pods == ["v-1", "v-2"]
 
 
 async def test_whole_pods_are_answered_with_uids() -> None:
@@ -36,12 +37,12 @@ async def test_whole_pods_are_answered_with_uids() -> None:
     assert answer == {
         "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "v-1"}], "NumPDBViolations": 0}}
     }
-    assert [victim.name for victim in call.victims["n1"].pods or ()] == ["low"]
+    assert call.excluded_pods == ["v-1"]
 
 
 async def test_dropped_candidates_are_left_out() -> None:
-    async def keep_second(call: PreemptCall) -> PreemptOutcome:
-        return PreemptOutcome(victims={"n2": call.victims["n2"]})
+    async def keep_second(call: Cycle) -> NodeSet:
+        return subset(call, 1)
 
     args = meta_args(META | {"n2": META["n1"]})
     async with serving(ScriptedCycles(on_preempt=keep_second)) as edge:
@@ -90,7 +91,7 @@ async def test_what_is_not_understood_is_a_400_without_a_body(args: Any) -> None
 
 @pytest.mark.parametrize("failure", [CallFailedError("filter service"), TimeoutError(), KeyError()])
 async def test_a_failure_is_a_503_without_a_body(failure: Exception) -> None:
-    async def fail(_: PreemptCall) -> PreemptOutcome:
+    async def fail(_: Cycle) -> NodeSet:
         raise failure
 
     async with serving(ScriptedCycles(on_preempt=fail)) as edge, edge.connect() as wire:

@@ -1,17 +1,24 @@
 """What prioritize calls get back."""
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from gateway.calls import CallFailedError, CycleRequest, FilterOutcome, PrioritizeOutcome
-from tools.inprocess.edge import ScriptedCycles, names_args, nodes_args, pod, serving, subset
+from gateway.cycle import CallFailedError, Cycle
+from tools.inprocess.edge import (
+    Filtered,
+    ScriptedCycles,
+    names_args,
+    nodes_args,
+    pod,
+    serving,
+    subset,
+)
 
 
 def scoring(*scores: int) -> ScriptedCycles:
-    async def prioritize(_: CycleRequest) -> PrioritizeOutcome:
-        return PrioritizeOutcome(scores=scores)
+    async def prioritize(_: Cycle) -> Sequence[int]:
+        return scores
 
     return ScriptedCycles(on_prioritize=prioritize)
 
@@ -46,38 +53,17 @@ async def test_nodes_at_zero_are_named_when_the_setting_says_so() -> None:
     assert answer == [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 3}]
 
 
-async def test_answers_that_were_written_ahead_are_answered_as_all_others() -> None:
-    scores: asyncio.Future[PrioritizeOutcome] = asyncio.Future()
-    outcome = PrioritizeOutcome(scores=[7, 0])
+async def test_the_nodes_that_a_filter_call_left_are_ranked_by_name_in_their_order() -> None:
+    async def keep(call: Cycle) -> Filtered:
+        return Filtered(feasible=subset(call, 0, 1))
 
-    async def keep(call: CycleRequest) -> FilterOutcome:
-        return FilterOutcome(feasible=subset(call, 0, 1), scores=scores)
-
-    async def prioritize(_: CycleRequest) -> PrioritizeOutcome:
-        return outcome
-
-    async with serving(ScriptedCycles(on_filter=keep, on_prioritize=prioritize)) as edge:
+    cycles = scoring(7, 0)
+    cycles.on_filter = keep
+    async with serving(cycles) as edge:
         assert (await edge.post("/filter", names_args("b", "a", "c"))).json["NodeNames"]
-        scores.set_result(outcome)
         for _ in range(2):
             answer = await edge.post("/prioritize", names_args("b", "a"))
             assert answer.body == b'[{"Host":"b","Score":7}]'
-
-
-@pytest.mark.parametrize("early", [[7, 1000], [1]])
-async def test_scores_that_cannot_be_written_ahead_harm_nobody_else(early: Sequence[int]) -> None:
-    scores: asyncio.Future[PrioritizeOutcome] = asyncio.Future()
-
-    async def keep(call: CycleRequest) -> FilterOutcome:
-        return FilterOutcome(feasible=call.nodes, scores=scores)
-
-    cycles = scoring(1, 2)
-    cycles.on_filter = keep
-    async with serving(cycles) as edge:
-        await edge.post("/filter", names_args("b", "a"))
-        scores.set_result(PrioritizeOutcome(scores=early))
-        answer = await edge.post("/prioritize", names_args("b", "a"))
-    assert answer.body == b'[{"Host":"b","Score":1},{"Host":"a","Score":2}]'
 
 
 async def test_whole_nodes_are_ranked_by_name() -> None:
@@ -110,7 +96,7 @@ async def test_nonsense_is_no_opinion_and_counted(scores: Sequence[int]) -> None
     ],
 )
 async def test_a_failure_is_no_opinion_and_counted(failure: Exception, result: str) -> None:
-    async def fail(_: CycleRequest) -> PrioritizeOutcome:
+    async def fail(_: Cycle) -> Sequence[int]:
         raise failure
 
     async with serving(ScriptedCycles(on_prioritize=fail)) as edge:

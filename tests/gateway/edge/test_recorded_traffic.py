@@ -1,19 +1,14 @@
 """Every request that real kube-schedulers sent, and answers as Go would decode them."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from gateway.calls import (
-    CycleRequest,
-    FilterOutcome,
-    PreemptCall,
-    PreemptOutcome,
-    PrioritizeOutcome,
-)
-from tools.inprocess.edge import RECORDINGS, ScriptedCycles, recorded, serving, subset
+from gateway.cycle import Cycle, NodeSet
+from tools.inprocess.edge import RECORDINGS, Filtered, ScriptedCycles, recorded, serving, subset
 
 
 class FilterResult(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,20 +41,19 @@ class BindingResult(msgspec.Struct, forbid_unknown_fields=True):
     Error: str
 
 
-async def reject_every_other(call: CycleRequest) -> FilterOutcome:
-    return FilterOutcome(
+async def reject_every_other(call: Cycle) -> Filtered:
+    return Filtered(
         feasible=subset(call, *range(0, len(call.nodes), 2)),
         unresolvable=dict.fromkeys(call.nodes.names[1::2], "odd"),
     )
 
 
-async def score_by_length(call: CycleRequest) -> PrioritizeOutcome:
-    return PrioritizeOutcome(scores=[len(name) for name in call.nodes.names])
+async def score_by_length(call: Cycle) -> Sequence[int]:
+    return [len(name) for name in call.nodes.names]
 
 
-async def drop_all(call: PreemptCall) -> PreemptOutcome:
-    del call
-    return PreemptOutcome(victims={})
+async def drop_all(call: Cycle) -> NodeSet:
+    return subset(call)
 
 
 def requests(verb: str) -> list[Any]:

@@ -7,8 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from prometheus_client import REGISTRY
 
-from gateway.calls import CycleRequest, FilterOutcome
+from gateway.cycle import Cycle
 from tools.inprocess.edge import (
+    Filtered,
     ScriptedCycles,
     ServedEdge,
     Wire,
@@ -173,10 +174,10 @@ async def waiting_calls(
     """Serve an edge whose calls wait for the event."""
     go_on, begun = asyncio.Event(), asyncio.Semaphore(0)
 
-    async def wait(call: CycleRequest) -> FilterOutcome:
+    async def wait(call: Cycle) -> Filtered:
         begun.release()
         await go_on.wait()
-        return FilterOutcome(feasible=call.nodes)
+        return Filtered(feasible=call.nodes)
 
     cycles = ScriptedCycles(on_filter=wait)
     async with serving(cycles, http_connections=http_connections) as edge, AsyncExitStack() as s:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.calls import CycleRequest, FilterOutcome, GivenNode, NodeSet
+from gateway.cycle import Cycle, GivenNode, NodeSet
 from gateway.edge.answers import filter_answer, prioritize_answer
 from gateway.edge.bodies import BadRequestError
 from gateway.edge.requests import RequestReader
-from tools.inprocess.edge import names_args, node, nodes_args, pod, text
+from tools.inprocess.edge import Filtered, names_args, node, nodes_args, pod, text
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8)
 
@@ -22,13 +22,13 @@ def new_reader(nodes: int = 10) -> RequestReader:
     return RequestReader(nodes)
 
 
-def read(body: bytes, reader: RequestReader) -> CycleRequest:
+def read(body: bytes, reader: RequestReader) -> Cycle:
     return asyncio.run(reader.scheduling(body))
 
 
-def answered(outcome: FilterOutcome, reader: RequestReader) -> bytes:
+def answered(outcome: Filtered, reader: RequestReader) -> bytes:
     reader.keep(outcome.feasible)
-    return filter_answer(outcome)
+    return filter_answer(outcome.feasible, outcome.failed, outcome.unresolvable)
 
 
 def casings(key: str) -> st.SearchStrategy[str]:
@@ -42,7 +42,7 @@ def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
     for _ in range(2):
         request = read(body, reader)
         assert list(request.nodes.names) == names
-        answered(FilterOutcome(feasible=request.nodes), reader)
+        answered(Filtered(feasible=request.nodes), reader)
 
 
 @given(names=NAMES, data=st.data())
@@ -54,7 +54,7 @@ def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.Dat
     subset = request.nodes.restricted(kept)
     feasible = list(subset.names)
     reasons = dict.fromkeys(set(request.nodes.names) - set(feasible), 'a "reason"')
-    outcome = FilterOutcome(feasible=subset, failed=reasons)
+    outcome = Filtered(feasible=subset, failed=reasons)
     answer = json.loads(answered(outcome, reader))
     assert answer["NodeNames"] == feasible
     assert (answer["FailedNodes"] or {}) == reasons

@@ -219,7 +219,7 @@ async def test_a_symlink_that_is_swapped_as_a_configmap_is_followed(tmp_path: Pa
 async def test_a_wrong_content_is_told_once_and_the_old_policy_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.policy.reload.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("gateway.replicas.reload.RETRY_SECONDS", 0.0)
     async with running(tmp_path, only("n1")) as found:
         (tmp_path / "policy.yaml").write_text(policy_of("Only", Only={"nod": "n2"}))
         await reloaded(found, "refused")
@@ -471,8 +471,8 @@ def sizes(found: Gateway) -> set[str]:
 async def test_objects_that_may_not_be_read_leave_the_old_policy_in_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.policy.reload.SYNC_SECONDS", 0.3)
-    monkeypatch.setattr("gateway.policy.reload.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.replicas.reload.SYNC_SECONDS", 0.3)
+    monkeypatch.setattr("gateway.replicas.reload.RETRY_SECONDS", 0.1)
     async with running(tmp_path, only("n1")) as found:
         found.api.count("*", "statefulsets", status=403)
         (tmp_path / "policy.yaml").write_text(policy_of("Replicated"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cycle.queue import CycleQueue
+from gateway.scheduling.queue import CycleQueue
 from sandbox.apiserver import Fault
 from tools.inprocess.api import until
 from tools.inprocess.gateway import filter_service, gateway, pod, ready, scorer_service

@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from gateway.decisions.cycle import NodeScores, PluginScores
-from gateway.decisions.verdicts import NodeVerdicts
+from gateway.cycle.scores import PluginScores
+from gateway.cycle.scores import Scores as NodeScores
+from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.whatif.comparing import Comparison
-from gateway.whatif.outcome import Outcome, Rejection, bitmap_of
+from gateway.whatif.outcome import Outcome, bitmap_of
 from gateway.whatif.shadow_report import filter_differences, winner_difference
 
 ROWS = np.array([0, 2, 3, 9])
 NAMES = {0: "a", 2: "b", 3: "c", 9: "d"}
-FULL, TAINTED = Rejection("Fit", "full"), Rejection("Taints", "tainted")
+FULL, TAINTED = Reason("Fit", "full"), Reason("Taints", "tainted")
 
 Scores = Mapping[str, tuple[int, Sequence[float]]]
 """Scores of the feasible nodes, by plugin with its weight."""
@@ -23,14 +24,12 @@ def outcome(
     codes: Sequence[int] = (0, 0, 0, 0),
     scores: Scores | None = None,
     *,
-    reasons: Sequence[Rejection] = (FULL, TAINTED),
+    reasons: Sequence[Reason] = (FULL, TAINTED),
     claimants: Sequence[str] = (),
 ) -> Outcome:
     """Build an outcome of the first nodes, as many as there are codes."""
     rows = ROWS[: len(codes)]
-    verdicts = NodeVerdicts(
-        bitmap=bitmap_of(rows), codes=np.array(codes, np.uint16), reasons=reasons
-    )
+    verdicts = Verdicts(bitmap=bitmap_of(rows), codes=np.array(codes, np.uint16), reasons=reasons)
     if scores is None:
         return Outcome(rows=rows, verdicts=verdicts, claimants=claimants)
     plugins = [

@@ -44,11 +44,11 @@ def test_a_histogram_without_labels_has_its_values_in_one_place() -> None:
 def test_a_bucket_has_the_newest_example_of_its_values() -> None:
     registry = CollectorRegistry()
     histogram = FastHistogram("seconds", "Time.", buckets=(1, 2), registry=registry)
-    observe, mark = histogram.observer(), histogram.marker()
-    mark(0.5, {"decision": "unseen"})  # no value was observed there
+    observe = histogram.observer()
+    observe(0.5)
     for value, decision in ((1.5, "a"), (1.7, "b"), (9, "c")):
-        observe(value)
-        mark(value, {"decision": decision})
+        observe(value, {"decision": decision})
+    observe(1.6)
     (family,) = registry.collect()
     examples = {s.labels["le"]: s.exemplar for s in family.samples if s.name == "seconds_bucket"}
     assert examples["1.0"] is None

@@ -13,11 +13,11 @@ from multidict import CIMultiDict
 from prometheus_client import CollectorRegistry
 
 from cli.up.processes import free_ports
-from gateway.calls import CycleRequest, FilterOutcome
+from gateway.cycle import Cycle
 from gateway.edge import Edge, EdgeSettings
 from tools.fuzz.targets.mutations import mutated_json
 from tools.fuzz.targets.target import Target, WrongError, require
-from tools.inprocess.edge import ScriptedCycles
+from tools.inprocess.edge import Filtered, ScriptedCycles
 from tools.inprocess.gateway import (
     Gateway,
     binder_service,
@@ -191,12 +191,12 @@ class _Call:
         return
 
 
-async def _first_half(call: CycleRequest) -> FilterOutcome:
+async def _first_half(call: Cycle) -> Filtered:
     """Read what every cycle reads, and let half of the nodes pass."""
     _ = call.profile, call.pod.namespace
     mask = np.zeros(len(call.nodes), np.bool_)
     mask[: (len(call.nodes) + 1) // 2] = True
-    return FilterOutcome(feasible=call.nodes.restricted(mask))
+    return Filtered(feasible=call.nodes.restricted(mask))
 
 
 def _body(written: bytearray) -> bytes:

@@ -9,11 +9,13 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.records import Decision
-from gateway.decisions.serving.routes import ActivePolicy, decision_routes
+from gateway.decisions.serving.routes import decision_routes
+from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage_host.http.reading import ForbiddenError, PodsReader, admit, refusal_of
+from moorage_host.policy import default_document
 from tests.gateway.decisions.test_decisions import NOW
 from tools.inprocess.api import until
 
@@ -41,8 +43,9 @@ async def serving(decisions: Decisions, may_get: MayGet) -> AsyncIterator[aiohtt
     async def no_pod(namespace: str, pod: str) -> None:
         return None
 
+    policy = PolicyHolder(default_document())
     app = web.Application(middlewares=[admitting])
-    app.router.add_routes(decision_routes(decisions, lambda uid: "", no_pod, ActivePolicy))
+    app.router.add_routes(decision_routes(decisions, lambda uid: "", no_pod, policy))
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()
     try:

@@ -157,7 +157,7 @@ class PolicyReloader:
 
     async def _reload(self, text: str) -> None:
         # In a thread: a long document takes longer than a cycle may wait.
-        _, resolved = self._policy.in_force()
+        _, resolved = self._policy.active()
         if resolved is None:
             self._policy.replace(await asyncio.to_thread(parse, text, str(self._path)))
             return
@@ -166,7 +166,7 @@ class PolicyReloader:
         for warning in new.warnings:
             log.warning("A part of the policy has no effect", warning=warning)
         if new.revision == resolved.revision:
-            self._policy.put_in_force(document, new)
+            self._policy.activate(document, new)
             return
         rollouts = [each for each in self._rollouts if _differ(resolved, new, each.kind)]
         async with self._ready(new, rollouts):
@@ -184,7 +184,7 @@ class PolicyReloader:
                     await stack.enter_async_context(ready)
                 yield
         finally:
-            _, resolved = self._policy.in_force()
+            _, resolved = self._policy.active()
             assert resolved is not None  # noqa: S101 - there was one before
             for rollout in rollouts:
                 await rollout.settle(reads_of(resolved, rollout.kind))
@@ -203,12 +203,12 @@ class PolicyReloader:
     async def _swap(
         self, document: Document, new: ResolvedPolicy, rollouts: Sequence[Rollout]
     ) -> None:
-        former, resolved = self._policy.in_force()
+        former, resolved = self._policy.active()
         assert resolved is not None  # noqa: S101 - there was one before
         async with self._between_cycles():
-            self._policy.put_in_force(document, new)
+            self._policy.activate(document, new)
             if problem := await _switch(new, rollouts):
-                self._policy.put_in_force(former, resolved)
+                self._policy.activate(former, resolved)
                 await _switch(resolved, rollouts)
                 raise PolicyRefusedError(problem)
 

@@ -1,6 +1,11 @@
-"""The nodes of a call: their names, the JSON of the names, and where they stand in the state."""
+"""The nodes of a call: their names, the JSON of the names, and where they stand in the state.
 
-from collections.abc import Sequence
+kube-scheduler names nodes in an order of its own; replicas have them by row, and answer in
+ascending order of rows. Between the edge and the replicas everything is by row.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import TypeVar
@@ -9,7 +14,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from gateway.cluster.state import ClusterState
 from moorage.models import NodeManifest
+
+PAUSE = 100
+"""After the index was copied, it is not copied again for this many times as long as that took."""
 
 UNKNOWN = -1
 """The row of a node that the cluster state does not have."""
@@ -111,7 +120,7 @@ class NodeSet:
         names: The names.
         given: The nodes themselves, aligned with the names, if the call brought them.
         is_named: Whether the call named the nodes; else it brought only the nodes themselves.
-        rows: The rows by the version of the state's rows; `gateway.cycle.phases.row_index` sets it.
+        rows: The rows by the version of the state's rows; `RowIndex.find` sets it.
     """
 
     __slots__ = ("_encoded", "_subset", "given", "is_named", "names", "rows")
@@ -169,3 +178,77 @@ class NodeSet:
             version, rows = self.rows
             subset.rows = version, NodeRows.at(rows.by_position[kept], len(rows.mask) - 1)
         return subset
+
+
+def index_of(bitmap: bytes, row: int) -> int | None:
+    """Return which of the rows of a bitmap *row* is; None if it is none."""
+    rows = int.from_bytes(bitmap, "little")
+    if not rows >> row & 1:
+        return None
+    return (rows & ((1 << row) - 1)).bit_count()
+
+
+class RowIndex:
+    """Rows by node name.
+
+    The index is a copy of the state's, made so that names and numbers lie side by side in memory.
+    The state's own keys lie among everything that was decoded with them, a page or two apart:
+    looking thousands of them up takes several times as long.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self._version = -1
+        self._copy: Mapping[str, int] = {}
+        self._next_copy = 0.0
+
+    def find(self, nodes: NodeSet) -> NodeRows:
+        """Return the rows of the nodes now; nodes that the call brought are known for it alone."""
+        version = self.state.rows.version
+        if nodes.rows is not None and nodes.rows[0] == version and nodes.given is None:
+            return nodes.rows[1]
+        by_position = _rows_of(nodes.names, self._rows())
+        if nodes.given is not None:
+            given = _different(by_position, nodes.given, self.state)
+            found = NodeRows.at(by_position, self.state.rows.capacity + len(given), given)
+        else:
+            found = NodeRows.at(by_position, self.state.rows.capacity)
+        nodes.rows = version, found
+        return found
+
+    def _rows(self) -> Mapping[str, int]:
+        version, now = self.state.rows.version, time.monotonic()
+        if version != self._version:
+            if now < self._next_copy:
+                return self.state.rows.of
+            row_of, self._version = self.state.rows.of, version
+            names = msgspec.json.decode(msgspec.json.encode(list(row_of)), type=list[str])
+            rows = np.fromiter(row_of.values(), np.intp, len(row_of)).tolist()
+            self._copy = dict(zip(names, rows, strict=True))
+            self._next_copy = now + PAUSE * (time.monotonic() - now)
+        return self._copy
+
+
+def _rows_of(names: Sequence[str], row_of: Mapping[str, int]) -> Rows:
+    """Return the row of each name; unknown names are rare."""
+    try:
+        return np.fromiter(map(row_of.__getitem__, names), np.intp, len(names))
+    except KeyError:
+        return np.fromiter((row_of.get(name, UNKNOWN) for name in names), np.intp, len(names))
+
+
+def _different(
+    rows: Rows, given: Sequence[GivenNode], state: ClusterState
+) -> list[tuple[int, NodeManifest]]:
+    """Give new nodes rows that nobody has; return the nodes that are new or differ."""
+    different: list[tuple[int, NodeManifest]] = []
+    free = state.rows.capacity
+    for index, node in enumerate(given):
+        if rows[index] < 0:
+            rows[index], free = free, free + 1
+        elif (known := state.rows.entries.get(node.manifest.name)) and (
+            known.manifest == node.manifest
+        ):
+            continue
+        different.append((int(rows[index]), node.manifest))
+    return different

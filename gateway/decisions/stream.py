@@ -2,15 +2,17 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from aiohttp import web
 
-from gateway.decisions.cycle import SchedulingCycle
-from gateway.decisions.records import Decision, DecisionItem
-from gateway.decisions.serving.listing import MayRead
+from gateway.cycle import Cycle
+from gateway.cycle.decision import Decision, DecisionItem
 from moorage_host.http.reading import UncheckedError
+
+MayRead = Callable[[str], Awaitable[bool]]
+"""Returns whether the caller may read the pods of a namespace."""
 
 LOOK_SECONDS = 1.0
 """How often it is looked whether a client has left: until something is sent, nothing else shows."""
@@ -59,9 +61,10 @@ class DecisionStream:
     def __len__(self) -> int:
         return len(self._followers)
 
-    def ended(self, cycle: SchedulingCycle) -> None:
+    def ended(self, cycle: Cycle) -> None:
         """Send the decision to all clients."""
-        self.bound(cycle.decision)
+        for follower in self._followers:
+            follower.note(cycle.decision)
 
     def bound(self, decision: Decision) -> None:
         """Send the decision again."""

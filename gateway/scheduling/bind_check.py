@@ -3,24 +3,22 @@
 kube-scheduler names the chosen node at the bind. Other pods may have got the same node since the
 decision: those of its own next cycles, of another scheduler, or of another gateway. So whoever
 binds without a claim that holds, and after a change that the plugins depend on, is checked again.
-Called by `gateway.cycle.runner` for each bind.
+Called by `gateway.scheduling.scheduler` for each bind.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from gateway.calls import BindCall, CallFailedError, CycleRequest, NodeSet
-from gateway.calls.outcomes import ANSWER_SECONDS
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
-from gateway.cycle.metrics import BindCheckOutcome, CycleMetrics
-from gateway.cycle.phases.filtering import FilterPhaseResult
-from gateway.cycle.phases.phase import Phase
-from gateway.cycle.queue import CycleQueue
-from gateway.decisions.records import BindCheckRecord, Cause, Decision
+from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judge, NodeSet
+from gateway.cycle.decision import BindCheckRecord, Cause, Decision
+from gateway.cycle.verdicts import Verdicts
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
+from gateway.scheduling.metrics import BindCheckOutcome, CycleMetrics
+from gateway.scheduling.queue import CycleQueue
 from moorage.models import Pod, encode
 from moorage.plugin.scope import Scope
 
@@ -48,7 +46,7 @@ class BindCheck:
         *,
         state: ClusterState,
         policy: PolicyHolder,
-        phase: Phase[FilterPhaseResult],
+        judge: Judge,
         queue: CycleQueue,
         metrics: CycleMetrics,
         pod: Callable[[str], Pod | None],
@@ -56,12 +54,12 @@ class BindCheck:
         is_stale: Callable[[], bool],
         unknown_pod_wait: float,
     ) -> None:
-        """Check with the plugins of *phase*.
+        """Check with the plugins that *judge* asks.
 
         Args:
             state: What verdicts depend on, and where pods that pass are assumed.
             policy: The plugins of each profile.
-            phase: Asks filter plugins.
+            judge: Asks filter plugins.
             queue: Gives checks their turns.
             metrics: Counts them.
             pod: Returns a pod by its uid, also one that the watch has not shown yet.
@@ -71,7 +69,7 @@ class BindCheck:
         """
         self._state = state
         self._policy = policy
-        self._phase = phase
+        self._judge = judge
         self._queue = queue
         self._metrics = metrics
         self._pod = pod
@@ -90,7 +88,7 @@ class BindCheck:
         pod = await self._known(call)
         cause = self._cause(pod, call, decision, epoch) if pod is not None else None
         if pod is None or cause is None:
-            self._metrics.bind_checked("spared")
+            self._metrics.bind_checked["spared"].inc()
             return
         outcome: BindCheckOutcome = "failed"
         start, error = time.perf_counter(), ""
@@ -104,7 +102,7 @@ class BindCheck:
             error = str(failure)
             raise
         finally:
-            self._metrics.bind_checked(outcome)
+            self._metrics.bind_checked[outcome].inc()
             if decision is not None:
                 seconds = time.perf_counter() - start
                 decision.bind_check = BindCheckRecord(
@@ -116,12 +114,14 @@ class BindCheck:
 
     async def _known(self, call: BindCall) -> Pod | None:
         """Return the pod, once it is known; None if it is gone, or there are no filter plugins."""
-        try:
-            async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
-                if not await self._policy.filters():
-                    return None
-        except TimeoutError as error:
-            raise CallFailedError(NO_POLICY) from error
+        if self._policy.resolved is None:
+            try:
+                async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
+                    await self._policy.until_filters_are_known()
+            except TimeoutError as error:
+                raise CallFailedError(NO_POLICY) from error
+        if not self._policy.dependencies.filters:
+            return None
         pod = self._pod(call.uid)
         if pod is None:
             await wait_a_while(
@@ -164,7 +164,7 @@ class BindCheck:
         if self._is_stale():
             self._metrics.stale()
             raise CallFailedError(STALE)
-        request = CycleRequest(
+        cycle = Cycle(
             pod=pod,
             pod_json=encode(pod),
             nodes=NodeSet([call.node]),
@@ -172,13 +172,20 @@ class BindCheck:
             traceparent=call.traceparent,
         )
         async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS), self._queue.turn():
-            result = await self._phase.run(request)
-            while len(result.outcome.feasible):
+            verdicts = await self._judge(cycle)
+            while verdicts.record.feasible:
                 # Binds that need no check do not wait for this turn.
-                if not self._changed_since(result.generation, pod, call.node):
+                if not self._changed_since(verdicts.generation, pod, call.node):
                     self._state.assume(pod, call.node)
                     return ""
-                result = await self._phase.run(request)
-        reasons = {**result.outcome.failed, **result.outcome.unresolvable}
-        plugin = next((each.plugin for each in result.record.plugins if each.rejected), "Moorage")
-        return f"checked again at the bind, {plugin} rejects: {reasons[call.node]}"
+                verdicts = await self._judge(cycle)
+        reason = next(iter(_reasons(cycle, verdicts)), "")
+        plugin = next((each.plugin for each in verdicts.record.plugins if each.rejected), "Moorage")
+        return f"checked again at the bind, {plugin} rejects: {reason}"
+
+
+def _reasons(cycle: Cycle, verdicts: Verdicts) -> list[str]:
+    if cycle.rows is None:
+        return []
+    failed, unresolvable = verdicts.rejected(cycle.nodes, cycle.rows)
+    return [*failed.values(), *unresolvable.values()]

@@ -32,7 +32,7 @@ def claimed(uid: str, names: Sequence[str], totals: npt.NDArray[Any] | None = No
 
 def whole(totals: npt.ArrayLike, scale: int) -> npt.NDArray[np.int64]:
     """Return totals as the whole numbers 0..*scale* that are sent: 0.5 is rounded up."""
-    return (np.asarray(totals) * (scale / 100) + 0.5).astype(np.int64)
+    return (np.asarray(totals, np.float64) * (scale / 100) + 0.5).astype(np.int64)
 
 
 def tied(totals: npt.NDArray[Any], sent: npt.NDArray[np.int64]) -> int:

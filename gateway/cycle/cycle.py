@@ -1,0 +1,155 @@
+"""The cycle: one object that a call of kube-scheduler begins, and that everything else sees.
+
+A cycle is filter and score of one pod, or one of both, or the filter of a preemption. Cycles run
+one at a time, in the order in which the calls arrive. A cycle has its turn until its scores are in,
+though the filter call is answered with its verdicts: the next cycle must see what this one claims,
+and replicas are to be free for it. On the stream to a replica, what has changed in the cluster goes
+before the cycle, so the plugins see the state that the cycle is decided by.
+
+The object is mutable: the edge makes it of the call, `gateway.scheduling` decides, replicas add
+verdicts and scores, observers look at it at its end. It has the pod and the names of thousands of
+nodes, so nobody keeps it for long. What is kept is its `decision`, in which nothing refers back.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from gateway.cycle.decision import Decision
+from gateway.cycle.nodes import NodeRows, NodeSet
+from gateway.cycle.scores import Scores
+from gateway.cycle.verdicts import UNKNOWN_NODE_CODE, Verdicts
+from moorage.errors import MoorageError
+from moorage.models import Pod
+
+ANSWER_SECONDS = 0.02
+"""Kept back of a call's deadline, so that it fails with a cause before the edge gives it up."""
+
+Names = Sequence[str | None]
+"""The node in each row, None where there is none; see `gateway.cluster.rows.Rows.names`."""
+
+
+class CallFailedError(MoorageError):
+    """A call cannot be answered.
+
+    The message ends up in the pod's FailedScheduling event: short and always the same for the same
+    cause, so no numbers, times or node names, or kube-scheduler retries the pod in a loop.
+    """
+
+
+class StandsByError(CallFailedError):
+    """Another gateway decides: the caller reaches it by a new connection."""
+
+
+class Cycle(msgspec.Struct, kw_only=True, eq=False):
+    """A cycle, from the call to the records.
+
+    Attributes:
+        pod: The pod, which has a name and a UID.
+        pod_json: The pod's JSON, verbatim.
+        nodes: The nodes that it is tried on.
+        deadline: When the answer must be out, in seconds of `loop.time()`.
+        plugin: The plugin named in the URL, or "" for the pod's whole profile.
+        excluded_pods: UIDs of pods that count as gone.
+        caller: Who asks: the address, and the names in the certificate.
+        traceparent: W3C trace context of the span that it is in; "" if it is not traced.
+        profile: The profile that the pod asks for, by its schedulerName.
+        uid: The pod's UID.
+        decision: What is kept of it; None before it begins, and of pods of other profiles.
+        leads_to: What leads from an example in a metric to the decision, and to the trace.
+        start: When it began, by `time.perf_counter()`.
+        names: The nodes by row when it began; cycles share the object until a node comes or goes.
+        names_after: The same at its end.
+        rows: The rows that the verdicts are about.
+        verdicts: What filter plugins say; None if none was asked.
+        feasible: The nodes that the pod may use, a subset of `nodes` in their order.
+        scored: The rows that the scores are about.
+        scores: What score plugins say of feasible nodes; None if none was asked, or none has an
+            opinion.
+        points: The totals as whole numbers, in the order of `feasible`, or of `nodes` if it only
+            scores; empty without an opinion.
+        scoring: Scores the feasible nodes after the filter call was answered; None if nothing does.
+        failure: Why that failed.
+    """
+
+    pod: Pod
+    pod_json: bytes
+    nodes: NodeSet
+    deadline: float
+    plugin: str = ""
+    excluded_pods: Sequence[str] = ()
+    caller: str = ""
+    traceparent: str = ""
+    profile: str = ""
+    uid: str = ""
+    decision: Decision = None  # type: ignore[assignment]  # set when it begins
+    leads_to: Mapping[str, str] = {}
+    start: float = 0.0
+    names: Names = ()
+    names_after: Names = ()
+    rows: NodeRows | None = None
+    verdicts: Verdicts | None = None
+    feasible: NodeSet = None  # type: ignore[assignment]  # set before the call is answered
+    scored: NodeRows | None = None
+    scores: Scores | None = None
+    points: Sequence[int] = ()
+    scoring: "asyncio.Task[None] | None" = None
+    failure: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self.profile = self.pod.spec.scheduler_name
+        self.uid = self.pod.metadata.uid
+
+    def judge(self, verdicts: Verdicts) -> None:
+        """Take over verdicts on `rows`."""
+        self.verdicts, nodes, rows = verdicts, self.nodes, self.rows
+        if verdicts.record.feasible == len(nodes.names):
+            self.feasible = nodes
+        elif rows is not None:
+            codes = rows.to_call_order(verdicts.codes, UNKNOWN_NODE_CODE)
+            self.feasible = nodes.restricted(codes == 0)
+
+
+Judge = Callable[[Cycle], Coroutine[Any, Any, Verdicts]]
+"""Asks filter plugins about the nodes of a cycle; raises CallFailedError."""
+
+Rank = Callable[[Cycle, NodeSet], Coroutine[Any, Any, Scores]]
+"""Asks score plugins about some nodes for a cycle; raises CallFailedError."""
+
+
+class BindCall(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Put this pod on this node; `deadline` and `traceparent` as in `Cycle`."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    deadline: float
+    traceparent: str = ""
+
+
+class Cycles(Protocol):
+    """Answers calls. Any exception fails the call; users read only CallFailedError's message.
+
+    Filter, prioritize and preempt are cancelled when the caller hangs up or the deadline passes;
+    bind never is.
+    """
+
+    async def filter(self, cycle: Cycle) -> None:
+        """Rule nodes out: `cycle.feasible` are left, `cycle.verdicts` say why not the others."""
+
+    async def prioritize(self, cycle: Cycle) -> Sequence[int]:
+        """Rank nodes.
+
+        Returns:
+            Whole numbers from 0 to the policy's `scoreScale`, aligned with the nodes of the cycle.
+            Empty means no opinion.
+        """
+
+    async def preempt(self, cycle: Cycle) -> None:
+        """Keep as `cycle.feasible` the nodes on which the pod could run without excluded pods."""
+
+    async def bind(self, call: BindCall) -> None:
+        """Bind the pod; returning means it is bound."""

@@ -1,0 +1,88 @@
+"""Asks one replica, and a further one whenever one is slow or lost; the first answer counts.
+
+Work is never cancelled: a replica that is slow counts as busy until it has answered.
+"""
+
+import asyncio
+from collections.abc import Collection, Hashable
+from typing import Any
+
+from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle
+from gateway.cycle.nodes import NodeRows
+from gateway.replicas.kinds import Part
+from gateway.replicas.set import SILENT, Member, ReplicaSet
+from moorage_host.rpc.stream import StreamLostError
+
+Found = tuple[Any, NodeRows, str]
+"""A replica's result, the rows that it is about, and the version of its plugins."""
+
+
+async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
+    """Return the first answer to what is asked about a cycle, if it is no failure.
+
+    Raises:
+        CallFailedError: No replica answers in time, or the answer is a failure.
+        VersionGoneError: None has the version that the part is for.
+    """
+    loop, latency = asyncio.get_running_loop(), replicas.latency
+    deadline, version = cycle.deadline - ANSWER_SECONDS, part.version
+    sort = (cycle.profile, cycle.plugin, part.stage)
+    sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]] = {}
+    again = ""
+    while True:
+        if sent:
+            member = replicas.spare([member for member, _, _ in sent.values()], version)
+        else:
+            member = replicas.next(version) or await replicas.until_next(deadline, version)
+        if member is not None:
+            if again:
+                replicas.metrics.resent["lost" if again == "lost" else "slow"]()
+            try:
+                start = loop.time()
+                answer, about = member.session.start(cycle, part, deadline)
+            except StreamLostError as lost:
+                replicas.mark_lost(member, str(lost))
+            else:
+                sent[answer] = member, about, start
+                member.unanswered.add(answer)
+                answer.add_done_callback(member.on_end)
+        ended: Collection[asyncio.Future[Any]] = ()
+        if sent and len(replicas.all) == 1 and member is replicas.all[0]:
+            ended, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
+        elif sent:
+            ended = await _first_ended(replicas, sent, part, sort, deadline)
+        for answer in ended:
+            member, about, start = sent.pop(answer)
+            error = answer.exception()
+            if error is None:
+                result = answer.result().result
+                if result.status.code:
+                    name = replicas.kind.name
+                    raise CallFailedError(f"{name} service: {result.status.message}")
+                latency.observe(sort, part.size, loop.time() - start)
+                return result, about, member.session.version
+            if isinstance(error, TimeoutError):
+                raise CallFailedError(f"{replicas.kind.name} service {SILENT}") from error
+            if not isinstance(error, StreamLostError):  # its loss is noted already
+                raise error
+        again = "lost" if ended or not sent else "slow"
+
+
+async def _first_ended(
+    replicas: ReplicaSet,
+    sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]],
+    part: Part,
+    sort: Hashable,
+    deadline: float,
+) -> Collection[asyncio.Future[Any]]:
+    """Wait for an answer or a loss, but only for the hedge delay; return what has ended."""
+    first = asyncio.FIRST_COMPLETED
+    asked = [member for member, _, _ in sent.values()]
+    if not replicas.has_others(asked, part.version):
+        return (await asyncio.wait(sent, return_when=first))[0]
+    ended, _ = await asyncio.wait(sent, return_when=first, timeout=replicas.latency.floor)
+    if not ended:
+        remaining = deadline - asyncio.get_running_loop().time()
+        delay = replicas.latency.hedge_delay(sort, part.size, remaining) - replicas.latency.floor
+        ended, _ = await asyncio.wait(sent, return_when=first, timeout=max(delay, 0))
+    return ended

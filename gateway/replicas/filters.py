@@ -1,0 +1,199 @@
+"""The filter phase of a cycle: which nodes can run the pod, and why the others cannot.
+
+It goes to one replica, or in shards to several if that is worth it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gateway.cycle import CallFailedError, Cycle
+from gateway.cycle.decision import FilterRecord, PluginRecord, ReasonCount
+from gateway.cycle.nodes import NodeRows
+from gateway.cycle.verdicts import Codes, Reason, Verdicts
+from gateway.replicas.call import Found, ask
+from gateway.replicas.kinds import Part
+from gateway.replicas.metrics import ReplicaMetrics
+from gateway.replicas.set import ReplicaSet, VersionGoneError
+from gateway.replicas.sharding import (
+    Sharding,
+    agree,
+    gather,
+    join_kept,
+    join_reports,
+    read_kept,
+    read_reports,
+)
+from gateway.settings import GatewaySettings
+
+NOTHING: Mapping[str, Any] = {}
+
+Shard = tuple[Verdicts, NodeRows]
+
+
+class NonsenseError(CallFailedError):
+    """A result of a replica that cannot be right."""
+
+
+class Filters:
+    """Has filter replicas split the nodes of cycles into feasible and rejected ones."""
+
+    def __init__(
+        self, replicas: ReplicaSet, settings: GatewaySettings, metrics: ReplicaMetrics
+    ) -> None:
+        self._replicas = replicas
+        self._sharding = Sharding(settings)
+        self._metrics = metrics
+
+    async def ask(self, cycle: Cycle) -> Verdicts:
+        """Return the verdicts on the nodes of a cycle, which gets their rows.
+
+        Raises:
+            CallFailedError: The service fails, does not answer in time, or answers nonsense.
+        """
+        replicas, nodes = self._replicas, cycle.nodes
+        since, verdicts = replicas.feed.state.generation, None
+        if len(replicas.all) > 1:
+            verdicts = await self._in_shards(cycle)
+        if verdicts is None:  # not worth it, or the shards disagree about a failure
+            found = await ask(replicas, cycle, Part(nodes=nodes, size=len(nodes.names)))
+            verdicts, cycle.rows = read(*found, replicas.metrics.invalid), found[1]
+            if len(replicas.all) > 1:
+                self._observe(cycle, found)
+        # A replica reports the generation it was sent; not all changes are sent to replicas.
+        verdicts.generation = max(verdicts.generation, since)
+        self._metrics.ran("filter", verdicts.record, cycle.leads_to)
+        return verdicts
+
+    async def _in_shards(self, cycle: Cycle) -> Verdicts | None:
+        """Filter in shards; None if that is not worth it.
+
+        None, too, if a plugin failed in one shard and worked in another: which nodes the plugins
+        after it saw depends on that, so all nodes are filtered at once. The same if no replica with
+        this version of plugins is left.
+        """
+        version, alike = self._replicas.largest_version_group
+        nodes = cycle.nodes
+        count = self._sharding.count((cycle.profile, cycle.plugin), len(nodes), alike)
+        if count < 2 or not (rows := self._replicas.feed.index.find(nodes)).distinct:
+            return None
+        parts = np.array_split(rows.positions, count)
+        try:
+            shards = await gather(self._shard(cycle, part, version) for part in parts)
+        except VersionGoneError:
+            return None
+        reports = [verdicts.record.plugins for verdicts, _ in shards]
+        if len({verdicts.record.version for verdicts, _ in shards}) > 1 or not agree(reports):
+            return None
+        verdicts, cycle.rows = join(shards)
+        return verdicts
+
+    async def _shard(self, cycle: Cycle, positions: Any, version: str) -> Shard:
+        part = Part(nodes=cycle.nodes, size=len(positions), positions=positions, version=version)
+        found = await ask(self._replicas, cycle, part)
+        self._observe(cycle, found)
+        return read(*found, self._replicas.metrics.invalid), found[1]
+
+    def _observe(self, cycle: Cycle, found: Found) -> None:
+        took = found[0].node_duration
+        seconds = took.seconds + took.nanos / 1e9
+        self._sharding.observe((cycle.profile, cycle.plugin), found[1].count, seconds)
+
+
+def read(result: Any, rows: NodeRows, version: str, invalid: Callable[[], object]) -> Verdicts:
+    """Return what a replica with a version of plugins answered about *rows*.
+
+    Raises:
+        NonsenseError: It cannot be right; this is counted by *invalid*.
+    """
+    sent, reasons = result.verdicts, []
+    for each in result.reasons:
+        reasons.append(Reason(each.plugin, each.text, each.unresolvable))  # noqa: PERF401 - a call
+    if not sent:
+        codes: Codes = np.zeros(rows.count, np.uint16)
+    elif len(sent) != 2 * rows.count:
+        invalid()
+        raise NonsenseError("filter service answers nonsense: verdicts do not match the nodes")
+    else:
+        codes = np.frombuffer(sent, "<u2")
+        if codes.max() > len(reasons):
+            invalid()
+            raise NonsenseError("filter service answers nonsense: a verdict has no reason")
+    record = FilterRecord(
+        nodes=0,
+        feasible=0,
+        seconds=result.duration.seconds + result.duration.nanos / 1e9,
+        plugins=read_reports(result.plugins),
+        claimants=list(result.claimants),
+        version=version,
+        cached_nodes=result.cached_nodes,
+        cached_from=result.cached_from,
+    )
+    verdicts = Verdicts(
+        bitmap=rows.bitmap,
+        codes=codes,
+        reasons=reasons,
+        record=record,
+        generation=result.generation,
+        kept=read_kept(result.cycle_state) if result.cycle_state else NOTHING,
+    )
+    count_verdicts(verdicts, rows)
+    return verdicts
+
+
+def count_verdicts(verdicts: Verdicts, rows: NodeRows) -> None:
+    """Note in the record how many nodes are feasible, and what each plugin rejected and why."""
+    record, reasons = verdicts.record, verdicts.reasons
+    record.unknown_nodes = len(rows.by_position) - rows.count and rows.unknown
+    record.nodes = rows.count + record.unknown_nodes
+    if not reasons:
+        record.feasible = rows.count
+        return
+    counts = np.bincount(verdicts.codes, minlength=len(reasons) + 1).tolist()
+    record.feasible = counts[0]
+    by_name: dict[str, PluginRecord] = {}
+    for plugin in record.plugins:
+        by_name[plugin.plugin] = plugin
+        plugin.rejected, plugin.reasons = 0, []
+    for reason, count in zip(reasons, counts[1:], strict=True):
+        rejecting = by_name.get(reason.plugin)
+        if rejecting is not None and count:
+            rejecting.rejected += count
+            rejecting.reasons.append(
+                ReasonCount(reason=reason.text, nodes=count, unresolvable=reason.unresolvable)
+            )
+
+
+def join(shards: Sequence[Shard]) -> Shard:
+    """Return shards as one."""
+    numbers: dict[Reason, int] = {}
+    codes_of_each = []
+    for verdicts, _ in shards:
+        known = [numbers.setdefault(each, len(numbers) + 1) for each in verdicts.reasons]
+        codes_of_each.append(np.array([0, *known], np.uint16)[verdicts.codes])
+    order = np.argsort(np.concatenate([rows.rows for _, rows in shards]))
+    by_position = np.max([rows.by_position for _, rows in shards], axis=0)
+    capacity = max(len(rows.mask) for _, rows in shards) - 1
+    rows = NodeRows.at(by_position, capacity, shards[0][1].given)
+    records = [verdicts.record for verdicts, _ in shards]
+    joined = Verdicts(
+        bitmap=rows.bitmap,
+        codes=np.concatenate(codes_of_each)[order],
+        reasons=list(numbers),
+        record=FilterRecord(
+            nodes=0,
+            feasible=0,
+            seconds=max(each.seconds for each in records),
+            plugins=join_reports([each.plugins for each in records]),
+            claimants=list(dict.fromkeys(name for each in records for name in each.claimants)),
+            shards=len(shards),
+            version=records[0].version,
+            cached_nodes=sum(each.cached_nodes for each in records),
+            cached_from=next((each.cached_from for each in records if each.cached_from), ""),
+        ),
+        generation=min(verdicts.generation for verdicts, _ in shards),
+        kept=join_kept(verdicts.kept for verdicts, _ in shards),
+    )
+    count_verdicts(joined, rows)
+    return joined, rows

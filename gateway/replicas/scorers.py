@@ -1,0 +1,268 @@
+"""The score phase of a cycle: how good the nodes are that can run the pod.
+
+It goes to one replica. If that is worth it, several score a shard of the nodes each, and then one
+of them normalises what all plugins answered for all nodes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from gateway.cycle import Cycle, NodeSet
+from gateway.cycle.decision import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
+from gateway.cycle.nodes import NodeRows
+from gateway.cycle.scores import PluginScores, Scores
+from gateway.replicas.call import Found, ask
+from gateway.replicas.filters import NOTHING, NonsenseError
+from gateway.replicas.kinds import Part
+from gateway.replicas.metrics import ReplicaMetrics
+from gateway.replicas.set import ReplicaSet, VersionGoneError
+from gateway.replicas.sharding import (
+    Sharding,
+    gather,
+    join_kept,
+    join_reports,
+    read_kept,
+    read_reports,
+)
+from gateway.settings import GatewaySettings
+from moorage.plugin.cycle_state import KeptValue
+from moorage.v1 import scorer_pb2
+
+TOTALS = np.dtype("<f4")
+"""The precision of totals on the wire."""
+
+Raw = Mapping[str, npt.NDArray[np.float64]]
+"""Raw scores by plugin."""
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The raw scores of each plugin with an opinion for some nodes."""
+
+    rows: NodeRows
+    raw: Raw
+    record: ScoreRecord
+    generation: int
+    kept: Mapping[str, KeptValue]
+
+
+class Scorers:
+    """Has scorer replicas rank nodes of cycles."""
+
+    def __init__(
+        self, replicas: ReplicaSet, settings: GatewaySettings, metrics: ReplicaMetrics
+    ) -> None:
+        self._replicas = replicas
+        self._sharding = Sharding(settings)
+        self._metrics = metrics
+        self._top = settings.decision_top
+
+    async def ask(self, cycle: Cycle, nodes: NodeSet) -> Scores:
+        """Return the scores of some nodes for a cycle, which gets their rows.
+
+        Raises:
+            CallFailedError: The service fails, does not answer in time, or answers nonsense.
+        """
+        replicas = self._replicas
+        since, scores = replicas.feed.state.generation, None
+        if len(replicas.all) > 1:
+            scores = await self._in_shards(cycle, nodes)
+        if scores is None:  # not worth it, or the replicas have different versions of plugins
+            part = Part(nodes=nodes, size=len(nodes.names), top=self._top)
+            found = await ask(replicas, cycle, part)
+            scores, cycle.scored = read(*found, replicas.metrics.invalid), found[1]
+            if len(replicas.all) > 1:
+                self._observe(cycle, found)
+        # A replica reports the generation it was sent; not all changes are sent to replicas.
+        scores.generation = max(scores.generation, since)
+        self._metrics.ran("score", scores.record, cycle.leads_to)
+        return scores
+
+    async def _in_shards(self, cycle: Cycle, nodes: NodeSet) -> Scores | None:
+        """Score in shards; None if that is not worth it, or the version of plugins is gone."""
+        version, alike = self._replicas.largest_version_group
+        count = self._sharding.count((cycle.profile, cycle.plugin), len(nodes), alike)
+        if count < 2 or not (rows := self._replicas.feed.index.find(nodes)).distinct:
+            return None
+        parts = np.array_split(rows.positions, count)
+        try:
+            shards = await gather(self._shard(cycle, nodes, part, version) for part in parts)
+            if len({shard.record.version for shard in shards}) > 1:
+                return None
+            raw = join_raw(shards, len(nodes))
+            if raw:
+                scored = np.concatenate([shard.rows.positions for shard in shards])
+                part = Part(
+                    nodes=nodes,
+                    size=len(scored),
+                    positions=scored,
+                    stage="normalize",
+                    version=version,
+                    raw=raw,
+                    top=self._top,
+                )
+                found = await ask(self._replicas, cycle, part)
+                scores = read(*found, self._replicas.metrics.invalid)
+                cycle.scored = found[1]
+            else:
+                cycle.scored = self._replicas.feed.index.find(nodes)
+                scores = Scores(
+                    generation=shards[0].generation,
+                    bitmap=cycle.scored.bitmap,
+                    totals=np.zeros(0, TOTALS),
+                    plugins=(),
+                    record=ScoreRecord(nodes=cycle.scored.count, seconds=0.0, version=version),
+                )
+        except VersionGoneError:
+            return None
+        add_shards(scores, shards)
+        return scores
+
+    async def _shard(self, cycle: Cycle, nodes: NodeSet, positions: Any, version: str) -> Shard:
+        part = Part(
+            nodes=nodes,
+            size=len(positions),
+            positions=positions,
+            stage="shard",
+            version=version,
+        )
+        found = await ask(self._replicas, cycle, part)
+        self._observe(cycle, found)
+        result, rows, _ = found
+        raw = {each.plugin: np.frombuffer(each.values, "<f8") for each in result.raw}
+        if any(len(one) != rows.count or not np.isfinite(one).all() for one in raw.values()):
+            self._replicas.metrics.invalid()
+            raise NonsenseError(f"{NONSENSE}: raw scores do not match the nodes")
+        return Shard(
+            rows=rows,
+            raw=raw,
+            record=_record(*found),
+            generation=result.generation,
+            kept=read_kept(result.cycle_state),
+        )
+
+    def _observe(self, cycle: Cycle, found: Found) -> None:
+        took, whole = found[0].node_duration, found[0].duration
+        seconds = took.seconds + took.nanos / 1e9
+        again = whole.seconds + whole.nanos / 1e9 - seconds
+        self._sharding.observe((cycle.profile, cycle.plugin), found[1].count, seconds, again)
+
+
+NONSENSE = "scorer service answers nonsense"
+
+
+def read(result: Any, rows: NodeRows, version: str, invalid: Callable[[], object]) -> Scores:
+    """Return what a replica with a version of plugins answered about *rows*.
+
+    Raises:
+        NonsenseError: It cannot be right; this is counted by *invalid*.
+    """
+    totals = np.frombuffer(result.totals, TOTALS)
+    plugins: Sequence[PluginScores] = ()
+    if len(totals):
+        problem = ""
+        plugins = read_opinions(result)
+        if len(totals) != rows.count:
+            problem = "scores do not match the nodes"
+        elif not (totals.min() >= 0 and totals.max() <= 100):
+            problem = "a score is outside 0..100"
+        for each in plugins:
+            if not problem and not len(each.raw) == len(each.normalized) == rows.count:
+                problem = "the plugins' scores do not match the nodes"
+        if problem:
+            invalid()
+            raise NonsenseError(f"{NONSENSE}: {problem}")
+    record = _record(result, rows, version)
+    record.top = read_top(result.top)
+    return Scores(
+        generation=result.generation,
+        bitmap=rows.bitmap,
+        totals=totals,
+        plugins=plugins,
+        record=record,
+        kept=read_kept(result.cycle_state) if result.cycle_state else NOTHING,
+    )
+
+
+def _record(result: Any, rows: NodeRows, version: str) -> ScoreRecord:
+    return ScoreRecord(
+        nodes=rows.count,
+        seconds=result.duration.seconds + result.duration.nanos / 1e9,
+        plugins=read_reports(result.plugins),
+        version=version,
+        cached_nodes=result.cached_nodes,
+        cached_from=result.cached_from,
+    )
+
+
+def read_top(nodes: Iterable[scorer_pb2.NodeScore]) -> list[NodeScoreRecord]:
+    """Return nodes with their totals and what these are made of."""
+    top = []
+    for node in nodes:
+        parts = []
+        for score in node.plugins:
+            parts.append(  # noqa: PERF401 - in Python 3.11 a comprehension is a call
+                PluginScoreRecord(
+                    plugin=score.plugin,
+                    raw=score.raw,
+                    normalized=score.normalized,
+                    weight=score.weight,
+                )
+            )
+        top.append(NodeScoreRecord(node=node.node, total=node.total, plugins=parts))
+    return top
+
+
+def read_opinions(result: Any) -> Sequence[PluginScores]:
+    """Return the opinions in a result."""
+    single = len(result.totals)  # totals are in single precision
+    found = []
+    for each in result.scores:
+        raw = np.frombuffer(each.raw, TOTALS if len(each.raw) == single else "<f8")
+        normalized = np.frombuffer(each.normalized, TOTALS)
+        if not each.normalized:
+            normalized = raw.astype(TOTALS, copy=False)
+        found.append(
+            PluginScores(plugin=each.plugin, weight=each.weight, raw=raw, normalized=normalized)
+        )
+    return found
+
+
+def join_raw(shards: Sequence[Shard], names: int) -> Raw:
+    """Return the raw scores by position among *names* nodes, NaN where there are none.
+
+    A plugin without an opinion of one shard has none of the others.
+    """
+    plugins = [p for p in shards[0].raw if all(p in shard.raw for shard in shards)]
+    joined = {plugin: np.full(names, np.nan) for plugin in plugins}
+    for shard in shards:
+        for plugin, scores in joined.items():
+            scores[shard.rows.positions] = shard.raw[plugin]
+    return joined
+
+
+def add_shards(scores: Scores, shards: Sequence[Shard]) -> None:
+    """Add to normalised scores what plugins reported and kept when they scored the shards."""
+    scored = {p for p in shards[0].raw if all(p in shard.raw for shard in shards)}
+    record = scores.record
+    later = {report.plugin: report for report in record.plugins}
+    record.plugins = join_reports([shard.record.plugins for shard in shards])
+    for report in record.plugins:
+        after = later.get(report.plugin)
+        if after is None:
+            after = PluginRecord(plugin="", seconds=0.0, skipped=report.plugin not in scored)
+        report.skipped = not report.failure and after.skipped
+        report.failure = report.failure or after.failure
+        report.note = after.note or report.note  # that of who saw all nodes, if there is one
+        report.seconds += after.seconds
+    record.shards = len(shards)
+    record.version = shards[0].record.version
+    record.seconds += max(shard.record.seconds for shard in shards)
+    record.cached_nodes = sum(shard.record.cached_nodes for shard in shards)
+    sources = (shard.record.cached_from for shard in shards)
+    record.cached_from = next(filter(None, sources), "")
+    # What was kept by who saw all nodes counts.
+    scores.kept = join_kept([*(shard.kept for shard in shards), scores.kept])

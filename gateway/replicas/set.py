@@ -1,0 +1,400 @@
+"""All replicas of one kind: finds them, keeps a session with each, knows whose turn it is.
+
+A replica that is lost is called again with growing pauses; it takes part once it has caught up.
+"""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from gateway.cluster.cluster import Cluster
+from gateway.cycle import CallFailedError
+from gateway.policy.policy import PolicyHolder
+from gateway.policy.versions import versions_of
+from gateway.replicas.dns import Resolver
+from gateway.replicas.feed import Kinds, StateFeed
+from gateway.replicas.kinds import ServiceKind
+from gateway.replicas.latency import LatencyTracker
+from gateway.replicas.metrics import SessionMetrics
+from gateway.replicas.session import ReportRetry, Session, SessionRefusedError, WaitUntilIdle
+from gateway.settings import GatewaySettings
+from moorage.backoff import Backoff
+from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc.stream import StreamLostError
+from moorage_host.tls.certificate import Certificate
+from moorage_host.tls.security import LOOPBACK, Security
+
+log = structlog.get_logger()
+
+MANY_CHANGES = 50
+"""Changes that are not left for the next cycle to bring along."""
+
+FEW_CHANGES_TICKS = 5
+"""Times `delta_interval` after which fewer changes are sent as well."""
+
+LONGEST_SLEEP = 1.0
+"""Seconds after which replicas that lack changes are looked for even if nothing has changed: one
+may have joined, or could not take any more before."""
+
+
+SILENT = "does not answer in time"
+
+
+class VersionGoneError(CallFailedError):
+    """No replica has the version of plugins that work is for."""
+
+
+class Member:
+    """A replica that takes part.
+
+    Attributes:
+        place: Its address.
+        session: The session with it.
+        unanswered: Work that it was sent and has not answered.
+    """
+
+    def __init__(self, replicas: "ReplicaSet", place: str, session: Session) -> None:
+        self.place = place
+        self.session = session
+        self.unanswered: set[asyncio.Future[Any]] = set()
+        self._replicas = replicas
+
+    def on_end(self, answer: "asyncio.Future[Any]") -> None:
+        """Note an answer, or the loss of a replica, even if another replica was faster."""
+        self.unanswered.discard(answer)
+        error = None if answer.cancelled() else answer.exception()
+        if isinstance(error, StreamLostError):
+            self._replicas.mark_lost(self, str(error))
+        elif isinstance(error, TimeoutError):
+            self._replicas.give_up(self)
+
+    async def answered(self) -> None:
+        """Wait until it has answered what it was sent, or failed to."""
+        if self.unanswered:
+            await asyncio.wait(self.unanswered)
+
+    def end_once_answered(self) -> None:
+        """Have its session end, which another one has replaced, once nothing is unanswered."""
+        if not self.unanswered:
+            self.session.break_off("another session has taken over")
+        for each in self.unanswered:
+            each.add_done_callback(lambda _: self.end_once_answered())
+
+
+class ReplicaSet:
+    """The replicas of one kind.
+
+    Attributes:
+        kind: The kind of service.
+        all: The replicas that take part, a new list whenever some come or go.
+        problem: Why there are none, or what went wrong last.
+        turnover: How often a replica has begun or ceased to take part.
+        feed: The state that they replicate.
+        metrics: Counts sessions and bytes.
+        latency: How soon they answer.
+        objects: Follows what else than nodes and pods their plugins read.
+        settings: Timeouts and intervals, in seconds.
+    """
+
+    def __init__(
+        self,
+        kind: ServiceKind,
+        targets: Sequence[str],
+        *,
+        feed: StateFeed,
+        policy: PolicyHolder,
+        cluster: Cluster,
+        settings: GatewaySettings,
+        metrics: SessionMetrics,
+        security: Security = LOOPBACK,
+        wait_until_idle: WaitUntilIdle,
+        longest_wait: float,
+        retry: ReportRetry = lambda _, __: None,
+    ) -> None:
+        """Look for replicas at *targets* ("host:port").
+
+        Args:
+            kind: The kind of service.
+            targets: Where replicas are.
+            feed: The state that they replicate.
+            policy: The policy that they run.
+            cluster: Follows nodes and pods, and what else plugins read; no replica gets the state
+                before these are read.
+            settings: Timeouts and intervals, in seconds.
+            metrics: Counts sessions and bytes.
+            security: Secures the connections to them.
+            wait_until_idle: Waits until no cycle runs, before work that would delay cycles.
+            longest_wait: For how many seconds without any replica cycles wait for one.
+            retry: Called when a plugin asks for another attempt on pods that it rejected.
+        """
+        self.kind = kind
+        self.problem = f"no {kind.name} replica has been reached yet"
+        self.feed = feed
+        self.metrics = metrics
+        self.latency = LatencyTracker(settings)
+        self.turnover = 0
+        self.all: list[Member] = []
+        self._members: dict[str, Member] = {}
+        self._turns = itertools.count()
+        self._resolver = Resolver(targets)
+        self._policy = policy
+        self._cluster = cluster
+        self.objects = cluster.kinds
+        self.settings = settings
+        self._security = security
+        self._wait_until_idle = wait_until_idle
+        self._longest_wait = longest_wait
+        self._retry = retry
+        self._changed = asyncio.Condition()
+        self._lost_at = asyncio.get_running_loop().time()
+        self._joining = 0
+        self._has_joined = False
+
+    @property
+    def ready(self) -> int:
+        """How many replicas take part in cycles."""
+        return len(self.all)
+
+    @property
+    def largest_version_group(self) -> tuple[str, int]:
+        """The version of plugins that most replicas without unanswered work have; how many do."""
+        idle = Counter(m.session.version for m in self.all if not m.unanswered)
+        return max(idle.items(), key=lambda each: (each[1], each[0]), default=("", 0))
+
+    def session(self, place: str) -> Session:
+        """Return a further session with the replica at an address, which takes no part yet."""
+        return Session(self.kind, self.feed, self.metrics, self._security, place)
+
+    def at(self, place: str) -> Member | None:
+        """Return the replica with this address."""
+        return self._members.get(place)
+
+    def next(self, version: str = "") -> Member | None:
+        """Return whose turn it is: in turn, those without unanswered work first.
+
+        Only of those with a *version* of plugins, if one is asked for.
+        """
+        members = self.all
+        if version:
+            members = [each for each in members if each.session.version == version]
+        if len(members) < 2:
+            return members[0] if members else None
+        turn = next(self._turns) % len(members)
+        return min(members[turn:] + members[:turn], key=lambda member: len(member.unanswered))
+
+    def has_others(self, asked: Collection[Member], version: str = "") -> bool:
+        """Whether any replica with a version of plugins is none of *asked*."""
+        return any(
+            each not in asked for each in self.all if not version or each.session.version == version
+        )
+
+    def spare(self, others: Collection[Member], version: str = "") -> Member | None:
+        """Return a replica with a version, without unanswered work, that is none of *others*."""
+        for each in self.all:
+            is_idle = not each.unanswered and each not in others
+            if is_idle and (not version or each.session.version == version):
+                return each
+        return None
+
+    async def until_next(self, deadline: float, version: str = "") -> Member:
+        """Wait for a replica if one may be back soon, and return it.
+
+        Raises:
+            CallFailedError: No replica is back soon, or by *deadline*.
+            VersionGoneError: None has the *version* of plugins that is asked for.
+        """
+        while not (member := self.next(version)):
+            if version:
+                raise VersionGoneError(f"no {self.kind.name} has the plugins of a cycle any more")
+            end = min(deadline, self._lost_at + self._longest_wait)
+            try:
+                async with asyncio.timeout_at(end), self._changed:
+                    await self._changed.wait_for(lambda: bool(self.all))
+            except TimeoutError as error:
+                raise CallFailedError(f"{self.kind.name} service is not available") from error
+        return member
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether the very first replica is sent the state, or waits for it."""
+        return bool(self._joining) and not self._has_joined
+
+    def background_problems(self) -> Iterator[str]:
+        """Yield what fails in the background of plugins, for each replica that takes part."""
+        for member in self.all:
+            for plugin, problem in member.session.problems.items():
+                yield f"plugin {plugin} in {self.kind.name} at {member.place}: {problem}"
+
+    async def run(self) -> None:
+        """Keep sessions with all replicas, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._send_deltas())
+            known: dict[str, asyncio.Task[None]] = {}
+            while True:
+                addresses = await self._resolver.addresses()
+                self.problem = self._resolver.problem or self.problem
+                for new in addresses - known.keys():
+                    known[new] = group.create_task(self._keep_session(new))
+                for gone in known.keys() - addresses:
+                    group.create_task(self._retire(gone, known.pop(gone)))
+                await asyncio.sleep(self.settings.resolve_interval)
+
+    def mark_lost(self, member: Member, reason: str) -> None:
+        """Give no more work to a replica until it has caught up again."""
+        self._remove_lost(member.place, member.session, reason)
+
+    def give_up(self, member: Member) -> None:
+        """Break off the session with a replica that hangs."""
+        self.mark_lost(member, SILENT)
+        member.session.break_off(SILENT)
+
+    async def _send_deltas(self) -> None:
+        """Send many changes at once, so that cycles find them there already; a few take longer.
+
+        A cycle brings a few along at no cost, while a message of their own makes all sides work.
+        Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
+        """
+        ticks = [MANY_CHANGES] * (FEW_CHANGES_TICKS - 1) + [1]
+        while True:
+            await self.feed.wait_for(self._is_stale, LONGEST_SLEEP)
+            for least in ticks:
+                await asyncio.sleep(self.settings.delta_interval)
+                for member in self.all:
+                    with suppress(StreamLostError):  # who keeps the session finds out
+                        member.session.send_changes(least)
+
+    def _is_stale(self) -> bool:
+        """Whether a replica that keeps up has not been sent the newest state."""
+        return any(member.session.is_stale() for member in self.all)
+
+    async def _keep_session(self, place: str) -> None:
+        """Keep a session with a replica.
+
+        When this process's certificate is renewed, another one begins beside it and takes over.
+        """
+        backoff = Backoff(0.1, 5.0)
+        async with asyncio.TaskGroup() as sessions:
+            while True:
+                joined, certificate = asyncio.Event(), self._security.certificate
+                held = sessions.create_task(self._hold_session(place, joined))
+                renewal = sessions.create_task(self._overtaken(joined, certificate))
+                await asyncio.wait((held, renewal), return_when=asyncio.FIRST_COMPLETED)
+                renewal.cancel()
+                if joined.is_set():
+                    backoff.reset()
+                if held.done():
+                    await asyncio.sleep(backoff.next())
+
+    async def _overtaken(self, joined: asyncio.Event, certificate: Certificate | None) -> None:
+        """Wait until a session has joined and its certificate is no longer the active one."""
+        await joined.wait()
+        await self._security.renewed(certificate)
+
+    async def _hold_session(self, place: str, joined: asyncio.Event) -> None:
+        """Begin a session, and serve it until it breaks or another one has taken over."""
+        session = self.session(place)
+        try:
+            await self._serve(session, place, joined)
+        except SessionRefusedError as error:
+            self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
+            log.warning("The policy is refused", service=self.kind.name, error=str(error))
+        except StreamLostError as error:
+            self._remove_lost(place, session, str(error))
+        finally:
+            self._remove(place, session)
+            self._policy.forget(self.kind.policy, session)
+            self.objects.need(session, {})
+            await session.close()
+
+    async def _serve(self, session: Session, place: str, joined: asyncio.Event) -> None:
+        await session.greet(self.settings.session_timeout)
+        self._policy.versions.note(session.version, versions_of(session.plugins))
+        self._policy.learn(self.kind.policy, session.plugins, session)
+        policy = await self._policy.for_kind(self.kind.policy)
+        readers = self._policy.reads(self.kind.policy)
+        self.objects.need(session, readers)
+        if readers:
+            self.problem = f"{self.kind.name} at {place} waits for objects that its plugins read"
+            await self.objects.synced(readers)
+        await self._send_everything(session, place, policy, frozenset(readers))
+        former = self.at(place)
+        while not await self._take_part(place, session, policy):
+            policy = await self._follow(session)
+        joined.set()
+        if former is not None:
+            former.end_once_answered()
+        self.metrics.session_opened(self.ready)
+        log.info("A replica takes part", service=self.kind.name, replica=session.replica)
+        await session.wait(self._retry)
+
+    async def _send_everything(
+        self, session: Session, place: str, policy: pb.Policy, kinds: Kinds
+    ) -> None:
+        self._joining += 1
+        try:
+            self.problem = f"{self.kind.name} at {place} waits for nodes and pods"
+            await self._cluster.until_synced()
+            self.problem = f"{self.kind.name} at {place} is sent the state of the cluster"
+            await session.synchronize(policy, kinds, self._wait_until_idle)
+        finally:
+            self._joining -= 1
+            self._has_joined = True
+
+    async def _take_part(self, place: str, session: Session, policy: pb.Policy) -> bool:
+        """Let a replica take part unless it has another policy than the active one."""
+        async with self._changed:
+            if (await self._policy.for_kind(self.kind.policy)).revision != policy.revision:
+                return False
+            self._members[place] = Member(self, place, session)
+            self.all = list(self._members.values())
+            self.turnover += 1
+            self.problem = ""
+            self._changed.notify_all()
+        return True
+
+    async def _follow(self, session: Session) -> pb.Policy:
+        """Give a replica that has caught up the policy that came meanwhile."""
+        policy = await self._policy.for_kind(self.kind.policy)
+        readers = self._policy.reads(self.kind.policy)
+        self.objects.need(session, readers)
+        await self.objects.synced(readers)
+        session.open_kinds(frozenset(readers))
+        await session.switch(policy)
+        session.keep_kinds(frozenset(readers))
+        return policy
+
+    async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
+        """End the session with a replica whose address is gone, once it has answered."""
+        member = self.at(place)
+        if member is not None:
+            self._remove(place, member.session)
+            await member.answered()
+        keeper.cancel()
+
+    def _remove_lost(self, place: str, session: Session, reason: str) -> None:
+        """Give no more work to a replica until it has caught up again."""
+        problem = f"{self.kind.name} at {place}: {reason}"
+        if self._remove(place, session):
+            self.problem = problem
+            log.warning("A replica is lost", service=self.kind.name, problem=problem)
+        elif self.at(place) is None:
+            self.problem = problem
+            log.debug("A replica is not reached", service=self.kind.name, problem=problem)
+
+    def _remove(self, place: str, session: Session) -> bool:
+        """Give a replica no more work; return whether it took part with this session."""
+        member = self._members.get(place)
+        if member is None or member.session is not session:
+            return False
+        del self._members[place]
+        self.all = list(self._members.values())
+        self.turnover += 1
+        self.metrics.session_closed(self.ready)
+        if not self.ready:
+            self._lost_at = asyncio.get_running_loop().time()
+        return True

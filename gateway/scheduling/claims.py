@@ -1,0 +1,84 @@
+"""Claims: pods that hold a node from their cycle on, before kube-scheduler binds them.
+
+The extender protocol does not name the chosen node before the bind, and the next pods are filtered
+before that. Where a plugin's verdicts depend on it, the gateway chooses the node in the cycle.
+Called by `gateway.scheduling.scheduler`, cycle by cycle, so that no two claims contradict each
+other. A claim that is lost before its bind makes `gateway.scheduling.bind_check` ask again.
+"""
+
+import numpy as np
+
+from gateway.cluster.pods import failure_of
+from gateway.cluster.state import ClusterState
+from gateway.cluster.waiters import wait_a_while
+from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle, NodeSet, Rank
+from gateway.cycle.cycle_states import CycleStates
+from gateway.cycle.decision import ClaimRecord
+from gateway.cycle.rules import claimed
+from gateway.policy.policy import PolicyHolder
+from gateway.scheduling.bind_check import changed_at
+from gateway.scheduling.metrics import CycleMetrics
+
+
+class Claims:
+    """Takes claims in cycles."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: PolicyHolder,
+        rank: Rank,
+        cycle_states: CycleStates,
+        metrics: CycleMetrics,
+        unknown_pod_wait: float,
+    ) -> None:
+        """Take claims of pods that *state* knows; others wait so many seconds for the watch."""
+        self._state = state
+        self._policy = policy
+        self._rank = rank
+        self._cycle_states = cycle_states
+        self._metrics = metrics
+        self._unknown_pod_wait = unknown_pod_wait
+
+    async def prepare(self, cycle: Cycle) -> None:
+        """Wait for a pod that may claim a node and that the watch has not shown yet."""
+        state, uid = self._state, cycle.uid
+        if state.pod(uid) is None and not state.has_ended(uid):
+            end = cycle.deadline - ANSWER_SECONDS
+            is_known = lambda: state.pod(uid) is not None  # noqa: E731
+            await wait_a_while(state, is_known, self._unknown_pod_wait, end)
+
+    async def take(self, cycle: Cycle) -> None:
+        """Claim the best of the feasible nodes, and offer no other."""
+        decision = cycle.decision
+        pod = self._state.pod(cycle.uid)
+        if pod is None:
+            return  # nothing would end the claim of a pod that the watch never shows
+        chosen = await self._choose(cycle)
+        (node,) = chosen.names
+        filters = self._policy.dependencies.filters.get(cycle.profile)
+        # Binds do not wait for cycles: one may have put a pod there while this one was scored.
+        outdated = filters is None or (changed_at(self._state, node, filters) > decision.generation)
+        self._state.claim(pod, node, failure_of(cycle.pod_json))
+        claimants = decision.filter.claimants if decision.filter else []
+        decision.claim = ClaimRecord(node=node, plugins=claimants, outdated=outdated)
+        self._metrics.claimed()
+        cycle.feasible = chosen
+
+    async def _choose(self, cycle: Cycle) -> NodeSet:
+        """Return the best of the feasible nodes."""
+        nodes, decision, totals = cycle.feasible, cycle.decision, None
+        if len(nodes) > 1 and cycle.profile in self._policy.dependencies.scores:
+            try:
+                scores = await self._rank(cycle, nodes)
+            except CallFailedError as error:
+                decision.score_error = str(error)
+            else:
+                decision.score = scores.record
+                if len(scores.totals) and cycle.scored is not None:
+                    cycle.scores = scores
+                    totals = cycle.scored.to_call_order(scores.totals, 0)
+                self._cycle_states.add(cycle.uid, scores.kept)
+        chosen = np.zeros(len(nodes), np.bool_)
+        chosen[claimed(cycle.uid, nodes.names, totals)] = True
+        return nodes.restricted(chosen)

@@ -1,0 +1,110 @@
+"""What is counted about cycles."""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from prometheus_client import CollectorRegistry, Counter
+
+from gateway.cycle import Cycle
+from gateway.cycle.decision import FilterRecord
+from gateway.replicas.metrics import SECONDS
+from moorage_host.process.histogram import FastHistogram
+
+BindCheckOutcome = Literal["spared", "passed", "rejected", "failed"]
+
+
+class CycleMetrics:
+    """The metrics of cycles, with children that are looked up once.
+
+    Attributes:
+        foreign: Counts a call for a pod that is not ours.
+        stale: Counts a call that failed since the state is too old.
+        claimed: Counts a claim.
+        bind_checked: Counts a bind, by whether its node was checked again.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._whole = FastHistogram(
+            "moorage_scheduling_cycle_seconds",
+            "Time of a scheduling cycle, from kube-scheduler's call to the last score.",
+            buckets=SECONDS,
+            registry=registry,
+        ).observer()
+        self._queue = FastHistogram(
+            "moorage_cycle_queue_seconds",
+            "Time that a cycle waited for those before it.",
+            buckets=SECONDS,
+            registry=registry,
+        ).observer()
+        self._neutral = Counter(
+            "moorage_neutral_scores",
+            "Cycles in which a score plugin did not affect the order: it skipped the pod, or gave "
+            "all nodes the same score.",
+            ["plugin"],
+            registry=registry,
+        )
+        self._rounded = Counter(
+            "moorage_rounded_scores",
+            "Cycles in which rounding to kube-scheduler's whole numbers made worse nodes equal to "
+            "the best, see scoreScale.",
+            registry=registry,
+        )
+        self._rejected = Counter(
+            "moorage_rejected_nodes",
+            "Nodes that a filter plugin rejected. Those that kube-scheduler's own filters rejected "
+            "before are not among them.",
+            ["plugin"],
+            registry=registry,
+        )
+        self.foreign = Counter(
+            "moorage_foreign_pods",
+            "Calls for pods whose schedulerName has no profile here: all nodes passed.",
+            registry=registry,
+        ).inc
+        self.claimed = Counter(
+            "moorage_claims", "Nodes claimed for pods in their cycle.", registry=registry
+        ).inc
+        bind_checks = Counter(
+            "moorage_bind_checks",
+            "Binds for which filter plugins were asked about the node again (passed, rejected, or "
+            "failed if they could not be asked), or not, as nothing had changed (spared).",
+            ["outcome"],
+            registry=registry,
+        )
+        outcomes: tuple[BindCheckOutcome, ...] = ("spared", "passed", "rejected", "failed")
+        self.bind_checked = {each: bind_checks.labels(each) for each in outcomes}
+        self.stale = Counter(
+            "moorage_stale_calls",
+            "Calls that failed since the API server was silent for longer than --max-cache-age.",
+            registry=registry,
+        ).inc
+
+    def ended(self, cycle: Cycle) -> None:
+        """Observe a cycle that has ended; its values lead to the decision, and to the trace."""
+        decision, leads_to = cycle.decision, cycle.leads_to
+        self._whole(decision.seconds, leads_to)
+        self._queue(decision.queue_seconds, leads_to)
+        score = decision.score
+        if score is None:
+            return
+        if score.tied:
+            self._rounded.inc()
+        for plugin in score.plugins:
+            if plugin.skipped:
+                self._neutral.labels(plugin.plugin).inc()
+        for each in cycle.scores.plugins if cycle.scores is not None else ():
+            # Mostly the first and the last score do to see that nodes have several.
+            scores = each.normalized
+            if not len(scores) or (scores[0] == scores[-1] and _is_same(scores)):
+                self._neutral.labels(each.plugin).inc()
+
+    def rejected(self, record: FilterRecord) -> None:
+        """Count the rejections of a filter phase."""
+        for plugin in record.plugins:
+            if plugin.rejected:
+                self._rejected.labels(plugin.plugin).inc(plugin.rejected)
+
+
+def _is_same(scores: npt.NDArray[np.float32]) -> bool:
+    return bool((scores == scores[0]).all())

@@ -1,0 +1,374 @@
+"""Answers the calls of the edge with scheduling and binding cycles; see `gateway.cycle.Cycles`.
+
+A scheduling cycle is a filter phase and a score phase. The filter call is answered as soon as the
+verdicts are there. Scoring goes on while kube-scheduler does its own, and `prioritize` collects the
+scores. Scheduling cycles run one at a time; binding cycles do not wait for them.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from gateway.binding.binding import Binding
+from gateway.cluster.cluster import Cluster
+from gateway.cycle import BindCall, CallFailedError, Cycle, Judge, NodeSet, Rank
+from gateway.cycle.cycle_states import CycleStates
+from gateway.cycle.decision import Decision, FilterRecord
+from gateway.cycle.rules import tied, whole
+from gateway.decisions.attempts.log import Attempt, DecisionLog
+from gateway.decisions.rejected import RejectedPods
+from gateway.leadership.term import StaleTermError, Term
+from gateway.policy.policy import PolicyHolder
+from gateway.scheduling.bind_check import STALE, BindCheck
+from gateway.scheduling.claims import Claims
+from gateway.scheduling.metrics import CycleMetrics
+from gateway.scheduling.queue import CycleQueue
+from gateway.scheduling.recheck import Recheck
+from moorage_host.tracing.span import trace_id_of
+
+UNCOLLECTED_LIMIT = 256
+"""Pods whose scores wait for a prioritize call; it may never come."""
+
+
+class Scheduler:
+    """Runs the cycles."""
+
+    def __init__(
+        self,
+        *,
+        term: Term,
+        cluster: Cluster,
+        policy: PolicyHolder,
+        queue: CycleQueue,
+        judge: Judge,
+        rank: Rank,
+        binding: Binding,
+        log: DecisionLog,
+        cycle_states: CycleStates,
+        rejected: RejectedPods,
+        on_end: Sequence[Callable[[Cycle], None]],
+        on_bind: Sequence[Callable[[Decision], None]],
+        metrics: CycleMetrics,
+        recheck_time: float,
+        unknown_pod_wait: float,
+    ) -> None:
+        """Run cycles in turns of *queue*.
+
+        Args:
+            term: The time in which this process decides.
+            cluster: The state that is decided by.
+            policy: The plugins of each profile.
+            queue: Gives cycles their turns.
+            judge: Asks filter plugins about the nodes of a cycle.
+            rank: Asks score plugins about some nodes for a cycle.
+            binding: Binds pods.
+            log: Keeps decisions.
+            cycle_states: Keeps what plugins keep for the bind.
+            rejected: Keeps pods that plugins may ask to try again.
+            on_end: Are called at the end of each cycle, perhaps with an error, in order, in the
+                event loop: they return at once, and never raise.
+            on_bind: Are called when the outcome of a bind is in a decision.
+            metrics: Counts cycles.
+            recheck_time: Seconds that a pod which is rejected once more waits for newer state.
+            unknown_pod_wait: Seconds that a pod which the watch has not shown may be waited for.
+        """
+        state = cluster.state
+        self._term = term
+        self._cluster = cluster
+        self._state = state
+        self._policy = policy
+        self._queue = queue
+        self._judge = judge
+        self._rank = rank
+        self._binding = binding
+        self._unknown_binds = binding.unknown
+        self._log = log
+        self._cycle_states = cycle_states
+        self._rejected = rejected
+        self._on_end = on_end
+        self._on_bind = on_bind
+        self._metrics = metrics
+        self._recheck = Recheck(state, judge, recheck_time)
+        self._claims = Claims(state, policy, rank, cycle_states, metrics, unknown_pod_wait)
+        self._bind_check = BindCheck(
+            state=state,
+            policy=policy,
+            judge=judge,
+            queue=queue,
+            metrics=metrics,
+            pod=binding.pods_ahead.pod,
+            read=binding.unknown.read,
+            is_stale=cluster.is_stale,
+            unknown_pod_wait=unknown_pod_wait,
+        )
+        self._uncollected: OrderedDict[str, Cycle] = OrderedDict()
+
+    async def filter(self, cycle: Cycle) -> None:
+        """Rule nodes out, and go on to score the others."""
+        await self._term.enter(cycle.deadline)
+        if not self._is_ours(cycle.profile):
+            cycle.feasible = cycle.nodes
+            return
+        pod, profile, uid = cycle.pod, cycle.profile, cycle.uid
+        self._cycle_states.end(uid)
+        self._binding.pods_ahead.note(pod)
+        previous = self._begin(cycle)
+        try:
+            has_scores = bool(cycle.plugin) or profile in self._policy.dependencies.scores
+            filters = self._policy.dependencies.filters.get(profile)
+            if filters is None and not has_scores:
+                self._pass_all(cycle)
+                return
+            decision = cycle.decision
+            if self._state.place_of(uid):
+                await self._binding.unknown.resolve_pending_bind(
+                    decision.namespace, decision.pod, uid
+                )
+            if filters is not None and filters.claimants:
+                await self._claims.prepare(cycle)
+            await self._take_turn(cycle)
+            try:
+                if self._state.place_of(uid):
+                    self._state.release(uid)  # a bind that has come keeps its place
+                if profile in self._policy.dependencies.filters:
+                    await self._filter(cycle, previous)
+                else:
+                    self._pass_all(cycle)
+                has_scores = profile in self._policy.dependencies.scores
+                if has_scores and not cycle.plugin and len(cycle.feasible.names) > 1:
+                    # kube-scheduler takes a single node without asking for scores.
+                    self._begin_scoring(cycle)
+            finally:
+                if cycle.scoring is None:
+                    self._queue.end_turn()
+        except CallFailedError as error:
+            cycle.decision.error = str(error)
+            raise
+        finally:
+            if cycle.scoring is None:
+                self._end(cycle)
+
+    async def prioritize(self, cycle: Cycle) -> Sequence[int]:
+        """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
+        await self._term.enter(cycle.deadline)
+        if not self._is_ours(cycle.profile):
+            return ()
+        if not cycle.plugin and cycle.profile not in self._policy.dependencies.scores:
+            return ()
+        scored = self._uncollected.pop(cycle.uid, None)
+        if scored is not None and not cycle.plugin:
+            # kube-scheduler asks in the time of the filter call, or its attempt has ended.
+            in_time = asyncio.get_running_loop().time() < scored.deadline
+            if in_time and scored.feasible.same_nodes(cycle.nodes):
+                return await self._collected(scored, cycle.nodes)
+        return await self._score_alone(cycle)
+
+    async def preempt(self, cycle: Cycle) -> None:
+        """Drop the candidates on which the pod could not run even without the victims."""
+        await self._term.enter(cycle.deadline)
+        cycle.feasible = cycle.nodes
+        if not self._is_ours(cycle.profile):
+            return
+        if cycle.profile not in self._policy.dependencies.filters:
+            return
+        self._begin(cycle, again=True)
+        decision = cycle.decision
+        try:
+            await self._take_turn(cycle)
+            try:
+                verdicts = await self._judge(cycle)
+                cycle.judge(verdicts)
+                decision.preempt, decision.generation = verdicts.record, verdicts.generation
+                self._metrics.rejected(verdicts.record)
+            finally:
+                self._queue.end_turn()
+        except CallFailedError as error:
+            decision.error = str(error)
+            raise
+        finally:
+            self._end(cycle)
+
+    async def bind(self, call: BindCall) -> None:
+        """Bind the pod; waits for no cycle, unless its node has to be checked again."""
+        self._uncollected.pop(call.uid, None)
+        bound = False
+        try:
+            while not bound:
+                epoch = await self._term.enter(call.deadline)
+                with suppress(StaleTermError):  # checked and sent again in the next term
+                    await self._bind(call, epoch)
+                    bound = True
+        finally:
+            self._binding.pods_ahead.forget(call.uid)
+
+    async def _bind(self, call: BindCall, epoch: int) -> None:
+        decision = self._log.latest(call.namespace, call.name, call.uid)
+        await self._binding.unknown.resolve_pending_bind(
+            call.namespace, call.name, call.uid, call.node
+        )
+        try:
+            await self._bind_check.run(call, decision, epoch)
+            await self._binding.bind(call, decision, epoch)
+        finally:
+            if decision is not None:
+                for call_back in self._on_bind:
+                    call_back(decision)
+
+    async def _filter(self, cycle: Cycle, previous: Attempt | None) -> None:
+        decision = cycle.decision
+        verdicts = await self._judge(cycle)
+        if not verdicts.record.feasible and _rejected_all(previous):
+            verdicts = await self._recheck.run(cycle, verdicts)
+        cycle.judge(verdicts)
+        record = verdicts.record
+        decision.filter, decision.generation = record, verdicts.generation
+        if verdicts.kept:
+            self._cycle_states.begin(cycle.uid, verdicts.kept)
+        self._rejected.note(decision)
+        if record.feasible < record.nodes:
+            self._metrics.rejected(record)
+        if record.claimants and record.feasible:
+            await self._claims.take(cycle)
+
+    def _begin_scoring(self, cycle: Cycle) -> None:
+        """Score the feasible nodes; the turn, and the cycle, last until they are scored."""
+        cycle.scoring = asyncio.create_task(self._score_ahead(cycle))
+        self._uncollected[cycle.uid] = cycle
+        if len(self._uncollected) > UNCOLLECTED_LIMIT:
+            self._uncollected.popitem(last=False)
+
+    async def _score_ahead(self, cycle: Cycle) -> None:
+        try:
+            await self._score(cycle, cycle.feasible)
+        except Exception as error:  # noqa: BLE001 - whoever asks for the scores gets it
+            cycle.failure, cycle.decision.score_error = error, str(error)
+        finally:
+            self._end(cycle)
+            self._queue.end_turn()
+
+    async def _collected(self, scored: Cycle, nodes: NodeSet) -> Sequence[int]:
+        """Return the scores of a cycle in the order of *nodes*, once they are there."""
+        if scored.scoring is not None and not scored.scoring.done():
+            await asyncio.shield(scored.scoring)
+        if scored.failure is not None:
+            raise scored.failure
+        points, feasible = scored.points, scored.feasible
+        if feasible is nodes or not points or feasible.names == nodes.names:
+            return points
+        points_of = dict(zip(feasible.names, points, strict=True))
+        return [points_of[name] for name in nodes.names]
+
+    async def _score_alone(self, cycle: Cycle) -> Sequence[int]:
+        """Score the nodes of a cycle; this goes on with the pod's attempt, if there is one."""
+        metadata = cycle.pod.metadata
+        decision = self._log.latest(metadata.namespace, metadata.name, cycle.uid)
+        if decision is None:
+            self._begin(cycle)
+        else:
+            self._continue(cycle, decision)
+        try:
+            await self._take_turn(cycle)
+            try:
+                decision = cycle.decision
+                if decision.filter and decision.policy_revision != self._policy.revision:
+                    # The policy has changed since the filter phase.
+                    self._begin(cycle, again=True)
+                await self._score(cycle, cycle.nodes)
+                return cycle.points
+            finally:
+                self._queue.end_turn()
+        except CallFailedError as error:
+            cycle.decision.error = str(error)
+            raise
+        finally:
+            self._end(cycle)
+
+    async def _score(self, cycle: Cycle, nodes: NodeSet) -> None:
+        scale = self._policy.score_scale
+        scores = await self._rank(cycle, nodes)
+        record = cycle.decision.score = scores.record
+        if scores.kept:
+            self._cycle_states.add(cycle.uid, scores.kept)
+        if len(scores.totals) and cycle.scored is not None:
+            sent = whole(scores.totals, scale)
+            record.scale, record.tied = scale, tied(scores.totals, sent)
+            cycle.scores = scores
+            cycle.points = cycle.scored.to_call_order(sent, 0).tolist()
+
+    def _pass_all(self, cycle: Cycle) -> None:
+        """Let all nodes pass: the profile has no filter plugins."""
+        decision, count = cycle.decision, len(cycle.nodes.names)
+        cycle.feasible = cycle.nodes
+        decision.filter = FilterRecord(nodes=count, feasible=count, seconds=0.0)
+        decision.generation = self._state.generation
+        self._rejected.note(decision)
+
+    def _is_ours(self, profile: str) -> bool:
+        """Whether there is such a profile here; extenders are asked about every pod."""
+        if not self._cluster.synced():
+            raise CallFailedError("Moorage has not read the cluster yet")
+        if self._cluster.is_stale():
+            self._metrics.stale()
+            raise CallFailedError(STALE)
+        if self._policy.resolved is None:
+            raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
+        if profile in self._policy.profiles:
+            return True
+        self._metrics.foreign()
+        return False
+
+    def _begin(self, cycle: Cycle, *, again: bool = False) -> Attempt | None:
+        """Begin an attempt on a pod, or (*again*) another cycle of the attempt before.
+
+        Returns:
+            The attempt before on this very pod, if it is kept.
+        """
+        metadata, rows = cycle.pod.metadata, self._state.rows
+        decision = Decision(
+            namespace=metadata.namespace,
+            pod=metadata.name,
+            uid=cycle.uid,
+            time=datetime.now(UTC).replace(microsecond=0),
+            profile=cycle.profile,
+            policy_revision=self._policy.revision,
+            epoch=self._term.epoch,
+            snapshot_age_seconds=self._cluster.age(),
+            traceparent=cycle.traceparent,
+            cluster_nodes=len(rows.of),
+            caller=cycle.caller,
+        )
+        previous = self._log.add(decision, again=again)
+        self._continue(cycle, decision)
+        return previous
+
+    def _continue(self, cycle: Cycle, decision: Decision) -> None:
+        """Go on with a decision."""
+        cycle.decision = decision
+        cycle.names, cycle.start = self._state.rows.names, time.perf_counter()
+        # An exemplar has at most 128 characters, and no name of a pod.
+        cycle.leads_to = {"decision": decision.id}
+        if decision.traceparent:
+            cycle.leads_to = {**cycle.leads_to, "trace_id": trace_id_of(decision.traceparent)}
+
+    def _end(self, cycle: Cycle) -> None:
+        cycle.names_after = self._state.rows.names
+        cycle.decision.seconds += time.perf_counter() - cycle.start
+        self._metrics.ended(cycle)
+        for call_back in self._on_end:
+            call_back(cycle)
+
+    async def _take_turn(self, cycle: Cycle) -> None:
+        """Take the next turn; note in the decision how long it waited."""
+        start, decision = time.perf_counter(), cycle.decision
+        await self._queue.begin_turn()
+        decision.queue_seconds = time.perf_counter() - start
+        if decision.filter is None:
+            decision.policy_revision = self._policy.revision
+
+
+def _rejected_all(previous: Attempt | None) -> bool:
+    filtered = previous.decision.filter if previous is not None else None
+    return filtered is not None and not filtered.feasible
