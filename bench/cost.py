@@ -53,7 +53,7 @@ FIRST, CACHED, AFTER, BIND, EVENT = STEPS = (
     "one event of the watch: a node's label",
 )
 
-CEILINGS = {FIRST: 800, CACHED: 810, AFTER: 80, BIND: 225, EVENT: 525}
+CEILINGS = {FIRST: 505, CACHED: 440, AFTER: 35, BIND: 205, EVENT: 525}
 """The most calls of our own functions that a step may make; a test holds them.
 
 Whoever raises one says in the change what the cycle gains by it.
