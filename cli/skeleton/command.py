@@ -8,7 +8,7 @@ import click
 from cli.shared.failures import clear_failures
 
 if TYPE_CHECKING:
-    from cli.skeleton.texts import Form, Kind
+    from cli.skeleton.writing import Form, Kind
 
 
 @click.command("new-plugin")
@@ -49,12 +49,11 @@ def new_plugin(
         raise click.UsageError("pods wait for others in a bind plugin: add --kind bind")
     with clear_failures():
         from cli.config.policies import available_plugins
-        from cli.skeleton.next_steps import to_run, to_test
         from cli.skeleton.writing import write_skeleton
 
         taken = available_plugins()[kind]
         skeleton = write_skeleton(name, kind, form, directory, package=package, taken=taken)
     for file in skeleton.files:
         click.echo(f"wrote {file}")
-    click.echo(f"Test it: {to_test(skeleton, package=package)}")
-    click.echo(f"Run it:  {to_run(skeleton, package=package)}")
+    click.echo(f"Test it: {skeleton.to_test}")
+    click.echo(f"Run it:  {skeleton.to_run}")

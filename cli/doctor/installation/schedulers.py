@@ -62,11 +62,13 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
             found.append(Scheduler(source=source, configuration=parsed(text), pods=own or on_disk))
     if given is not None:
         found.append(Scheduler(source=str(given), configuration=_read(given), pods=on_disk))
-    elif on_disk and not any(set(map(id, each.pods)) & set(map(id, on_disk)) for each in found):
+    elif on_disk and not any(each.pods is on_disk for each in found):
         names = ", ".join(name_of(pod) for pod in on_disk)
-        text = "is a file on its node: run this there with --config FILE"
-        reason = maps.reason if isinstance(maps, Missing) else f"that of {names} {text}"
-        found.append(Scheduler(source=names, configuration=Missing(reason), pods=on_disk))
+        reason = (
+            f"the configuration of {names} is a file on its node: run this there with --config FILE"
+        )
+        missing = maps if isinstance(maps, Missing) else Missing(reason)
+        found.append(Scheduler(source=names, configuration=missing, pods=on_disk))
     return found
 
 
