@@ -47,6 +47,20 @@ async def test_a_pod_is_bound_and_then_found_bound(stub: BinderServiceStub, api:
     assert api.read_pod()["metadata"]["annotations"] == {"a": "b"}
 
 
+@pytest.mark.parametrize("events", ["failures", "all"])
+async def test_a_binder_says_whether_it_needs_decisions_without_plugins(
+    kubeconfig: Path, events: str
+) -> None:
+    settings = settings_for(kubeconfig, events=events)
+    async with (
+        running(binder_service(settings), settings) as service,
+        grpc.aio.insecure_channel(service.grpc) as channel,
+    ):
+        request = pb.BinderServiceListPluginsRequest()
+        answer = await BinderServiceStub(channel).ListPlugins(request, timeout=5)
+    assert answer.decisions_for_plugins_only == (events == "failures")
+
+
 @pytest.mark.parametrize(
     "change",
     [

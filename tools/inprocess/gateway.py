@@ -202,7 +202,7 @@ async def scorer_service(
 
 @asynccontextmanager
 async def binder_service(
-    directory: Path, *plugins: Path, port: int, grace: float = 0
+    directory: Path, *plugins: Path, port: int, grace: float = 0, **more: Any
 ) -> AsyncIterator[None]:
     """Run a real binder on the API server of the gateway that runs in *directory*."""
     settings = BinderSettings(
@@ -214,6 +214,7 @@ async def binder_service(
         shutdown_grace=grace,
         kubeconfig=directory / "kubeconfig",
         plugin=plugins,
+        **more,
     )
     async with serving(binder_definition(settings), settings):
         yield

@@ -132,6 +132,34 @@ async def test_nothing_is_written_by_default(tmp_path: Path, port: int) -> None:
         assert "annotations" not in process.api.read_pod()["metadata"]
 
 
+async def test_an_event_says_why_without_a_bind_plugin(tmp_path: Path, port: int) -> None:
+    policy = HEADER + "plugins: {score: {enabled: [{name: NodeResourcesLeastAllocated}]}}\n"
+    async with (
+        running(tmp_path, policy, port) as process,
+        binder_service(tmp_path, port=port, events="all"),
+    ):
+        await process.node("n1", "n2")
+        await ready(process)
+        obj = process.api.pod("web", schedulerName="moorage")
+        await process.filter(obj, "n1", "n2")
+        await process.prioritize(obj, "n1", "n2")
+        assert await bind(process, obj, "n2") == ""
+        note = await event_note(process)
+    why = "kube-scheduler chose n2 of the nodes with the best total"
+    assert note == f"Successfully assigned default/web to n2: {why}"
+
+
+async def event_note(process: Gateway) -> str:
+    """Return the text of the first Event."""
+    url = f"{process.api.server.url}/apis/events.k8s.io/v1/namespaces/default/events"
+    async with asyncio.timeout(10):
+        while True:
+            async with process.session.get(url) as response:
+                if items := (await response.json())["items"]:
+                    return str(items[0]["note"])
+            await asyncio.sleep(0.02)
+
+
 async def test_a_refusal_is_told_and_frees_the_place(tmp_path: Path, port: int, scan: Path) -> None:
     async with (
         running(tmp_path, SCANNED, port) as process,
