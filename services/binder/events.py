@@ -9,18 +9,17 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import structlog
 
 from moorage import Binding
 from moorage.backoff import Backoff
 from moorage_host.kube import KubeError, KubeStatusError, micro_time
+from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
 from services.binder.metrics import BindMetrics
-
-Mode = Literal["failures", "all", "none"]
 
 LONGEST_NOTE = 1024
 """Bytes of a note that the API server accepts: no setting can change that."""
@@ -33,6 +32,7 @@ WITHOUT_EVENT = {Reason.NOT_FOUND, Reason.OTHER_UID, Reason.STALE_EPOCH}
 _log = structlog.get_logger()
 
 Identity = tuple[str, ...]
+Event = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -42,69 +42,56 @@ class _Series:
     last: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Message:
-    binding: Binding
-    type: str
-    reason: str
-    note: str
-    identity: Identity
-    moment: datetime
-
-
 class EventRecorder:
     """Queues Events and writes them one after the other.
-
-    Args:
-        cluster: Where to write them.
-        mode: "failures" leaves "Scheduled" to kube-scheduler, which writes it for every bind.
-        queue: Events that may wait; more are dropped. Also how many are kept for counting.
-        series_window: Seconds within which the same failure counts as repeated.
-        tries: How often an Event is tried to be written.
-        instance: The name of this process.
-        metrics: What counts.
 
     Attributes:
         unwanted: The end of binds that needs no Event: most binds end so.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        *,
-        mode: Mode,
-        queue: int,
-        instance: str,
-        metrics: BindMetrics,
-        series_window: float = 360.0,
-        tries: int = 3,
+        self, cluster: Cluster, limits: BindLimits, *, instance: str, metrics: BindMetrics
     ) -> None:
+        """Write to *cluster* in the name of the process *instance*."""
+        self.unwanted = None if limits.events == "all" else Outcome.BOUND
         self._cluster = cluster
-        self._mode = mode
-        self.unwanted = None if mode == "all" else Outcome.BOUND
-        self._instance = instance
+        self._limits = limits
+        self._instance = instance[:128]
         self._metrics = metrics
-        self._series_window = series_window
-        self._tries = tries
-        self._queue: asyncio.Queue[_Message] = asyncio.Queue(queue)
+        self._queue: asyncio.Queue[tuple[Identity, Event]] = asyncio.Queue(limits.event_queue)
         self._recent: OrderedDict[Identity, _Series] = OrderedDict()
 
     def record(self, binding: Binding, result: Outcome | BindError) -> None:
-        """Queue an Event about the end of a bind, if the mode wants one. Never waits."""
-        message = self._message(binding, result)
-        if message is None:
-            return
+        """Queue an Event about the end of a bind, if one is wanted. Never waits."""
+        mode, target = self._limits.events, f"{binding.namespace}/{binding.name} to {binding.node}"
+        if isinstance(result, BindError):
+            if mode == "none" or result.reason in WITHOUT_EVENT:
+                return
+            kind, reason, cause = "Warning", "FailedBinding", result.reason.value
+            note = f"Binding {target} failed: {result}"
+        else:
+            if mode != "all" or result is not Outcome.BOUND:
+                return
+            kind, reason, cause = "Normal", "Scheduled", ""
+            why = f": {binding.decision.reason}" if binding.decision else ""
+            note = f"Successfully assigned {target}{why}"
+        identity = binding.uid, binding.node, reason, cause
         try:
-            self._queue.put_nowait(message)
+            self._queue.put_nowait((identity, self._event(binding, kind, reason, note)))
         except asyncio.QueueFull:
             self._metrics.event("dropped")
 
     async def run(self) -> None:
         """Write Events until cancelled."""
         while True:
-            message = await self._queue.get()
+            identity, event = await self._queue.get()
             try:
-                await self._deliver(message)
+                await self._write_with_retries(identity, event)
+                self._metrics.event("written")
+            except Exception as error:  # noqa: BLE001 - an Event must not end the process
+                self._metrics.event("failed")
+                reason = event["reason"]
+                _log.warning("An Event was not written", reason=reason, error=repr(error))
             finally:
                 self._queue.task_done()
 
@@ -116,41 +103,30 @@ class EventRecorder:
         except TimeoutError:
             _log.warning("Events were not written before the end", events=self._queue.qsize())
 
-    def _message(self, binding: Binding, result: Outcome | BindError) -> _Message | None:
-        if isinstance(result, BindError):
-            if self._mode == "none" or result.reason in WITHOUT_EVENT:
-                return None
-            kind, reason, cause = "Warning", "FailedBinding", result.reason.value
-            note = f"Binding {_target(binding)} failed: {result}"
-        else:
-            if self._mode != "all" or result is not Outcome.BOUND:
-                return None
-            kind, reason, cause = "Normal", "Scheduled", ""
-            why = f": {binding.decision.reason}" if binding.decision else ""
-            note = f"Successfully assigned {_target(binding)}{why}"
-        return _Message(
-            binding=binding,
-            type=kind,
-            reason=reason,
-            note=note.encode()[:LONGEST_NOTE].decode(errors="ignore"),
-            identity=(binding.uid, binding.node, reason, cause),
-            moment=datetime.now(UTC),
-        )
+    def _event(self, binding: Binding, kind: str, reason: str, note: str) -> Event:
+        moment = datetime.now(UTC)
+        nanoseconds = int(moment.timestamp() * 1e6) * 1000
+        name = f"{binding.name[:LONGEST_POD_NAME].rstrip('.-')}.{nanoseconds:x}"
+        pod = {"apiVersion": "v1", "kind": "Pod", "uid": binding.uid}
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": binding.namespace},
+            "eventTime": micro_time(moment),
+            "reportingController": binding.profile or "moorage-binder",
+            "reportingInstance": self._instance,
+            "action": "Binding",
+            "reason": reason,
+            "type": kind,
+            "note": note.encode()[:LONGEST_NOTE].decode(errors="ignore"),
+            "regarding": {**pod, "namespace": binding.namespace, "name": binding.name},
+        }
 
-    async def _deliver(self, message: _Message) -> None:
-        try:
-            await self._write_with_retries(message)
-        except Exception as error:  # noqa: BLE001 - an Event must not end the process
-            self._metrics.event("failed")
-            _log.warning("An Event was not written", reason=message.reason, error=repr(error))
-        else:
-            self._metrics.event("written")
-
-    async def _write_with_retries(self, message: _Message) -> None:
+    async def _write_with_retries(self, identity: Identity, event: Event) -> None:
         backoff = Backoff(0.2, 2.0)
-        for remaining in reversed(range(self._tries)):
+        for remaining in reversed(range(self._limits.event_tries)):
             try:
-                await self._write(message)
+                await self._write(identity, event)
             except (KubeError, TimeoutError) as error:
                 if not remaining or not _is_passing(error):
                     raise
@@ -158,69 +134,28 @@ class EventRecorder:
             else:
                 return
 
-    async def _write(self, message: _Message) -> None:
-        series = self._recent.get(message.identity)
-        if series and time.monotonic() - series.last > self._series_window:
-            series = None
-        if not series or not await self._repeat(message, series):
-            await self._create(message)
-
-    async def _repeat(self, message: _Message, series: _Series) -> bool:
-        """Raise the count of an Event; return False if it is gone, as Events are after an hour."""
-        change = {
-            "series": {"count": series.count + 1, "lastObservedTime": micro_time(message.moment)}
-        }
+    async def _write(self, identity: Identity, event: Event) -> None:
+        series, name, now = self._recent.get(identity), event["metadata"]["name"], time.monotonic()
+        namespace = event["metadata"]["namespace"]
+        if series is not None and now - series.last <= self._limits.event_series_window:
+            change = {"count": series.count + 1, "lastObservedTime": event["eventTime"]}
+            try:
+                await self._cluster.change_event(namespace, series.name, {"series": change})
+            except KubeStatusError as error:
+                if error.status != 404:  # it may be gone, as Events are after an hour
+                    raise
+            else:
+                series.count, series.last = series.count + 1, time.monotonic()
+                return
         try:
-            await self._cluster.change_event(message.binding.namespace, series.name, change)
-        except KubeStatusError as error:
-            if error.status == 404:
-                return False
-            raise
-        series.count += 1
-        series.last = time.monotonic()
-        return True
-
-    async def _create(self, message: _Message) -> None:
-        nanoseconds = int(message.moment.timestamp() * 1e6) * 1000
-        name = f"{message.binding.name[:LONGEST_POD_NAME].rstrip('.-')}.{nanoseconds:x}"
-        try:
-            await self._cluster.create_event(message.binding.namespace, self._event(message, name))
+            await self._cluster.create_event(namespace, event)
         except KubeStatusError as error:
             if error.reason != "AlreadyExists":  # written by a try whose answer was lost
                 raise
-        self._keep(message.identity, _Series(name, 1, time.monotonic()))
-
-    def _keep(self, identity: Identity, series: _Series) -> None:
-        self._recent[identity] = series
+        self._recent[identity] = _Series(name, 1, time.monotonic())
         self._recent.move_to_end(identity)
-        if len(self._recent) > self._queue.maxsize:
+        if len(self._recent) > self._limits.event_queue:
             self._recent.popitem(last=False)
-
-    def _event(self, message: _Message, name: str) -> dict[str, Any]:
-        binding = message.binding
-        return {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": binding.namespace},
-            "eventTime": micro_time(message.moment),
-            "reportingController": binding.profile or "moorage-binder",
-            "reportingInstance": self._instance[:128],
-            "action": "Binding",
-            "reason": message.reason,
-            "type": message.type,
-            "note": message.note,
-            "regarding": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": binding.namespace,
-                "name": binding.name,
-                "uid": binding.uid,
-            },
-        }
-
-
-def _target(binding: Binding) -> str:
-    return f"{binding.namespace}/{binding.name} to {binding.node}"
 
 
 def _is_passing(error: KubeError | TimeoutError) -> bool:

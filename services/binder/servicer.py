@@ -92,16 +92,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._stack.push_async_callback(client.close)
         self._access.client = client
         cluster = Cluster(client, request_timeout=settings.request_timeout)
-        recorder = EventRecorder(
-            cluster,
-            mode=settings.events,
-            queue=settings.event_queue,
-            series_window=settings.event_series_window,
-            tries=settings.event_tries,
-            instance=f"moorage-binder-{socket.gethostname()}",
-            metrics=metrics,
-        )
-        self._stack.push_async_callback(self._policies.close)
+        instance = f"moorage-binder-{socket.gethostname()}"
+        recorder = EventRecorder(cluster, settings, instance=instance, metrics=metrics)
+        self._stack.push_async_callback(self._policies.plugins.close)
         snapshots = Snapshots(settings.max_sessions)
         self._binder = Binder(
             cluster,

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import setting
@@ -36,12 +35,6 @@ class BinderSettings(BindLimits, ServerSettings):
         (), "A Python file or folder with plugins; may be given several times."
     )
     context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
-    policy_retry_interval: float = setting(
-        5.0,
-        "How long a policy that cannot be used is not tried again.",
-        unit="seconds",
-        minimum=0,
-    )
     bind_timeout: float = setting(
         10.0,
         "Time for a bind when the caller gives no deadline or a later one.",
@@ -54,27 +47,3 @@ class BinderSettings(BindLimits, ServerSettings):
         unit="seconds",
         minimum=0,
     )
-    request_timeout: float = setting(
-        10.0,
-        "Time for one request to the API server that is no part of a bind, such as an Event. A "
-        "bind is one request with all the time left.",
-        unit="seconds",
-        minimum=0.1,
-    )
-    retry_pods_concurrency: int = setting(
-        8, "Rejected pods that are written to at the same time (RetryPods).", minimum=1
-    )
-    events: Literal["failures", "all", "none"] = setting(
-        "failures",
-        "Which Kubernetes Events to write; kube-scheduler itself writes Scheduled for every bind.",
-    )
-    event_queue: int = setting(
-        1000, "Events that may wait to be written; more are dropped and counted.", minimum=1
-    )
-    event_series_window: float = setting(
-        360.0,
-        "Within this time the same failure is one Event with a count; kube-scheduler's number.",
-        unit="seconds",
-        minimum=0,
-    )
-    event_tries: int = setting(3, "How often an Event is tried to be written.", minimum=1)

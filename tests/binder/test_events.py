@@ -6,9 +6,10 @@ import pytest
 
 from moorage import DecisionSummary, ScoredNode
 from moorage_host.kube import KubeClient
+from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
-from services.binder.events import EventRecorder, Mode
+from services.binder.events import EventRecorder
 from tools.inprocess.api import Api, until
 from tools.inprocess.binder import Observed, binding_of, events_of
 
@@ -18,16 +19,19 @@ GATED = BindError(Reason.GATED, "pod default/web has scheduling gates: g")
 class Recording:
     """A recorder and what it counted."""
 
-    def __init__(self, client: KubeClient, mode: Mode, queue: int = 100) -> None:
+    def __init__(self, client: KubeClient, mode: str, queue: int = 100) -> None:
         self.counted = Observed()
         cluster = Cluster(client, request_timeout=5)
         self.recorder = EventRecorder(
-            cluster, mode=mode, queue=queue, instance="binder-0", metrics=self.counted
+            cluster,
+            BindLimits(events=mode, event_queue=queue),  # type: ignore[arg-type]
+            instance="binder-0",
+            metrics=self.counted,
         )
 
 
 @asynccontextmanager
-async def recording(client: KubeClient, mode: Mode = "failures") -> AsyncIterator[Recording]:
+async def recording(client: KubeClient, mode: str = "failures") -> AsyncIterator[Recording]:
     made = Recording(client, mode)
     writer = asyncio.create_task(made.recorder.run())
     try:

@@ -1,6 +1,7 @@
-"""How much the binder takes on, waits and keeps: the part of its settings that binds know."""
+"""How much the binder takes on, waits, keeps and reports: the settings that its parts know."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from moorage_host.settings import setting
 
@@ -72,3 +73,33 @@ class BindLimits:
         unit="seconds",
         minimum=0,
     )
+    policy_retry_interval: float = setting(
+        5.0,
+        "How long a policy that cannot be used is not tried again.",
+        unit="seconds",
+        minimum=0,
+    )
+    request_timeout: float = setting(
+        10.0,
+        "Time for one request to the API server that is no part of a bind, such as an Event. A "
+        "bind is one request with all the time left.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    retry_pods_concurrency: int = setting(
+        8, "Rejected pods that are written to at the same time (RetryPods).", minimum=1
+    )
+    events: Literal["failures", "all", "none"] = setting(
+        "failures",
+        "Which Kubernetes Events to write; kube-scheduler itself writes Scheduled for every bind.",
+    )
+    event_queue: int = setting(
+        1000, "Events that may wait to be written; more are dropped and counted.", minimum=1
+    )
+    event_series_window: float = setting(
+        360.0,
+        "Within this time the same failure is one Event with a count; kube-scheduler's number.",
+        unit="seconds",
+        minimum=0,
+    )
+    event_tries: int = setting(3, "How often an Event is tried to be written.", minimum=1)

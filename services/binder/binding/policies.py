@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import msgspec
 import structlog
@@ -21,8 +20,7 @@ from moorage_host.plugins.registry import Registry
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyText:
+class PolicyText(msgspec.Struct, frozen=True):
     """An effective policy as it came: its revision, and its JSON."""
 
     revision: str
@@ -36,13 +34,6 @@ class PolicyRefusedError(Exception):
 class Policies:
     """Runs the policies that binds bring along.
 
-    Args:
-        registry: The plugins that can run here.
-        retry_interval: For how many seconds a policy that cannot be used is not tried again: its
-            plugins may take long to fail.
-        clock: A monotonic clock.
-        count_failure: Called with a plugin's name when its background work fails.
-
     Attributes:
         plugins: Who runs them.
     """
@@ -55,6 +46,11 @@ class Policies:
         clock: Callable[[], float] = time.monotonic,
         count_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """Run plugins of *registry*; *count_failure* is called when the work of one fails.
+
+        A policy that cannot be used is not tried again for *retry_interval* seconds: its plugins
+        may take long to fail.
+        """
         self.plugins = PluginHost(registry, count_failure=count_failure)
         self._retry_interval = retry_interval
         self._clock = clock
@@ -70,24 +66,17 @@ class Policies:
             PolicyRefusedError: It names a plugin that is not here, arguments that one does not
                 take, or one that does not start.
         """
-        policy = await self._use(text)
-        try:
-            yield policy
-        finally:
-            await self.plugins.release(policy)
-
-    async def close(self) -> None:
-        """Stop the plugins."""
-        await self.plugins.close()
-
-    async def _use(self, text: PolicyText) -> Policy:
         async with self._turn:
             revision, until, problem = self._refused
             if revision == text.revision and self._clock() < until:
                 raise PolicyRefusedError(problem)
             try:
-                return await self.plugins.use(text.revision, text.content)
+                policy = await self.plugins.use(text.revision, text.content)
             except (ConfigurationError, msgspec.DecodeError) as error:
                 self._refused = text.revision, self._clock() + self._retry_interval, str(error)
                 _log.warning("The policy of a bind cannot be used", error=str(error))
                 raise PolicyRefusedError(str(error)) from error
+        try:
+            yield policy
+        finally:
+            await self.plugins.release(policy)
