@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from moorage.errors import ConfigurationError
 from moorage.units.durations import parse_duration
+from moorage_host.policy.fields import PluginSet
 from moorage_host.policy.merge import Entry, EntrySet, expand, merge
 from moorage_host.policy.yaml_lines import read_tree
 
@@ -47,26 +48,6 @@ class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     """A part of the configuration: an unknown field is an error."""
 
 
-class PluginName(Strict, frozen=True):
-    """A plugin in a set, with the weight of its score; 0 means 1."""
-
-    name: str
-    weight: int = 0
-
-
-class PluginSet(Strict, frozen=True):
-    """What one extension point adds to the defaults, and what it removes from them."""
-
-    enabled: tuple[PluginName, ...] = ()
-    disabled: tuple[PluginName, ...] = ()
-
-    @property
-    def entries(self) -> EntrySet:
-        """The same as the rules for merging take it."""
-        enabled = tuple(Entry(plugin.name, plugin.weight) for plugin in self.enabled)
-        return EntrySet(enabled, frozenset(plugin.name for plugin in self.disabled))
-
-
 class Plugins(Strict, frozen=True):
     """The extension points of a profile."""
 
@@ -86,9 +67,15 @@ class Plugins(Strict, frozen=True):
 
     def at(self, point: PluginSet) -> dict[str, int]:
         """Return the plugins of one extension point in order, with their weights."""
-        everywhere = merge(DEFAULTS, self.multi_point.entries).enabled
-        merged = expand(point.entries, everywhere, lambda _: True)
+        everywhere = merge(DEFAULTS, _entries(self.multi_point)).enabled
+        merged = expand(_entries(point), everywhere, lambda _: True)
         return {entry.name: entry.weight or 1 for entry in merged}
+
+
+def _entries(plugins: PluginSet) -> EntrySet:
+    """Return a set as the rules for merging take it."""
+    enabled = tuple(Entry(plugin.name, plugin.weight) for plugin in plugins.enabled)
+    return EntrySet(enabled, frozenset(plugin.name for plugin in plugins.disabled))
 
 
 class PluginArguments(Strict, frozen=True):
