@@ -5,8 +5,6 @@ python -m sandbox.scheduler --config FILE --api-server URL [--extender-url URL] 
 """
 
 import asyncio
-import json
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from moorage_host.process.admin import admin_server
-from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, process
+from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, announce, process
 from moorage_host.settings import parse_settings, setting
 from sandbox.scheduler.config import DEFAULT_CONFIGURATION, DEFAULT_NAME, load_configuration
 from sandbox.scheduler.cycle.attempt import Decisions
@@ -85,15 +83,9 @@ async def _schedule(settings: Settings) -> None:
 async def _announce(schedulers: Sequence[Scheduler], names: Sequence[str], api_server: str) -> None:
     for scheduler in schedulers:
         await scheduler.wait_until_synced()
-    facts = {
-        "event": "running",
-        "apiServer": api_server,
-        "schedulerNames": names,
-        "nodes": len(schedulers[0].cache.nodes),
-        "pods": len(schedulers[0].cache.pods),
-    }
-    sys.stdout.write(json.dumps(facts) + "\n")
-    sys.stdout.flush()
+    cache = schedulers[0].cache
+    counts = {"nodes": len(cache.nodes), "pods": len(cache.pods)}
+    announce("running", apiServer=api_server, schedulerNames=names, **counts)
 
 
 @asynccontextmanager

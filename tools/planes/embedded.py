@@ -102,7 +102,7 @@ class EmbeddedPlane:
 
         async def runs() -> bool:
             text = await asyncio.to_thread(log.read_text)
-            return '"event": "running"' in text
+            return '"event":"running"' in text
 
         return Program(
             name=name,

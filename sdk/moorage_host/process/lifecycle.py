@@ -183,7 +183,7 @@ def stop_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-def announce(event: str, **fields: str) -> None:
+def announce(event: str, **fields: object) -> None:
     """Write one line of JSON on stdout, for the program that started this process.
 
     On the real one: what plugins print goes to the log. A stdout that takes nothing, as with a
