@@ -146,6 +146,17 @@ class World:
         await self.bind(body["PodName"], body["Node"])
         return {"Error": ""}
 
+    def hold_binds(self) -> asyncio.Event:
+        """Have bind requests wait for the event, and then be answered as by an honest binder."""
+        gate = asyncio.Event()
+
+        async def held(body: Object) -> Object:
+            await gate.wait()
+            return await self.binds(body)
+
+        self.extender.on["bind"] = held
+        return gate
+
     async def _send(self, method: str, path: str, body: Object | None = None) -> None:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         url, data = self.server.url + path, json.dumps(body or {})

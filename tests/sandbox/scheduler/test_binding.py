@@ -1,6 +1,5 @@
 """What follows a scheduling cycle: the bind, and what its outcome does."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -93,13 +92,7 @@ async def test_the_default_binders_refusal_is_reported(world: World) -> None:
 
 
 async def test_pods_on_their_way_take_up_room(world: World) -> None:
-    gate = asyncio.Event()
-
-    async def slow(body: Object) -> Object:
-        await gate.wait()
-        return await world.binds(body)
-
-    world.extender.on["bind"] = slow
+    gate = world.hold_binds()
     world.node("a", cpu="1")
     for name in ("first", "second"):
         world.pod(name, cpu="600m")
@@ -110,13 +103,7 @@ async def test_pods_on_their_way_take_up_room(world: World) -> None:
 
 
 async def test_a_pod_that_changes_while_it_is_bound_is_not_scheduled_twice(world: World) -> None:
-    gate = asyncio.Event()
-
-    async def slow(body: Object) -> Object:
-        await gate.wait()
-        return await world.binds(body)
-
-    world.extender.on["bind"] = slow
+    gate = world.hold_binds()
     world.node("a")
     uid = world.pod("web")["metadata"]["uid"]
     async with world.scheduler({**BINDER, "filterVerb": "filter"}) as scheduler:
@@ -136,13 +123,7 @@ async def test_a_stopping_scheduler_lets_binds_end(
     world: World, answers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sandbox.scheduler.scheduler.GRACE_SECONDS", 10.0 if answers else 0.01)
-    gate = asyncio.Event()
-
-    async def slow(body: Object) -> Object:
-        await gate.wait()
-        return await world.binds(body)
-
-    world.extender.on["bind"] = slow
+    gate = world.hold_binds()
     world.node("a")
     world.pod("web")
     async with world.scheduler(BINDER) as scheduler:
