@@ -1,6 +1,7 @@
 """What the binder counts."""
 
 import time
+from collections.abc import Callable
 from typing import Literal
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram
@@ -92,9 +93,9 @@ _bind_seconds = BIND_SECONDS.observer()
 class BindMetrics:
     """Counts binds."""
 
-    def started(self) -> None:
-        """Count a bind that is under way."""
-        BINDS_RUNNING.inc()
+    def show_running(self, count: Callable[[], int]) -> None:
+        """Have *count* return how many binds are under way."""
+        BINDS_RUNNING.set_function(count)
 
     def retried(self, cause: str) -> None:
         """Count a request that is sent again."""
@@ -134,7 +135,6 @@ class BindMetrics:
         outcome = result.reason if isinstance(result, BindError) else result
         _ended(outcome.value).inc()
         _bind_seconds(seconds)
-        BINDS_RUNNING.dec()
 
     def event(self, result: Literal["written", "dropped", "failed"]) -> None:
         """Count what became of an Event; dropped means that too many were waiting."""

@@ -391,7 +391,7 @@ async def test_nothing_is_kept_of_binds_that_have_ended(world: World, api: Api) 
     await world.bind(api.pod())
     await world.binder.drain()
     assert (world.binder.attempts, world.binder._newest) == (set(), {})
-    assert world.observed.running == 0
+    assert world.observed.running() == 0
 
 
 def _free_port() -> int:

@@ -1,7 +1,7 @@
 """What the tests of the binder share."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class Observed(BindMetrics):
     """Remembers what a binder tells."""
 
     def __init__(self) -> None:
-        self.running = 0
+        self.running: Callable[[], int] = lambda: 0
         self.retries: list[str] = []
         self.ends: list[Outcome | BindError] = []
         self.plugins: list[tuple[str, str, str]] = []
@@ -43,8 +43,8 @@ class Observed(BindMetrics):
         self.stages: list[str] = []
         self.events: list[str] = []
 
-    def started(self) -> None:
-        self.running += 1
+    def show_running(self, count: Callable[[], int]) -> None:
+        self.running = count
 
     def retried(self, cause: str) -> None:
         self.retries.append(cause)
@@ -68,7 +68,6 @@ class Observed(BindMetrics):
         pass
 
     def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
-        self.running -= 1
         self.ends.append(result)
 
     def event(self, result: str) -> None:

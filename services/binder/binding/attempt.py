@@ -250,7 +250,7 @@ class Attempt:
         return max(self.deadline - time.monotonic(), 0.001)
 
     def _time_to_write(self) -> float:
-        left = self._time_left()
+        left = max(self.deadline - time.monotonic(), 0.001)
         return max(left - self._limits.retry_reserve, left / 2)
 
     async def _settle(self, error: KubeError | TimeoutError, before: str) -> Outcome | None:

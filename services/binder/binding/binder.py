@@ -72,6 +72,7 @@ class Binder:
             limits.written_binds, limits.written_binds_age, clock=time.monotonic
         )
         self.fence = Fence(self.attempts, self._history, metrics)
+        metrics.show_running(lambda: len(self.attempts))
 
     async def bind(
         self,
@@ -121,7 +122,8 @@ class Binder:
         if before and (before.binding.node, before.epoch) == (binding.node, epoch):
             before.extend(deadline)
             return before
-        self._check_room(binding)
+        if len(self.attempts) >= self._limits.concurrency + self._limits.max_waiting:
+            self._check_room(binding)
         attempt = Attempt(
             self._cluster,
             binding,
@@ -133,7 +135,6 @@ class Binder:
         attempt.task = task = asyncio.create_task(self._run(attempt, policy, before))
         self._newest[binding.uid] = attempt
         self.attempts.add(attempt)
-        self._metrics.started()
         task.add_done_callback(functools.partial(self._finish, attempt, time.monotonic()))
         return attempt
 
@@ -148,6 +149,7 @@ class Binder:
         await self._cycles.drain()
 
     def _check_room(self, binding: Binding) -> None:
+        """Refuse a bind if too many are under way, without those that wait for others."""
         running = len(self.attempts) - len(self._cycles.permits.waiting)
         if running >= self._limits.concurrency + self._limits.max_waiting:
             raise BindError(

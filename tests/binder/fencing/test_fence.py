@@ -64,7 +64,7 @@ async def running(
 ) -> asyncio.Task[Outcome]:
     """Begin a bind, and wait until it does nothing that is not waiting."""
     task = begun(bind)
-    await until(lambda: world.observed.running == number)
+    await until(lambda: world.observed.running() == number)
     return task
 
 
