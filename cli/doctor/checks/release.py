@@ -27,9 +27,12 @@ def release_objects(installation: Installation) -> Iterator[Finding]:
     policies = [pair for pair in release.pairs if pair.wanted["kind"] == "NetworkPolicy"]
     if all(pair.found is None for pair in policies):  # as networkPolicy.enabled=false has it
         absent = [pair for pair in absent if pair not in policies]
-    for pair in absent:
-        found = warning if pair.wanted["kind"] in OPTIONAL else problem
-        yield found(f"the cluster lacks {pair.name}", _apply(release))
+    for found, names in (
+        (problem, [pair.name for pair in absent if pair.wanted["kind"] not in OPTIONAL]),
+        (warning, [pair.name for pair in absent if pair.wanted["kind"] in OPTIONAL]),
+    ):
+        if names:
+            yield found(f"the cluster lacks {listed(names)}", _apply(release))
     for pair in release.pairs:
         if isinstance(pair.found, Missing):
             known(pair.found)

@@ -189,12 +189,14 @@ async def read_installation(
         )
         if cluster is None:
             return read
-        return replace(
+        read = replace(
             read,
             api_server=await read_api_server(cluster),
             processes=await read_processes(options, cluster, pods),
-            release=await read_release(cluster, objects, namespace, layout),
         )
+        if options.admin and not read.processes and not layout:  # as with `moorage up`
+            return replace(read, release=Missing(f"no pod of Moorage is in {namespace}"))
+        return replace(read, release=await read_release(cluster, objects, namespace, layout))
 
 
 @asynccontextmanager

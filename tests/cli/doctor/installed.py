@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +58,11 @@ class Installed:
         self.options = GatewayOptions(kubeconfig=self.kubeconfig)
         self._ports = dict(zip((*SERVICES, *SERVICES), free_ports(4), strict=False))
         self._admin = dict(zip(SERVICES, free_ports(4), strict=False))
+
+    def options_of_admin(self) -> Sequence[str]:
+        """Return the options with which the gateway is asked without the API server."""
+        tls = self.certificates / "operator"
+        return f"--admin=https://{HOST}:{self._admin['gateway']}", f"--tls={tls}"
 
     async def read(self, **options: Any) -> Installation:
         """Read it as the command does."""

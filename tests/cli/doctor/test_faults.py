@@ -69,6 +69,13 @@ async def test_the_exit_code_is_for_ci(installed: Installed) -> None:
         assert fault.advice in out, out
 
 
+async def test_an_installation_outside_of_the_cluster_is_no_release(installed: Installed) -> None:
+    gateway = installed.options_of_admin()
+    code, out, _ = await run(*gateway, f"--kubeconfig={installed.kubeconfig}", "--gateway=other")
+    assert "not checked: release-objects, release-rights, release-fields: no pod of" in out, out
+    assert code == 0, out
+
+
 async def test_where_nothing_answers_the_next_step_is_named() -> None:
     code, out, errors = await run("--admin=http://127.0.0.1:1", "--gateway=other")
     assert (code, out) == (2, ""), out
