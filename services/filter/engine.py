@@ -30,12 +30,16 @@ class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
         reasons: Why nodes were rejected.
         plugins: What each plugin did, in order.
         claimants: The plugins that want the pod to claim one of the feasible nodes at once.
+        cached_nodes: How many verdicts come from an equal pod.
+        cached_from: That pod, as NAMESPACE/NAME; empty if there are none.
     """
 
     codes: npt.NDArray[np.uint16]
     reasons: Sequence[PluginRejection]
     plugins: Sequence[PluginRun]
-    claimants: Sequence[str]
+    claimants: Sequence[str] = ()
+    cached_nodes: int = 0
+    cached_from: str = ""
 
 
 async def run_filters(
@@ -52,12 +56,16 @@ async def run_filters(
     claimants: list[str] = []
     survivors = nodes
     for enabled in profile.plugins:
-        if not len(survivors):
+        if not survivors.rows.size:
             break
         report = supervisor.begin(enabled)
         try:
             verdicts = await ask_for_verdicts(enabled, pod, survivors, supervisor)
-            if verdicts is not None and ask_for_claim(enabled, pod, supervisor):
+            if (
+                verdicts is not None
+                and enabled.may_claim
+                and ask_for_claim(enabled, pod, supervisor)
+            ):
                 claimants.append(enabled.name)
         except PluginFailedError as error:
             if enabled.aborts:
@@ -75,10 +83,10 @@ async def run_filters(
         reasons += [PluginRejection(enabled.name, reason) for reason in verdicts.reasons]
         survivors = survivors.where(passed)
     return FilterRun(
-        codes=np.zeros(len(nodes), np.uint16) if codes is None else codes,
+        codes=np.zeros(nodes.rows.size, np.uint16) if codes is None else codes,
         reasons=reasons,
         plugins=supervisor.runs,
-        claimants=claimants if len(survivors) else (),
+        claimants=claimants if survivors.rows.size else (),
     )
 
 

@@ -5,8 +5,7 @@ supervisor. A plugin that fails has no opinion: unless its failure aborts the cy
 scores nor its weight count.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -14,7 +13,6 @@ import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Scores
 from moorage.execution import (
-    EnabledPlugin,
     PluginRun,
     PluginScores,
     Profile,
@@ -24,8 +22,6 @@ from moorage.execution import (
     ask_to_normalize,
 )
 from moorage_host.plugins.ranking import weighted_mean
-
-Opinion = TypeVar("Opinion")
 
 
 class ScoreRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,12 +33,16 @@ class ScoreRun(msgspec.Struct, frozen=True, kw_only=True):
         scores: The opinions that make up the totals, in order.
         plugins: What each plugin did, in order.
         raw: Of a shard: the raw scores of each plugin with an opinion, in order.
+        cached_nodes: How many nodes have the raw scores of an equal pod.
+        cached_from: That pod, as NAMESPACE/NAME; empty if there are none.
     """
 
     totals: Scores | None = None
     scores: Sequence[PluginScores] = ()
     plugins: Sequence[PluginRun]
     raw: Mapping[str, Scores] = msgspec.field(default_factory=dict)
+    cached_nodes: int = 0
+    cached_from: str = ""
 
 
 async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> ScoreRun:
@@ -52,12 +52,20 @@ async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Super
         PluginFailedError: A plugin failed whose failure aborts the cycle.
         TimeoutError: The supervisor's deadline passed.
     """
-    scores = await _ask_each(
-        profile.plugins,
-        supervisor,
-        lambda enabled: ask_for_scores(enabled, pod, nodes, supervisor),
-    )
-    return _ranked(list(scores.values()), supervisor)
+    scores: list[PluginScores] = []
+    for enabled in profile.plugins:
+        report = supervisor.begin(enabled)
+        try:
+            opinion = await ask_for_scores(enabled, pod, nodes, supervisor)
+        except PluginFailedError as error:
+            if enabled.aborts:
+                raise
+            report.failure = error.problem
+            continue
+        report.skipped = opinion is None
+        if opinion is not None:
+            scores.append(opinion)
+    return ScoreRun(totals=_totals(scores), scores=scores, plugins=supervisor.runs)
 
 
 async def run_shard(
@@ -68,16 +76,23 @@ async def run_shard(
     *,
     rows: npt.NDArray[np.intp],
 ) -> ScoreRun:
-    """Score those of *nodes* that are in *rows*; other replicas score the others.
+    """Score those of *nodes* that are in *rows*: other replicas, or the cache, know the others.
 
     Raises the same as `run_scores`.
     """
-    shard = nodes.where(np.isin(nodes.rows, rows))
-    raw = await _ask_each(
-        profile.plugins,
-        supervisor,
-        lambda enabled: ask_for_raw_scores(enabled, pod, nodes, shard, supervisor),
-    )
+    shard, raw = nodes.where(np.isin(nodes.rows, rows)), dict[str, Scores]()
+    for enabled in profile.plugins:
+        report = supervisor.begin(enabled)
+        try:
+            scores = await ask_for_raw_scores(enabled, pod, nodes, shard, supervisor)
+        except PluginFailedError as error:
+            if enabled.aborts:
+                raise
+            report.failure = error.problem
+            continue
+        report.skipped = scores is None
+        if scores is not None:
+            raw[enabled.name] = scores
     return ScoreRun(plugins=supervisor.runs, raw=raw)
 
 
@@ -93,25 +108,14 @@ async def run_normalization(
 
     Raises the same as `run_scores`.
     """
-    scores = await _ask_each(
-        [enabled for enabled in profile.plugins if enabled.name in raw],
-        supervisor,
-        lambda enabled: ask_to_normalize(enabled, pod, nodes, raw[enabled.name], supervisor),
-    )
-    return _ranked(list(scores.values()), supervisor)
-
-
-async def _ask_each(
-    plugins: Sequence[EnabledPlugin],
-    supervisor: Supervisor,
-    ask: Callable[[EnabledPlugin], Awaitable[Opinion | None]],
-) -> dict[str, Opinion]:
-    """Return the opinions by plugin, in order; note who has none, and why."""
-    opinions: dict[str, Opinion] = {}
-    for enabled in plugins:
+    scores: list[PluginScores] = []
+    for enabled in profile.plugins:
+        given = raw.get(enabled.name)
+        if given is None:
+            continue
         report = supervisor.begin(enabled)
         try:
-            opinion = await ask(enabled)
+            opinion = await ask_to_normalize(enabled, pod, nodes, given, supervisor)
         except PluginFailedError as error:
             if enabled.aborts:
                 raise
@@ -119,10 +123,9 @@ async def _ask_each(
             continue
         report.skipped = opinion is None
         if opinion is not None:
-            opinions[enabled.name] = opinion
-    return opinions
+            scores.append(opinion)
+    return ScoreRun(totals=_totals(scores), scores=scores, plugins=supervisor.runs)
 
 
-def _ranked(scores: Sequence[PluginScores], supervisor: Supervisor) -> ScoreRun:
-    totals = weighted_mean([(each.weight, each.normalized) for each in scores])
-    return ScoreRun(totals=totals, scores=scores, plugins=supervisor.runs)
+def _totals(scores: Sequence[PluginScores]) -> Scores | None:
+    return weighted_mean([(each.weight, each.normalized) for each in scores])

@@ -39,33 +39,31 @@ class _Alarm:
 
     Attributes:
         limit: When the time of the call under way is up; infinite if there is none.
+        rings_at: When the timer rings; infinite if it is not set.
+        handler: What handles its signal.
     """
 
     def __init__(self) -> None:
         self.limit = _NEVER
-        self._rings_at = _NEVER
-        self._handler = self._ring
+        self.rings_at = _NEVER
+        self.handler = self._ring
         # Python gives up its handlers before it ends, and then the signal would kill the process.
         atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
 
-    def begin(self, seconds: float) -> None:
-        """Raise BudgetExceededError once *seconds* have passed, unless `limit` has changed."""
-        now = time.perf_counter()
-        if getsignal(signal.SIGALRM) is not self._handler:
-            signal.signal(signal.SIGALRM, self._handler)  # for good: each is a system call
-            self._rings_at = _NEVER  # who took the handler may have set the timer as well
-        self.limit = now + seconds
-        if not now < self._rings_at <= self.limit:
-            self._set(seconds)
+    def take_handler(self) -> None:
+        """Handle the signal from here on; who took the handler may have set the timer as well."""
+        signal.signal(signal.SIGALRM, self.handler)  # for good: each is a system call
+        self.rings_at = _NEVER
 
     def _ring(self, _signal: int, _frame: FrameType | None) -> None:
         left = self.limit - time.perf_counter()
         if left <= 0:
             raise BudgetExceededError
-        self._set(left)
+        self.set(left)
 
-    def _set(self, seconds: float) -> None:
-        self._rings_at = self.limit
+    def set(self, seconds: float) -> None:
+        """Ring at `limit`, which is in so many seconds."""
+        self.rings_at = self.limit
         if seconds == _NEVER:
             signal.setitimer(signal.ITIMER_REAL, 0)
         else:
@@ -84,7 +82,13 @@ def call_within(seconds: float, function: Callable[..., T], *args: Any) -> T:
         return function(*args)
     try:
         try:
-            _alarm.begin(seconds)
+            # Nearly always the timer rings early enough already: then this costs no system call.
+            now = time.perf_counter()
+            if getsignal(signal.SIGALRM) is not _alarm.handler:
+                _alarm.take_handler()
+            _alarm.limit = limit = now + seconds
+            if not now < _alarm.rings_at <= limit:
+                _alarm.set(seconds)
             return function(*args)
         finally:
             _alarm.limit = _NEVER
@@ -104,9 +108,11 @@ class Stepwise(Generic[T]):
 
     Attributes:
         done: Whether the coroutine has returned *result*.
+        thrown: What was last thrown into it from outside, such as a cancellation.
     """
 
     result: T
+    thrown: BaseException | None = None
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], seconds: float) -> None:
         self.done = False
@@ -121,7 +127,8 @@ class Stepwise(Generic[T]):
             try:
                 value = yield self._waits_for
             except BaseException as error:  # noqa: BLE001 - handed on to the coroutine
-                value, step = error, self._coroutine.throw
+                self.thrown = value = error
+                step = self._coroutine.throw
             self._take(step, value)
         return self.result
 

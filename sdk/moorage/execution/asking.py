@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from moorage.errors import PluginFailedError
 from moorage.execution.cycle import Supervisor, failed
 from moorage.execution.enabled import EnabledPlugin
 from moorage.models import Pod
@@ -50,17 +51,20 @@ async def ask_for_verdicts(
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
         TimeoutError: The supervisor's deadline passed.
     """
-    plugin = enabled.plugin
+    plugin, kept = enabled.plugin, nodes
     assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
-    per_node = type(plugin).filter is FilterPlugin.filter
-    point = "filter_node" if per_node else "filter"
-    enabled.check_not_suspended(point)
-    preparation = await supervisor.prepare(enabled, pod, nodes)
-    if preparation is not None and preparation.skip:
-        return None
-    kept = nodes if preparation is None or preparation.nodes is None else preparation.nodes
+    point = "filter_node" if type(plugin).filter is FilterPlugin.filter else "filter"
+    if enabled.breaker.overruns:
+        enabled.check_not_suspended(point)
+    if enabled.prepares:
+        preparation = await supervisor.prepare(enabled, pod, nodes)
+        if preparation is not None:
+            if preparation.skip:
+                return None
+            kept = nodes if preparation.nodes is None else preparation.nodes
     verdicts = supervisor.call(enabled, point, _filter, plugin, pod, nodes, kept)
-    enabled.breaker.succeeded()
+    if enabled.breaker.overruns:
+        enabled.breaker.succeeded()
     return verdicts
 
 
@@ -73,8 +77,6 @@ def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> b
     """
     plugin = enabled.plugin
     assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
-    if type(plugin).wants_claim is FilterPlugin.wants_claim:
-        return False
     return supervisor.call(enabled, "wants_claim", _checked_claim, plugin, pod)
 
 
@@ -87,10 +89,10 @@ async def ask_for_scores(
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
         TimeoutError: The supervisor's deadline passed.
     """
-    plugin = await _prepared(enabled, pod, nodes, supervisor)
-    if plugin is None:
+    plugin, point = _score_plugin(enabled)
+    if enabled.prepares and not await _concerns(enabled, plugin, pod, nodes, supervisor):
         return None
-    raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, nodes)
+    raw = supervisor.call(enabled, point, _score, plugin, pod, nodes)
     return _normalized_scores(enabled, plugin, raw, supervisor)
 
 
@@ -101,11 +103,11 @@ async def ask_for_raw_scores(
 
     None and exceptions mean the same as in `ask_for_scores`.
     """
-    plugin = await _prepared(enabled, pod, nodes, supervisor)
-    if plugin is None:
+    plugin, point = _score_plugin(enabled)
+    if enabled.prepares and not await _concerns(enabled, plugin, pod, nodes, supervisor):
         return None
-    raw = supervisor.call(enabled, _point(plugin), _score, plugin, pod, shard)
-    if normalization_of(type(plugin)) is not None:
+    raw = supervisor.call(enabled, point, _score, plugin, pod, shard)
+    if enabled.breaker.overruns and normalization_of(type(plugin)) is not None:
         enabled.breaker.succeeded()  # the others may still fail in `normalize`
     return raw.scores
 
@@ -117,32 +119,33 @@ async def ask_to_normalize(
 
     None and exceptions mean the same as in `ask_for_scores`.
     """
-    plugin = await _prepared(enabled, pod, nodes, supervisor)
-    return (
-        None
-        if plugin is None
-        else _normalized_scores(enabled, plugin, _with_extremes(nodes, raw), supervisor)
-    )
+    plugin, _ = _score_plugin(enabled)
+    if enabled.prepares and not await _concerns(enabled, plugin, pod, nodes, supervisor):
+        return None
+    return _normalized_scores(enabled, plugin, _with_extremes(nodes, raw), supervisor)
 
 
-async def _prepared(
-    enabled: EnabledPlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
-) -> ScorePlugin | None:
-    """Return the plugin, after `prepare`; None if it skips the pod."""
+def _score_plugin(enabled: EnabledPlugin) -> tuple[ScorePlugin, str]:
+    """Return a plugin that is not suspended, and the name of the method that scores."""
     plugin = enabled.plugin
     assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
-    enabled.check_not_suspended(_point(plugin))
+    point = "score_node" if type(plugin).score is ScorePlugin.score else "score"
+    if enabled.breaker.overruns:
+        enabled.check_not_suspended(point)
+    return plugin, point
+
+
+async def _concerns(
+    enabled: EnabledPlugin, plugin: ScorePlugin, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> bool:
+    """Return whether the plugin, once it is prepared, does not skip the pod."""
     preparation = await supervisor.prepare(enabled, pod, nodes)
     if preparation is None:
-        return plugin
+        return True
     if preparation.nodes is not None and not isinstance(plugin, FilterPlugin):
         problem = "returned Preparation(nodes=...), which narrows nothing in a score plugin"
         raise failed(enabled, "prepare", WrongAnswerError(plugin.prepare, problem))
-    return None if preparation.skip else plugin
-
-
-def _point(plugin: ScorePlugin) -> str:
-    return "score_node" if type(plugin).score is ScorePlugin.score else "score"
+    return not preparation.skip
 
 
 def _scoring(plugin: ScorePlugin) -> Callable[..., object]:
@@ -152,19 +155,31 @@ def _scoring(plugin: ScorePlugin) -> Callable[..., object]:
 def _normalized_scores(
     enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
 ) -> PluginScores:
-    if _normalizes(plugin):
+    normalized = raw.scores
+    if normalization_of(type(plugin)) is not Normalization.NONE:
         normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw)
-    else:  # no code of the plugin, so there is nothing to guard
-        normalized = _already_normalized(enabled, plugin, raw)
-    enabled.breaker.succeeded()
+    elif raw.least < 0 or raw.most > MAX_SCORE:  # no code of the plugin, so nothing to guard
+        raise _outside_range(enabled, plugin, raw)
+    if enabled.breaker.overruns:
+        enabled.breaker.succeeded()
     return PluginScores(
-        plugin=plugin.name, weight=enabled.weight, raw=raw.scores, normalized=normalized
+        plugin=enabled.name, weight=enabled.weight, raw=raw.scores, normalized=normalized
     )
+
+
+def _outside_range(
+    enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores
+) -> PluginFailedError:
+    try:
+        _check_range(_scoring(plugin), raw, "; set normalization or override normalize")
+    except WrongAnswerError as error:
+        return failed(enabled, "normalize", error)
+    raise AssertionError("the scores are in range")
 
 
 def _filter(plugin: FilterPlugin, pod: Pod, nodes: Nodes, kept: Nodes) -> Verdicts:
     if kept is nodes:
-        return _checked_verdicts(plugin, plugin.filter(pod, nodes), len(nodes))
+        return _checked_verdicts(plugin, plugin.filter(pod, nodes), len(nodes.rows))
     return _narrowed(plugin, pod, nodes, np.isin(nodes.rows, kept.rows))
 
 
@@ -206,19 +221,8 @@ def _checked_verdicts(plugin: FilterPlugin, verdicts: object, count: int) -> Ver
 
 
 def _score(plugin: ScorePlugin, pod: Pod, nodes: Nodes) -> CheckedScores:
-    return _checked_scores(_scoring(plugin), plugin.score(pod, nodes), nodes)
-
-
-def _normalizes(plugin: ScorePlugin) -> bool:
-    return normalization_of(type(plugin)) is not Normalization.NONE
-
-
-def _already_normalized(enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores) -> Scores:
-    try:
-        _check_range(_scoring(plugin), raw, "; set normalization or override normalize")
-    except WrongAnswerError as error:
-        raise failed(enabled, "normalize", error) from error
-    return raw.scores
+    method = plugin.score_node if type(plugin).score is ScorePlugin.score else plugin.score
+    return _checked_scores(method, plugin.score(pod, nodes), nodes)
 
 
 def _normalize(plugin: ScorePlugin, raw: CheckedScores) -> Scores:
@@ -250,11 +254,12 @@ def _checked_scores(
         array = np.array(scores, np.float64)
     except (TypeError, ValueError) as error:
         raise WrongTypeError(method, scores, "one number for each node") from error
-    if array.shape != (len(nodes),):
+    if array.shape != nodes.rows.shape:
         problem = f"returned an array of shape {array.shape} for {len(nodes)} nodes"
         raise WrongAnswerError(method, problem)
-    checked = _with_extremes(nodes, array)
-    if not (math.isfinite(checked.least) and math.isfinite(checked.most)):  # NaN is both, if any
+    least, most = np.minimum.reduce(array, initial=0), np.maximum.reduce(array, initial=0)
+    checked = CheckedScores(nodes, array, least, most)
+    if not (math.isfinite(least) and math.isfinite(most)):  # NaN is both, if any
         first = int(np.isfinite(array).argmin())
         raise WrongAnswerError(method, f"returned {_at(checked, first)}, which is not finite")
     return checked

@@ -38,6 +38,7 @@ class Background:
 
     Attributes:
         on_failure: Called with the plugin's name whenever work fails.
+        works: What runs, by its task.
     """
 
     def __init__(self, plugin: Plugin, *, step_seconds: float) -> None:
@@ -45,17 +46,17 @@ class Background:
         self.on_failure: Callable[[str], None] = lambda _: None
         self._plugin = plugin
         self._step_seconds = step_seconds
-        self._works: dict[asyncio.Task[None], _Work] = {}
+        self.works: dict[asyncio.Task[None], _Work] = {}
 
     @property
     def is_failing(self) -> bool:
         """Whether there is a problem; cheaper than it, for each call of the plugin."""
-        return bool(self._works) and any(work.is_failing for work in self._works.values())
+        return any(work.is_failing for work in self.works.values())
 
     @property
     def problem(self) -> str:
         """What fails, how often and since when; empty if nothing does."""
-        return "; ".join(filter(None, (work.problem for work in self._works.values())))
+        return "; ".join(filter(None, (work.problem for work in self.works.values())))
 
     def begin(self, work: Callable[[], object], interval: float | None = None) -> None:
         """Run *work* from now on: until it returns, or every *interval* seconds.
@@ -70,19 +71,19 @@ class Background:
             raise TypeError(_advice(work, polled=polled))
         if interval is not None and not 0 < interval < math.inf:
             raise ValueError(f"{name} polls with the interval {interval}: it must be above 0")
-        if len(self._works) >= MAX_WORKS:
+        if len(self.works) >= MAX_WORKS:
             raise RuntimeError(f"{name} has {MAX_WORKS} functions in the background already")
         run = _Work(self._plugin, work, interval, self._step_seconds, self._count)
         task = asyncio.create_task(run(), name=f"{name}.{run.name}")
-        self._works[task] = run
-        task.add_done_callback(lambda task: self._works.pop(task, None))
+        self.works[task] = run
+        task.add_done_callback(lambda task: self.works.pop(task, None))
 
     def _count(self) -> None:
         self.on_failure(self._plugin.name)
 
     async def end(self, seconds: float) -> None:
         """Cancel everything, and wait until it has ended, at most so long."""
-        tasks = list(self._works)
+        tasks = list(self.works)
         for task in tasks:
             task.cancel()
         if tasks:

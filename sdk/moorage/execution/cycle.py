@@ -10,7 +10,7 @@ import msgspec
 
 from moorage.errors import PluginFailedError
 from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
-from moorage.execution.failure import FAILURES, overrun_of, problem_of, where
+from moorage.execution.failure import overrun_of, problem_of, where
 from moorage.models import Pod
 from moorage.plugin.base import Plugin, Preparation
 from moorage.plugin.cycle_state import KeptValue
@@ -68,9 +68,9 @@ class Supervisor:
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
-        if enabled.plugin.latest_note:
-            enabled.plugin.note("")  # what is left from between two cycles belongs to none
-        enabled.plugin.cycle_state.begin()
+        kept = enabled.cycle_state
+        if kept.values or kept.note:
+            kept.begin()
         run = PluginRun(plugin=enabled.name, start=self.clock())
         self.runs.append(run)
         return run
@@ -80,6 +80,9 @@ class Supervisor:
     ) -> T:
         """Call *function* with *args*: plugin code and the checks of its answer.
 
+        Whatever it raises is the plugin's failure, be it a `CancelledError` or a
+        `KeyboardInterrupt`: nobody else can raise in a call that waits for nothing.
+
         Raises:
             PluginFailedError: The code raised, or took longer than its budget.
             TimeoutError: The cycle's deadline passed.
@@ -88,7 +91,7 @@ class Supervisor:
         budget = self._budget(enabled, start)
         try:
             return call_within(budget, function, *args)
-        except FAILURES as error:
+        except BaseException as error:
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
             seconds = self._ended(enabled, start)
@@ -123,13 +126,16 @@ class Supervisor:
         """
         start = self.clock()
         budget = self._budget(enabled, start)
+        stepwise: Stepwise[T] | None = None
         try:
             stepwise = Stepwise(function(*args), budget)
             if stepwise.done:
                 return stepwise.result
             async with asyncio.timeout(budget - (self.clock() - start)):
                 return await stepwise
-        except FAILURES as error:
+        except BaseException as error:
+            if _is_from_outside(error, stepwise):
+                raise
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
             self._ended(enabled, start)
@@ -137,18 +143,18 @@ class Supervisor:
     def _ended(self, enabled: "EnabledPlugin", start: float) -> float:
         """Report a call that began at *start*; return the seconds that it took."""
         seconds = self.clock() - start
-        run = self.runs[-1]
+        run, kept = self.runs[-1], enabled.cycle_state
         run.seconds += seconds
-        run.note = enabled.plugin.latest_note
-        if enabled.background.is_failing:
+        run.kept, run.note = kept.values, kept.note
+        if enabled.background.works and enabled.background.is_failing:
             run.note = "; ".join(filter(None, (run.note, enabled.background.problem)))
-        run.kept = enabled.plugin.cycle_state.values
         return seconds
 
     def _budget(self, enabled: "EnabledPlugin", now: float) -> float:
         if now >= self.deadline:
             raise TimeoutError(DEADLINE_PASSED)
-        return min(enabled.time_budget, self.deadline - now)
+        left = self.deadline - now
+        return left if left < enabled.time_budget else enabled.time_budget
 
     def _failed(
         self,
@@ -168,6 +174,17 @@ class Supervisor:
             return TimeoutError(DEADLINE_PASSED)
         enabled.breaker.overran(f"{point}{where(error, enabled.plugin)}")
         return failed(enabled, point, error, overrun_of(error, enabled.plugin, budget))
+
+
+def _is_from_outside(error: BaseException, stepwise: Stepwise[Any] | None) -> bool:
+    """Whether what came out of a plugin was thrown into it: the caller is cancelled, or given up.
+
+    A plugin may raise `CancelledError` or `GeneratorExit` of its own; that is its failure.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, GeneratorExit) and stepwise is not None and stepwise.thrown is error
 
 
 def failed(

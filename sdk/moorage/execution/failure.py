@@ -12,8 +12,8 @@ from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Node
 
-FAILURES: Final = (Exception, BudgetExceededError, SystemExit)
-"""What plugin code may raise; everything else, such as cancellation, is not the plugin's."""
+FAILURES: Final = (Exception, BudgetExceededError, SystemExit, KeyboardInterrupt)
+"""What background work may raise; everything else, such as cancellation, is not the plugin's."""
 
 MAX_MESSAGE_LENGTH: Final = 500
 """How many characters of an exception's message are kept."""

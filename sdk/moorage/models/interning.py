@@ -53,21 +53,22 @@ class Interned(Generic[T]):
         return known
 
 
-class ValueCache(Generic[R]):
-    """Caches what is made of values that msgspec can encode, by value."""
+class ValueCache(Generic[T, R]):
+    """Caches what *make* makes of values, by the parts that it reads, which msgspec can encode."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[T], R]) -> None:
+        self._make = make
         self._table: OrderedDict[bytes, R] = OrderedDict()
 
-    def get(self, value: object, make: Callable[[], R]) -> R:
-        """Return what *make* made of the first value that was equal to this one."""
+    def get(self, parts: object, value: T) -> R:
+        """Return what was made of the first value whose *parts* were equal to these."""
         try:
-            key = _fingerprint(value)
+            key = _fingerprint(parts)
         except OverflowError:  # as above
-            return make()
+            return self._make(value)
         known = self._table.get(key)
         if known is None:
-            return _kept(self._table, key, make())
+            return _kept(self._table, key, self._make(value))
         self._table.move_to_end(key)
         return known
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from moorage.models.base import NOTHING, read_only
 from moorage.models.interning import ValueCache
 from moorage.models.pod_spec import Container, ContainerPort, PodSpec
-from moorage.units.quantity import INT64_MAX, Quantity, scaled
+from moorage.units.quantity import INT64_MAX, scaled, scaled_by
 
 DEFAULT_REQUESTS: Final[Mapping[str, int]] = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a container is taken to need, for scoring only, where it requests nothing."""
@@ -47,28 +47,35 @@ def nonzero_requests(spec: PodSpec) -> dict[str, int]:
         moorage.units.quantity.QuantityError: A request is not a quantity.
     """
     defaults = DEFAULT_REQUESTS
-    if any(map(_is_pod_level, spec.resources.requests)):
+    if spec.resources.requests and any(map(_is_pod_level, spec.resources.requests)):
         mentioned = pod_requests(spec)
         defaults = {name: size for name, size in defaults.items() if name not in mentioned}
     total = _total(spec, defaults)
-    return {resource: total.get(resource, 0) for resource in DEFAULT_REQUESTS}
+    return {"cpu": total.get("cpu", 0), "memory": total.get("memory", 0)}
 
 
 def _total(spec: PodSpec, defaults: Mapping[str, int]) -> dict[str, int]:
     total: dict[str, int] = {}
-    for container in spec.containers:
-        _add(total, _container_requests(container, defaults))
+    if len(spec.containers) == 1:
+        total = _container_requests(spec.containers[0], defaults)
+    else:
+        for container in spec.containers:
+            _add(total, _container_requests(container, defaults))
     if spec.init_containers:
         _apply_init_containers(total, spec.init_containers, defaults)
     for resource, value in spec.resources.requests.items():
         if _is_pod_level(resource):
             total[resource] = scaled(resource, value)
-    _add(total, _scale(spec.overhead))
+    for resource, value in spec.overhead.items():
+        total[resource] = min(total.get(resource, 0) + scaled(resource, value), INT64_MAX)
     return total
 
 
 def _container_requests(container: Container, defaults: Mapping[str, int]) -> dict[str, int]:
-    return {**defaults, **_scale(container.resources.requests)}
+    total = dict(defaults)
+    for resource, value in container.resources.requests.items():
+        total[resource] = scaled_by(resource == "cpu", value)
+    return total
 
 
 def _apply_init_containers(
@@ -80,19 +87,19 @@ def _apply_init_containers(
     for container in containers:
         step = _container_requests(container, defaults)
         _add(step, sidecars)
-        if container.restart_policy == "Always":
+        if _is_sidecar(container):
             _add(total, _container_requests(container, defaults))
             sidecars = step
         _raise_to(peak, step)
     _raise_to(total, peak)
 
 
+def _is_sidecar(init_container: Container) -> bool:
+    return init_container.restart_policy == "Always"
+
+
 def _is_pod_level(resource: str) -> bool:
     return resource in ("cpu", "memory") or resource.startswith("hugepages-")
-
-
-def _scale(requests: Mapping[str, Quantity]) -> dict[str, int]:
-    return {resource: scaled(resource, value) for resource, value in requests.items()}
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
@@ -114,24 +121,27 @@ class _CachedDemands:
     """
 
     def __init__(self) -> None:
-        self._by_parts: ValueCache[Demands] = ValueCache()
+        self._by_parts: ValueCache[PodSpec, Demands] = ValueCache(_computed)
         self._latest: tuple[PodSpec | None, Demands] = (None, Demands(NOTHING, NOTHING, ()))
 
     def __call__(self, spec: PodSpec) -> Demands:
         latest, demands = self._latest
         if latest is not spec:
             parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
-            demands = self._by_parts.get(parts, lambda: _computed(spec))
+            demands = self._by_parts.get(parts, spec)
             self._latest = (spec, demands)
         return demands
 
 
 def _computed(spec: PodSpec) -> Demands:
-    sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
-    running = (*spec.containers, *sidecars)
-    ports = tuple(port for c in running for port in c.ports if port.host_port > 0)
+    running, ports = spec.containers, list[ContainerPort]()
+    if spec.init_containers:
+        running = (*running, *filter(_is_sidecar, spec.init_containers))
+    for container in running:
+        if container.ports:
+            ports += [port for port in container.ports if port.host_port > 0]
     requests, nonzero = pod_requests(spec), nonzero_requests(spec)
-    return Demands(read_only(requests), read_only(nonzero), ports)
+    return Demands(read_only(requests), read_only(nonzero), tuple(ports))
 
 
 demands_of = _CachedDemands()

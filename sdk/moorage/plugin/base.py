@@ -86,7 +86,6 @@ class Plugin:
     managed_resources: ClassVar[tuple[str, ...]] = ()
     time_budget: ClassVar[float] = DEFAULT_TIME_BUDGET
     Args: ClassVar[type[Arguments]] = NoArguments
-    __note = ""
     __begin: BeginWork | None = None
 
     def __init__(self, args: Arguments | None = None) -> None:
@@ -191,12 +190,14 @@ class Plugin:
         `MAX_NOTE_LENGTH` characters; the last note of a cycle counts. Bind plugins have none.
         """
         line = " ".join(text.split()).encode(errors="replace").decode()
-        self.__note = line if len(line) <= MAX_NOTE_LENGTH else f"{line[: MAX_NOTE_LENGTH - 1]}…"
+        self.__cycle_state.note = (
+            line if len(line) <= MAX_NOTE_LENGTH else f"{line[: MAX_NOTE_LENGTH - 1]}…"
+        )
 
     @property
     def latest_note(self) -> str:
         """The note of the latest cycle; empty if there is none."""
-        return self.__note
+        return self.__cycle_state.note
 
 
 def _check_declarations(cls: type[Plugin]) -> None:

@@ -29,11 +29,13 @@ class CycleState:
     Attributes:
         limit: How many bytes of JSON they may take together.
         values: What was kept.
+        note: The plugin's note about the cycle; empty if there is none.
     """
 
     def __init__(self, limit: int = CYCLE_STATE_BYTES) -> None:
         self.limit = limit
         self.values: dict[str, KeptValue] = {}
+        self.note = ""
         self._size = 0
 
     def write(self, key: str, value: object, *, node: Node | str | None = None) -> None:
@@ -75,7 +77,8 @@ class CycleState:
         return decode_values(values_at(self.values, node))
 
     def begin(self) -> None:
-        """Forget what is left of an earlier cycle."""
+        """Forget what is left of an earlier cycle, or from between two cycles."""
+        self.note = ""
         if self.values:
             self.values, self._size = {}, 0
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from moorage.models import Pod
 from moorage.plugin.base import Plugin
 from moorage.plugin.errors import WrongTypeError
@@ -23,15 +25,24 @@ class FilterPlugin(Plugin, abstract=True):
 
         Other replicas may be asked about others: a verdict must not depend on which *nodes* are.
         """
-        verdicts = nodes.verdicts()
+        verdicts, filter_node = nodes.verdicts(), self.filter_node
+        rejected: dict[Rejection, list[int]] = {}
+        latest, positions = None, list[int]()
         for index, node in enumerate(nodes):
-            rejection = self.filter_node(pod, node)
-            if rejection is not None:
+            rejection = filter_node(pod, node)
+            if rejection is None:
+                continue
+            if rejection is not latest:  # the hash of a rejection costs more than many a rule
                 if not isinstance(rejection, Rejection):
                     raise WrongTypeError(
                         self.filter_node, rejection, "Rejection or None", node=node.name
                     )
-                verdicts.reject_at(index, rejection)
+                if not isinstance(rejection.reason, str):
+                    raise WrongTypeError(self.filter_node, rejection.reason, "text as the reason")
+                latest, positions = rejection, rejected.setdefault(rejection, [])
+            positions.append(index)
+        for rejection, indices in rejected.items():
+            verdicts.reject_at(np.array(indices, np.intp), rejection)
         return verdicts
 
     def retry_rejected(self, reason: str = "") -> None:

@@ -14,6 +14,8 @@ from moorage.snapshot import Node, Nodes
 MAX_WEIGHT = 2**31 - 1
 """The largest weight of a score plugin."""
 
+_USUAL = (float, int)
+
 
 class ScorePlugin(Plugin, abstract=True):
     """Ranks nodes. Override `score_node` or `score`.
@@ -51,17 +53,21 @@ class ScorePlugin(Plugin, abstract=True):
 
         Other replicas may score others: compare nodes in `prepare` or `normalize`, which see all.
         """
-        scores = np.empty(len(nodes))
-        for index, node in enumerate(nodes):
-            score = self.score_node(pod, node)
-            if isinstance(score, bool) or not isinstance(score, int | float | np.number):
+        scores, score_node = [], self.score_node
+        for node in nodes:
+            score = score_node(pod, node)
+            if type(score) not in _USUAL and not _is_number(score):
                 raise WrongTypeError(self.score_node, score, "a number", node=node.name)
-            scores[index] = score
+            scores.append(score)
         return scores
 
     def normalize(self, scores: Scores) -> npt.ArrayLike:
         """Map the scores of all nodes of the cycle onto 0..100, by default by `normalization`."""
         return self.normalization.apply(scores)
+
+
+def _is_number(score: object) -> bool:
+    return isinstance(score, int | float | np.number) and not isinstance(score, bool)
 
 
 def normalization_of(kind: type[ScorePlugin]) -> Normalization | None:

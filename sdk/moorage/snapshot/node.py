@@ -20,12 +20,13 @@ class PodsByRow(Protocol):
 class Node:
     """A node and the pods on it, bound or assumed. Valid only in the cycle it was handed out in."""
 
-    __slots__ = ("_snapshot", "manifest", "row")
+    __slots__ = ("_requested", "_snapshot", "manifest", "row")
 
     def __init__(self, snapshot: PodsByRow, row: int, manifest: NodeManifest) -> None:
         self._snapshot = snapshot
         self.row = row
         self.manifest = manifest
+        self._requested: Mapping[str, int] | None = None
 
     def __repr__(self) -> str:
         return f"Node({self.name!r})"
@@ -68,9 +69,16 @@ class Node:
     @property
     def requested(self) -> Mapping[str, int]:
         """What the pods on the node ask for, in the units of `allocatable`, with "pods"."""
-        return read_only(self._snapshot.requested.at(self.row))
+        requested = self._requested
+        if requested is None:
+            requested = self._requested = read_only(self._snapshot.requested.at(self.row))
+        return requested
 
     @property
     def pods(self) -> tuple[Pod, ...]:
         """The pods on the node, bound or assumed."""
         return tuple(self._snapshot.pods_at(self.row))
+
+    def pods_changed(self) -> None:
+        """Read what the pods on the node request again when it is asked for; for the snapshot."""
+        self._requested = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -43,15 +43,13 @@ class ClusterState(Protocol):
     pods: PodIndex
     objects: ObjectStore
     placements: Placements
+    node_table: list[Node | None]
     capacity: int
 
     def __len__(self) -> int: ...
 
     def nodes(self) -> "Nodes":
         """Select all nodes."""
-
-    def node_at(self, row: int) -> Node | None:
-        """Return the node of *row*."""
 
     def row_of(self, name: str) -> int | None:
         """Return the row of the node called *name*."""
@@ -85,7 +83,10 @@ class Nodes(Sequence[Node]):
         return self._node(int(self.rows[index]))
 
     def __iter__(self) -> Iterator[Node]:
-        return map(self._node, self.rows.tolist())
+        nodes = list(map(self._snapshot.node_table.__getitem__, self.rows.tolist()))
+        if not all(nodes):
+            raise KeyError("a node of this selection is gone: it is valid in its cycle only")
+        return iter(cast("list[Node]", nodes))
 
     @cached_property
     def names(self) -> list[str]:
@@ -105,7 +106,7 @@ class Nodes(Sequence[Node]):
     def get(self, name: str) -> Node | None:
         """Return the node of the cluster called *name*, whether it is among these or not."""
         row = self._snapshot.row_of(name)
-        return None if row is None else self._snapshot.node_at(row)
+        return None if row is None else self._snapshot.node_table[row]
 
     @property
     def cluster(self) -> "Nodes":
@@ -289,7 +290,7 @@ class Nodes(Sequence[Node]):
         return int(found[0]) if len(found) else None
 
     def _node(self, row: int) -> Node:
-        node = self._snapshot.node_at(row)
+        node = self._snapshot.node_table[row]
         if node is None:
             raise KeyError(f"no node in row {row}")
         return node

@@ -24,6 +24,8 @@ FIRST_CAPACITY = 64
 MAX_NODES = 131_072
 """The rows that a snapshot has at most, unless it is made with another limit."""
 
+ONE_POD: Mapping[str, int] = {"pods": 1}
+
 _AS_IT_IS = nullcontext()
 
 
@@ -31,6 +33,9 @@ class Snapshot:
     """Nodes by row with the pods on them, in columns that are kept up change by change.
 
     Any sequence of changes leaves the same picture as building it at once from the final state.
+
+    Attributes:
+        node_table: The node of each row; None where there is none.
     """
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
@@ -47,7 +52,7 @@ class Snapshot:
         self.placements = Placements()
         self.capacity = FIRST_CAPACITY
         self._present = np.zeros(FIRST_CAPACITY, np.bool_)
-        self._nodes: list[Node | None] = [None] * FIRST_CAPACITY
+        self.node_table: list[Node | None] = [None] * FIRST_CAPACITY
         self._pods: list[dict[str, Pod]] = [{} for _ in range(FIRST_CAPACITY)]
         self._row_of: dict[str, int] = {}
         self._encoded: EncodedColumns[NodeManifest] = EncodedColumns()
@@ -74,7 +79,7 @@ class Snapshot:
             self.remove_row(row)
             old = None
         self._present[row] = True
-        self._nodes[row] = Node(self, row, manifest)
+        self.node_table[row] = Node(self, row, manifest)
         self._row_of[manifest.name] = row
         if old is not None:
             self.allocatable.add(row, old.allocatable, -1)
@@ -90,7 +95,7 @@ class Snapshot:
         for uid in list(self._pods[row]):
             self.remove_pod(uid)
         self._present[row] = False
-        self._nodes[row] = None
+        self.node_table[row] = None
         if self._row_of.get(node.name) == row:  # else it has moved to another row already
             del self._row_of[node.name]
         self.allocatable.add(row, node.allocatable, -1)
@@ -165,7 +170,7 @@ class Snapshot:
 
     def node_at(self, row: int) -> Node | None:
         """Return the node of *row*."""
-        return self._nodes[row] if row < self.capacity else None
+        return self.node_table[row] if row < self.capacity else None
 
     def pods_at(self, row: int) -> Iterable[Pod]:
         """Return the pods on the node of *row*."""
@@ -220,7 +225,7 @@ class Snapshot:
                 self._resize(capacity)
 
     def _manifests(self) -> Iterator[tuple[int, NodeManifest]]:
-        return ((node.row, node.manifest) for node in self._nodes if node is not None)
+        return ((node.row, node.manifest) for node in self.node_table if node is not None)
 
     def _set_images(
         self, row: int, old: Sequence[ContainerImage], new: Sequence[ContainerImage]
@@ -231,8 +236,11 @@ class Snapshot:
 
     def _account(self, row: int, pod: Pod, sign: int) -> None:
         self.requested.add(row, pod.requests, sign)
-        self.requested.add(row, {"pods": 1}, sign)
+        self.requested.add(row, ONE_POD, sign)
         self.nonzero_requested.add(row, pod.nonzero_requests, sign)
+        node = self.node_table[row]
+        if node is not None:
+            node.pods_changed()
 
     def _reserve(self, row: int) -> None:
         if row >= self.capacity:
@@ -249,8 +257,8 @@ class Snapshot:
     def _resize(self, capacity: int) -> None:
         grown = capacity - self.capacity
         self._present = resized(self._present, capacity)
-        del self._nodes[capacity:], self._pods[capacity:]
-        self._nodes.extend([None] * grown)
+        del self.node_table[capacity:], self._pods[capacity:]
+        self.node_table.extend([None] * grown)
         self._pods.extend({} for _ in range(grown))
         for columns in (self.allocatable, self.requested, self.nonzero_requested):
             columns.resize(capacity)

@@ -41,7 +41,7 @@ def scaled(resource: str, value: Quantity) -> int:
     Raises:
         QuantityError: The value is not a quantity.
     """
-    return _scaled(resource == "cpu", value)
+    return scaled_by(resource == "cpu", value)
 
 
 def format_quantity(resource: str, scaled_value: int) -> str:
@@ -54,7 +54,8 @@ def format_quantity(resource: str, scaled_value: int) -> str:
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
-def _scaled(milli: bool, value: Quantity) -> int:
+def scaled_by(milli: bool, value: Quantity) -> int:
+    """Return thousandths if *milli*, whole numbers otherwise; raises as `scaled` does."""
     text = value if isinstance(value, str) else repr(value)
     match = _GRAMMAR.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None:

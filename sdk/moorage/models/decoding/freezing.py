@@ -4,31 +4,42 @@ msgspec decodes them as dicts, and the structs around them are frozen already. `
 once for each part that is new, and who hands a plugin a pod that is not shared calls `freeze_pod`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from msgspec.structs import force_setattr
 
-from moorage.models.base import Model, ReadOnlyDict, read_only
-from moorage.models.constraints import Affinity, PodAffinity, PodAffinityTerm
+from moorage.models.base import NOTHING, ReadOnlyDict
+from moorage.models.constraints import Affinity
 from moorage.models.node import NodeManifest
 from moorage.models.pod import Pod
-from moorage.models.pod_spec import Container, PodSpec
+from moorage.models.pod_spec import PodSpec
 from moorage.models.selectors import LabelSelector
 
 
 def freeze_pod(pod: Pod) -> Pod:
     """Make all mappings of a pod read-only."""
-    _freeze(pod.metadata, "labels", "annotations")
+    metadata = pod.metadata
+    # Each is looked at here first: a call for each of many empty ones would cost more than they do.
+    if metadata.labels is not NOTHING:
+        _freeze(metadata, "labels", metadata.labels)
+    if metadata.annotations is not NOTHING:
+        _freeze(metadata, "annotations", metadata.annotations)
     freeze_template(pod.spec)
     return pod
 
 
 def freeze_template(spec: PodSpec) -> PodSpec:
     """Make all mappings of a pod's spec read-only."""
-    _freeze(spec, "overhead", "node_selector")
-    _freeze(spec.resources, "requests", "limits")
-    _freeze_containers(spec.containers)
-    _freeze_containers(spec.init_containers)
+    if spec.overhead is not NOTHING:
+        _freeze(spec, "overhead", spec.overhead)
+    if spec.node_selector is not NOTHING:
+        _freeze(spec, "node_selector", spec.node_selector)
+    for owner in (spec, *spec.containers, *spec.init_containers):
+        resources = owner.resources
+        if resources.requests is not NOTHING:
+            _freeze(resources, "requests", resources.requests)
+        if resources.limits is not NOTHING:
+            _freeze(resources, "limits", resources.limits)
     if spec.affinity is not None:
         _freeze_affinity(spec.affinity)
     for constraint in spec.topology_spread_constraints:
@@ -38,35 +49,25 @@ def freeze_template(spec: PodSpec) -> PodSpec:
 
 def freeze_node(node: NodeManifest) -> NodeManifest:
     """Make all mappings of a node read-only."""
-    _freeze(node.metadata, "labels", "annotations")
-    _freeze(node.status, "allocatable")
+    _freeze(node.metadata, "labels", node.metadata.labels)
+    _freeze(node.metadata, "annotations", node.metadata.annotations)
+    _freeze(node.status, "allocatable", node.status.allocatable)
     return node
 
 
-def _freeze(owner: Model, *names: str) -> None:
-    for name in names:
-        mapping = getattr(owner, name)
-        if type(mapping) is not ReadOnlyDict:
-            force_setattr(owner, name, read_only(mapping))
-
-
-def _freeze_containers(containers: Iterable[Container]) -> None:
-    for container in containers:
-        _freeze(container.resources, "requests", "limits")
+def _freeze(owner: object, name: str, mapping: Mapping[str, object]) -> None:
+    if type(mapping) is not ReadOnlyDict:
+        force_setattr(owner, name, ReadOnlyDict(mapping) if mapping else NOTHING)  # type: ignore[type-var]
 
 
 def _freeze_affinity(affinity: Affinity) -> None:
     for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if part is not None:
-            for term in _terms(part):
+            for term in (*part.required, *(each.pod_affinity_term for each in part.preferred)):
                 _freeze_selector(term.label_selector)
                 _freeze_selector(term.namespace_selector)
 
 
-def _terms(affinity: PodAffinity) -> tuple[PodAffinityTerm, ...]:
-    return (*affinity.required, *(each.pod_affinity_term for each in affinity.preferred))
-
-
 def _freeze_selector(selector: LabelSelector | None) -> None:
     if selector is not None:
-        _freeze(selector, "match_labels")
+        _freeze(selector, "match_labels", selector.match_labels)

@@ -40,7 +40,7 @@ def trim_pod(pod: Pod) -> Pod:
     if LAST_APPLIED in metadata.annotations:
         force_setattr(metadata, "annotations", _wanted(metadata.annotations))
     if spec.volumes:
-        force_setattr(spec, "volumes", tuple([v for v in spec.volumes if _is_read(v)]))
+        force_setattr(spec, "volumes", tuple(filter(_is_read, spec.volumes)))
     return pod
 
 
@@ -81,8 +81,7 @@ def _with_shared_template(spec: PodSpec) -> PodSpec:
 
 
 def _is_read(volume: Volume) -> bool:
-    claims = volume.persistent_volume_claim or volume.ephemeral
-    return bool(claims or volume.image or volume.disk_source)
+    return volume != Volume(name=volume.name)
 
 
 def _wanted(annotations: Mapping[str, str]) -> Mapping[str, str]:
