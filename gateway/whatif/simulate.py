@@ -31,7 +31,7 @@ from moorage.v1 import types_pb2 as pb
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
 from moorage_host.http.reading import ALL_NAMESPACES, require_read
-from moorage_host.turns import Turns
+from moorage_host.slots import Slots
 
 TRIES: Final = 6
 """How often a replica is asked: one is lost, is busy, or a node is so new that it lacks it."""
@@ -185,7 +185,7 @@ class Questions:
     def __init__(self, settings: GatewaySettings) -> None:
         self._limit = settings.simulate_body_limit
         self._bodies = Bodies(self._limit * settings.simulate_calls)
-        self._turns = Turns(settings.simulate_calls, settings.simulate_waiting)
+        self._slots = Slots(settings.simulate_calls, settings.simulate_waiting)
 
     async def answer(self, request: web.Request, respond: Respond) -> bytes:
         """Read the body when its turn has come, and respond to it.
@@ -194,12 +194,12 @@ class Questions:
             BadRequestError: It is too large, or badly framed.
             BusyError: Too many wait.
         """
-        if self._turns.is_full:
+        if self._slots.is_full:
             raise BusyError(
-                f"{self._turns.running} simulations run and {self._turns.waiting} wait: ask again "
+                f"{self._slots.running} simulations run and {self._slots.waiting} wait: ask again "
                 "later, or raise --simulate-calls or --simulate-waiting"
             )
-        async with self._turns.turn():
+        async with self._slots.slot():
             body = await self._bodies.read(request, self._limit)
             try:
                 return await respond(body)

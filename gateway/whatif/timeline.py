@@ -20,7 +20,7 @@ from moorage.models import Pod, decode_node, decode_pod
 from moorage.snapshot.placements import Placements
 from moorage.v1 import journal_pb2 as pb
 from moorage_host.plugins import Replica
-from moorage_host.rpc.sessions.state import MISTAKES, apply_state
+from moorage_host.rpc.state import MISTAKES, apply_state
 
 LONGEST_CYCLE = 300.0
 """Seconds after which no cycle asks for an older state."""

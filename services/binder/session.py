@@ -13,7 +13,7 @@ import grpc.aio
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import from_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
-from moorage_host.rpc.sessions.state import check_room
+from moorage_host.rpc.state import check_room
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.binder import Binder, too_late
 from services.binder.binding.outcomes import BindError, Outcome, PluginRun

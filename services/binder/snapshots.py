@@ -11,7 +11,7 @@ from moorage.snapshot import Snapshot
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage_host.plugins import Replica
-from moorage_host.rpc.sessions.state import MISTAKES, apply_state, check_room, refusal_of
+from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
 
 Request = pb.BinderServiceFollowStateRequest
 Response = pb.BinderServiceFollowStateResponse

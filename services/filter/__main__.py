@@ -4,7 +4,7 @@ from moorage import FilterPlugin
 from moorage_host.plugins.registry import load_registry
 from moorage_host.process.lifecycle import run
 from moorage_host.rpc.serve import serve
-from moorage_host.rpc.sessions.settings import CycleSettings
+from moorage_host.rpc.session import CycleSettings
 from moorage_host.settings import parse_settings
 from services.filter.plugins import BUILT_INS
 from services.filter.servicer import FilterServicer, filter_service

@@ -127,5 +127,16 @@ async def run_normalization(
     return ScoreRun(totals=_totals(scores), scores=scores, plugins=supervisor.runs)
 
 
+def continued(runs: Sequence[PluginRun], later: Sequence[PluginRun]) -> Sequence[PluginRun]:
+    """Return what plugins did in scoring, with what some of them did *later*, in normalising."""
+    after = {run.plugin: run for run in later}
+    for run in runs:
+        if normalizing := after.get(run.plugin):
+            run.seconds += normalizing.seconds
+            run.failure = run.failure or normalizing.failure
+            run.note = normalizing.note or run.note
+    return runs
+
+
 def _totals(scores: Sequence[PluginScores]) -> Scores | None:
     return weighted_mean([(each.weight, each.normalized) for each in scores])

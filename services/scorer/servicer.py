@@ -1,31 +1,27 @@
 """The scorer service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import grpc.aio
 import numpy as np
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+from msgspec.structs import replace
 
 from moorage import Nodes, Pod, Scores
-from moorage.execution import Profile, Supervisor
+from moorage.execution import PluginRun, Profile, Supervisor, joined_runs
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best, compact
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
-from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.describe import keep_values, report_plugins
+from moorage_host.rpc.adhoc import Chunks
+from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition
-from moorage_host.rpc.sessions.by_hand import by_hand_lane
-from moorage_host.rpc.sessions.service import CycleOutcome, CycleService
-from moorage_host.rpc.sessions.servicer import CycleServicer
-from moorage_host.rpc.sessions.session import Wire, run_session
-from moorage_host.rpc.sessions.settings import CycleSettings
-from services.scorer.by_hand import score_in_steps
-from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
+from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
+from services.scorer.engine import ScoreRun, continued, run_normalization, run_scores, run_shard
 
 TOTALS = np.dtype("<f4")
 RAW = np.dtype("<f8")
@@ -36,27 +32,74 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServicer):
     """Serves sessions of gateways, and people."""
 
+    response = pb.ScorerServiceSessionResponse
+
     def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
         """Run the plugins of *registry* on sessions within the limits of *settings*."""
-        super().__init__(CycleService(registry, score_in_steps, settings or CycleSettings()))
+        super().__init__(registry, settings or CycleSettings())
+
+    def engine(self, request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
+        """Return what scores all nodes or a shard of them, or normalises."""
+        if request.shard:
+            return partial(_score_shard, bitmap=request.shard)
+        if request.raw:
+            return partial(_normalize, raw={each.plugin: each.values for each in request.raw})
+        return run_scores
+
+    def encode(
+        self,
+        request: pb.ScorerServiceSessionRequest,
+        outcome: Outcome[ScoreRun],
+        result: pb.ScoreResult,
+    ) -> Sequence[PluginRun]:
+        """Fill in the totals, and the scores that make them up as far as they are asked for."""
+        run, totals = outcome.run, outcome.run.totals
+        if totals is not None:
+            result.totals = totals.astype(TOTALS).tobytes()
+            if request.top:
+                indices = best(totals, request.top)
+                _add_nodes(result.top, map(outcome.nodes.name, indices), run, indices)
+        for plugin, values in run.raw.items():
+            result.raw.add(plugin=plugin, values=values.astype(RAW, copy=False).tobytes())
+        for opinion in run.scores if request.all_scores else ():
+            raw, normalized = compact(opinion.raw, opinion.normalized)
+            result.scores.add(
+                plugin=opinion.plugin,
+                weight=opinion.weight,
+                raw=raw.tobytes(),
+                normalized=b"" if normalized is raw else normalized.tobytes(),
+            )
+        if run.cached_nodes:
+            result.cached_nodes, result.cached_from = run.cached_nodes, run.cached_from
+        return run.plugins
+
+    async def run_chunks(self, chunks: Chunks[ScoreRun]) -> ScoreRun:
+        """Score the nodes of each chunk, as replicas do that get a shard each; then normalise."""
+        if chunks.is_one:
+            return await chunks.run(run_scores)
+        shards = [await chunks.run(partial(_score_part, part=part)) for part in chunks.parts()]
+        agreed = [name for name in shards[0].raw if all(name in shard.raw for shard in shards)]
+        raw = {name: np.concatenate([shard.raw[name] for shard in shards]) for name in agreed}
+        ranked = await chunks.run(partial(run_normalization, raw=raw))
+        plugins = joined_runs([shard.plugins for shard in shards])
+        return replace(ranked, plugins=continued(plugins, ranked.plugins))
 
     def Session(
         self, request_iterator: AsyncIterator[pb.ScorerServiceSessionRequest], context: Context
     ) -> AsyncIterator[pb.ScorerServiceSessionResponse]:
         """Keep a gateway's state and answer its cycles."""
-        return run_session(self.cycles, request_iterator, WIRE)
+        return self.session(request_iterator)
 
     async def Score(self, request: pb.ScoreRequest, context: Context) -> pb.ScoreResponse:
         """Score nodes by name."""
-        outcome = await self.cycles.by_hand(request, context.time_remaining())
+        outcome = await self.adhoc(request, context.time_remaining())
         response, run = pb.ScoreResponse(generation=outcome.generation), outcome.run
         if run.totals is not None:
-            await self.cycles.pace.each(
+            await self.throttle.each(
                 best(run.totals, len(run.totals)),
-                lambda index: _add_node(response.nodes, outcome.names[index], run, index),
+                lambda at: _add_nodes(response.nodes, (outcome.names[at],), run, (at,)),
             )
-        report_plugins(response.plugins, run.plugins)
-        keep_values(response.cycle_state, run.plugins)
+        report_runs(response, run.plugins)
         return response
 
     async def FollowProblems(
@@ -64,28 +107,26 @@ class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServi
     ) -> AsyncIterator[pb.ScorerServiceFollowProblemsResponse]:
         """Report what fails in the background of plugins."""
         await context.send_initial_metadata(())
-        async for problems in self.cycles.host.follow_problems():
+        async for problems in self.host.follow_problems():
             yield pb.ScorerServiceFollowProblemsResponse(problems=problems)
 
     async def ListPlugins(
         self, request: pb.ScorerServiceListPluginsRequest, context: Context
     ) -> pb.ScorerServiceListPluginsResponse:
         """List the plugins of the registry."""
-        return pb.ScorerServiceListPluginsResponse(plugins=self.cycles.plugins())
+        return pb.ScorerServiceListPluginsResponse(plugins=self.described())
 
     async def GetState(
         self, request: pb.ScorerServiceGetStateRequest, context: Context
     ) -> pb.ScorerServiceGetStateResponse:
-        """Show the state that calls by hand use."""
+        """Show the state that ad-hoc calls use."""
         return await self.with_state(pb.ScorerServiceGetStateResponse(), request.node_names)
 
 
-def _engine(request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
-    if request.shard:
-        return partial(_score_shard, bitmap=request.shard)
-    if request.raw:
-        return partial(_normalize, raw={each.plugin: each.values for each in request.raw})
-    return run_scores
+async def _score_part(
+    profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor, *, part: slice
+) -> ScoreRun:
+    return await run_shard(profile, pod, nodes, supervisor, rows=nodes.rows[part])
 
 
 async def _score_shard(
@@ -117,73 +158,34 @@ async def _normalize(
     return await run_normalization(profile, pod, nodes, supervisor, raw=scores)
 
 
-def _encode(
-    request: pb.ScorerServiceSessionRequest, outcome: CycleOutcome[ScoreRun], result: pb.ScoreResult
-) -> None:
-    run = outcome.run
-    result.generation = outcome.generation
-    if run.totals is not None:
-        result.totals = run.totals.astype(TOTALS).tobytes()
-    _add_best(result.top, outcome, request.top)
-    report_plugins(result.plugins, run.plugins)
-    keep_values(result.cycle_state, run.plugins)
-    set_duration(result.duration, outcome.seconds)
-    set_duration(result.node_duration, sum(each.node_seconds for each in run.plugins))
-    for plugin, values in run.raw.items():
-        result.raw.add(plugin=plugin, values=values.astype(RAW, copy=False).tobytes())
-    for opinion in run.scores if request.all_scores else ():
-        raw, normalized = compact(opinion.raw, opinion.normalized)
-        result.scores.add(
-            plugin=opinion.plugin,
-            weight=opinion.weight,
-            raw=raw.tobytes(),
-            normalized=b"" if normalized is raw else normalized.tobytes(),
-        )
-
-
-def _add_best(
+def _add_nodes(
     nodes: RepeatedCompositeFieldContainer[pb.NodeScore],
-    outcome: CycleOutcome[ScoreRun],
-    count: int,
+    names: Iterable[str],
+    run: ScoreRun,
+    indices: Sequence[int],
 ) -> None:
-    """Add the best nodes to a message, best first; ties keep their order."""
-    totals = outcome.run.totals
-    if totals is None or count == 0:
-        return
-    for index in best(totals, count):
-        _add_node(nodes, outcome.nodes.name(index), outcome.run, index)
-
-
-def _add_node(
-    nodes: RepeatedCompositeFieldContainer[pb.NodeScore], name: str, run: ScoreRun, index: int
-) -> None:
+    """Add the nodes at some places, with all that makes up their totals."""
     assert run.totals is not None  # noqa: S101 - who calls has looked
-    plugins = nodes.add(node=name, total=run.totals.item(index)).plugins
-    for scores in run.scores:
-        plugins.add(
-            plugin=scores.plugin,
-            weight=scores.weight,
-            raw=scores.raw.item(index),
-            normalized=scores.normalized.item(index),
-        )
-
-
-WIRE = Wire(
-    response=pb.ScorerServiceSessionResponse,
-    engine=_engine,
-    encode=_encode,
-)
+    for name, index in zip(names, indices, strict=True):
+        plugins = nodes.add(node=name, total=run.totals.item(index)).plugins
+        for scores in run.scores:
+            plugins.add(
+                plugin=scores.plugin,
+                weight=scores.weight,
+                raw=scores.raw.item(index),
+                normalized=scores.normalized.item(index),
+            )
 
 
 def scorer_service(
     settings: CycleSettings, create: Callable[[], ScorerServicer]
 ) -> ServiceDefinition[ScorerServicer]:
-    """Return how the service is made: what *create* returns, with a lane for calls by hand."""
+    """Return how the service is made: what *create* returns, with a limit for ad-hoc calls."""
     service = "moorage.v1.ScorerService"
     return ServiceDefinition(
         name="scorer",
         grpc_name=service,
         create=create,
         register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
-        lane=by_hand_lane(service, "Score", settings),
+        limit=adhoc_limit(service, "Score", settings),
     )

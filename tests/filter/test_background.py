@@ -47,7 +47,7 @@ async def test_readyz_metrics_and_list_plugins_show_failures_in_the_background()
     )
     async with running(definition, settings()) as service, aiohttp.ClientSession() as session:
         assert "notes" not in await get(session, service.admin)
-        await service.servicer.cycles.host.use("r1", encode_effective(POLICY))
+        await service.servicer.host.use("r1", encode_effective(POLICY))
         async with asyncio.timeout(30):
             while "notes" not in (answer := await get(session, service.admin)):
                 pass

@@ -44,7 +44,7 @@ from moorage_host.process.metrics import (
 )
 from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
-from moorage_host.rpc.sessions.settings import CycleSettings
+from moorage_host.rpc.session import CycleSettings
 from moorage_host.settings import SettingRow, settings_table
 from moorage_host.settings.fields import Dataclass
 from moorage_host.tls.authorization import METHODS

@@ -36,7 +36,7 @@ from moorage.v1 import types_pb2 as pb
 from moorage_host.kube import KubeClient
 from moorage_host.plugins import Replica
 from moorage_host.policy import parse
-from moorage_host.rpc.sessions.state import apply_state
+from moorage_host.rpc.state import apply_state
 from tools.model.api import KINDS, Api, Reads
 from tools.model.binder import BinderProcess
 

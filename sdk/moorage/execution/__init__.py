@@ -14,7 +14,7 @@ from moorage.execution.binding import (
     call_after_bind,
     permit_key_of,
 )
-from moorage.execution.cycle import PluginRun, Supervisor
+from moorage.execution.cycle import PluginRun, Supervisor, joined_runs
 from moorage.execution.enabled import EnabledPlugin, Profile
 from moorage.execution.lifetime import start_plugin, stop_plugin
 
@@ -32,6 +32,7 @@ __all__ = [
     "ask_to_normalize",
     "ask_to_permit",
     "call_after_bind",
+    "joined_runs",
     "permit_key_of",
     "start_plugin",
     "stop_plugin",

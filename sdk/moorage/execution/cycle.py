@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -52,8 +51,7 @@ class PluginRun(msgspec.Struct, kw_only=True):
     kept: Mapping[str, KeptValue] = {}
 
 
-@dataclass(slots=True, kw_only=True)
-class Supervisor:
+class Supervisor(msgspec.Struct, kw_only=True):
     """Runs plugin code within its time budget and turns its failures into one exception.
 
     Attributes:
@@ -64,7 +62,7 @@ class Supervisor:
 
     deadline: float = float("inf")
     clock: Callable[[], float] = time.perf_counter
-    runs: list[PluginRun] = field(default_factory=list)
+    runs: list[PluginRun] = []
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
@@ -194,6 +192,29 @@ def failed(
     problem = problem or problem_of(error, enabled.plugin)
     enabled.failures.write(enabled.plugin, point, problem, error)
     return PluginFailedError(enabled.name, point, problem)
+
+
+def joined_runs(parts: Sequence[Sequence[PluginRun]]) -> list[PluginRun]:
+    """Return what plugins did on several parts of the nodes as if it had been one.
+
+    A plugin that failed on one part has failed; it skipped if it did so on all.
+    """
+    most = max(parts, key=len)
+    runs = {run.plugin: PluginRun(plugin=run.plugin, skipped=True) for run in most}
+    for run in (run for part in parts for run in part):
+        whole = runs.setdefault(run.plugin, PluginRun(plugin=run.plugin, skipped=True))
+        whole.seconds += run.seconds
+        whole.node_seconds += run.node_seconds
+        whole.failure = whole.failure or run.failure
+        whole.skipped = whole.skipped and run.skipped
+        whole.note = run.note or whole.note
+        kept = dict(whole.kept)
+        for key, value in run.kept.items():
+            before = kept.get(key, value)
+            by_node = {**before.by_node, **value.by_node}
+            kept[key] = type(value)(json=value.json or before.json, by_node=by_node)
+        whole.kept = kept
+    return list(runs.values())
 
 
 async def _prepare(plugin: Plugin, pod: Pod, nodes: Nodes) -> Preparation | None:

@@ -85,7 +85,8 @@ class Pod(Model, frozen=True):
         The larger of the running containers and each init container with the sidecars before it,
         plus overhead, as kube-scheduler computes it.
         """
-        return demands_of(self.spec).requests
+        spec, demands = demands_of.latest  # looked at here, since plugins ask for each node
+        return (demands if spec is self.spec else demands_of(self.spec)).requests
 
     @property
     def nonzero_requests(self) -> Mapping[str, int]:
@@ -93,7 +94,8 @@ class Pod(Model, frozen=True):
 
         kube-scheduler scores nodes by these, so that pods without requests still count.
         """
-        return demands_of(self.spec).nonzero_requests
+        spec, demands = demands_of.latest
+        return (demands if spec is self.spec else demands_of(self.spec)).nonzero_requests
 
     @property
     def host_ports(self) -> tuple[ContainerPort, ...]:

@@ -56,11 +56,8 @@ def nonzero_requests(spec: PodSpec) -> dict[str, int]:
 
 def _total(spec: PodSpec, defaults: Mapping[str, int]) -> dict[str, int]:
     total: dict[str, int] = {}
-    if len(spec.containers) == 1:
-        total = _container_requests(spec.containers[0], defaults)
-    else:
-        for container in spec.containers:
-            _add(total, _container_requests(container, defaults))
+    for container in spec.containers:
+        _add(total, _container_requests(container, defaults))
     if spec.init_containers:
         _apply_init_containers(total, spec.init_containers, defaults)
     for resource, value in spec.resources.requests.items():
@@ -118,18 +115,21 @@ class _CachedDemands:
 
     A cycle reads those of its pod many times, so the latest are kept apart. Pods do not keep their
     own: for 150,000 of them that took 35 MB, and as many objects for the garbage collector.
+
+    Attributes:
+        latest: The spec that was asked about last, and its demands.
     """
 
     def __init__(self) -> None:
         self._by_parts: ValueCache[PodSpec, Demands] = ValueCache(_computed)
-        self._latest: tuple[PodSpec | None, Demands] = (None, Demands(NOTHING, NOTHING, ()))
+        self.latest: tuple[PodSpec | None, Demands] = (None, Demands(NOTHING, NOTHING, ()))
 
     def __call__(self, spec: PodSpec) -> Demands:
-        latest, demands = self._latest
+        latest, demands = self.latest
         if latest is not spec:
             parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
             demands = self._by_parts.get(parts, spec)
-            self._latest = (spec, demands)
+            self.latest = (spec, demands)
         return demands
 
 
@@ -138,9 +138,14 @@ def _computed(spec: PodSpec) -> Demands:
     if spec.init_containers:
         running = (*running, *filter(_is_sidecar, spec.init_containers))
     for container in running:
-        if container.ports:
-            ports += [port for port in container.ports if port.host_port > 0]
-    requests, nonzero = pod_requests(spec), nonzero_requests(spec)
+        for port in container.ports:
+            if port.host_port > 0:
+                ports.append(port)
+    if len(running) == 1 and not (spec.init_containers or spec.overhead or spec.resources.requests):
+        requests = _container_requests(running[0], NOTHING)  # most pods are that simple
+        nonzero = {name: requests.get(name, size) for name, size in DEFAULT_REQUESTS.items()}
+    else:
+        requests, nonzero = pod_requests(spec), nonzero_requests(spec)
     return Demands(read_only(requests), read_only(nonzero), tuple(ports))
 
 

@@ -96,7 +96,12 @@ class Nodes(Sequence[Node]):
     def name(self, index: int) -> str:
         """Return one node's name: also after the cycle, if all names were read in it."""
         read: list[str] | None = vars(self).get("names")
-        return self._node(self.rows.item(index)).name if read is None else read[index]
+        if read is not None:
+            return read[index]
+        node = self._snapshot.node_table[self.rows.item(index)]
+        if node is None:
+            raise KeyError(f"no node in row {self.rows[index]}")
+        return node.manifest.metadata.name
 
     @property
     def cluster_size(self) -> int:
@@ -119,7 +124,7 @@ class Nodes(Sequence[Node]):
 
     def verdicts(self) -> Verdicts:
         """Start with verdicts that let all of these nodes pass."""
-        return Verdicts(len(self))
+        return Verdicts(self.rows.size)
 
     def allocatable(self, resource: str) -> Amounts:
         """Return what pods may use: millicores of "cpu", bytes or counts of everything else."""

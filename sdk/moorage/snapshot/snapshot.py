@@ -36,6 +36,9 @@ class Snapshot:
 
     Attributes:
         node_table: The node of each row; None where there is none.
+        changes: How many changes there have been.
+        touched: For each row the number of the last change of its node, or of the pods on it.
+        manifests_changed: The number of the last change of a node.
     """
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
@@ -51,6 +54,9 @@ class Snapshot:
         self.objects = ObjectStore()
         self.placements = Placements()
         self.capacity = FIRST_CAPACITY
+        self.changes = 0
+        self.manifests_changed = 0
+        self.touched = np.zeros(FIRST_CAPACITY, np.int64)
         self._present = np.zeros(FIRST_CAPACITY, np.bool_)
         self.node_table: list[Node | None] = [None] * FIRST_CAPACITY
         self._pods: list[dict[str, Pod]] = [{} for _ in range(FIRST_CAPACITY)]
@@ -78,6 +84,8 @@ class Snapshot:
         if old is not None and old.name != manifest.name:
             self.remove_row(row)
             old = None
+        self._touch(row)
+        self.manifests_changed = self.changes
         self._present[row] = True
         self.node_table[row] = Node(self, row, manifest)
         self._row_of[manifest.name] = row
@@ -94,6 +102,8 @@ class Snapshot:
             return
         for uid in list(self._pods[row]):
             self.remove_pod(uid)
+        self._touch(row)
+        self.manifests_changed = self.changes
         self._present[row] = False
         self.node_table[row] = None
         if self._row_of.get(node.name) == row:  # else it has moved to another row already
@@ -134,6 +144,7 @@ class Snapshot:
             since = self.placements.time_of(pod.uid) if stays else self.placements.now()
         if before is not None:
             self.remove_pod(pod.uid)
+        self._touch(row)
         self._account(row, pod, 1)
         self.ports.add(row, pod.host_ports)
         self.disks.add(row, pod.disks)
@@ -146,6 +157,7 @@ class Snapshot:
         row = self.pods.remove(uid)
         if row is None:
             return
+        self._touch(row)
         self.placements.remove(uid)
         pod = self._pods[row].pop(uid)
         self._account(row, pod, -1)
@@ -227,6 +239,10 @@ class Snapshot:
     def _manifests(self) -> Iterator[tuple[int, NodeManifest]]:
         return ((node.row, node.manifest) for node in self.node_table if node is not None)
 
+    def _touch(self, row: int) -> None:
+        self.changes += 1
+        self.touched[row] = self.changes
+
     def _set_images(
         self, row: int, old: Sequence[ContainerImage], new: Sequence[ContainerImage]
     ) -> None:
@@ -257,6 +273,7 @@ class Snapshot:
     def _resize(self, capacity: int) -> None:
         grown = capacity - self.capacity
         self._present = resized(self._present, capacity)
+        self.touched = resized(self.touched, capacity)
         del self.node_table[capacity:], self._pods[capacity:]
         self.node_table.extend([None] * grown)
         self._pods.extend({} for _ in range(grown))

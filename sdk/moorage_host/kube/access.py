@@ -14,7 +14,7 @@ import msgspec
 from moorage_host.http.callers import Review
 from moorage_host.kube.client import KubeClient
 from moorage_host.kube.response import KubeError
-from moorage_host.turns import Turns
+from moorage_host.slots import Slots
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -64,7 +64,7 @@ class Access:
         self.client = client
         self._users: _Kept[_User | None] = _Kept(ttl, kept)
         self._allowed: _Kept[bool] = _Kept(ttl, kept)
-        self._turns = Turns(_AT_ONCE, _WAITING)
+        self._slots = Slots(_AT_ONCE, _WAITING)
 
     async def review(self, token: str, path: str, verb: str) -> Review:
         """Return whose a token is, and whether they may call a path that is no resource.
@@ -112,9 +112,9 @@ class Access:
     async def _post(self, path: str, body: bytes) -> bytes:
         if self.client is None:
             raise KubeError("this process is not connected to the API server yet")
-        if self._turns.is_full:
+        if self._slots.is_full:
             raise KubeError("too many bearer tokens are being checked; try again")
-        async with self._turns.turn():
+        async with self._slots.slot():
             answer = await self.client.request("POST", path, body=body, timeout=_TIMEOUT)
         return answer.check().body
 

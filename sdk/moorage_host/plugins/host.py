@@ -54,9 +54,9 @@ class Policy:
             UnknownNameError: There is none.
         """
         profile = self.profiles.get(name) or self.shadows.get(name)
-        if name in self.broken:
-            raise ConfigurationError(self.broken[name])
         if profile is None:
+            if name in self.broken:
+                raise ConfigurationError(self.broken[name])
             known = ", ".join(sorted(self.profiles)) or "none"
             raise UnknownNameError(f"unknown profile {name!r}; profiles here: {known}")
         if not plugin:

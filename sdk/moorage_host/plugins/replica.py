@@ -138,12 +138,18 @@ class Replica:
             PluginFailedError: A plugin failed whose failure aborts the cycle.
             TimeoutError: The supervisor's deadline passed.
         """
-        overrides = {**cycle.overrides, **self._rows_for(cycle.given)}
+        overrides, snapshot = cycle.overrides, self.snapshot
+        if cycle.given:
+            overrides = {**overrides, **self._rows_for(cycle.given)}
         if self.generation == 0 and not overrides:
             raise NoStateError("this replica has no state yet: no gateway has opened a session")
         profile = self.policy.profile(cycle.profile, cycle.plugin)
+        uid = cycle.pod.metadata.uid
+        if not overrides and not cycle.excluded_pods and snapshot.pods.row_of(uid) is None:
+            nodes = self._select(cycle)
+            return nodes, await engine(profile, cycle.pod, nodes, supervisor)
         # A pod that is bound already may be filtered again after a bind whose answer was lost.
-        with self.snapshot.overlaid(overrides, (*cycle.excluded_pods, cycle.pod.uid)):
+        with snapshot.overlaid(overrides, (*cycle.excluded_pods, uid)):
             nodes = self._select(cycle)
             if overrides:
                 nodes.names  # noqa: B018 - read while nodes that the cycle brought are there

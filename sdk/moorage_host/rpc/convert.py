@@ -4,8 +4,8 @@ A pod or node comes as JSON text from the gateway and as a `Struct` from a perso
 become the same model and the same JSON. What is wrong with it is refused with its path.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import grpc
 import msgspec
@@ -41,8 +41,6 @@ _SCOPES: Mapping[Scope, pb.Scope.ValueType] = {
     Scope.ANYTHING: pb.SCOPE_ANYTHING,
 }
 
-ModelT = TypeVar("ModelT", Pod, NodeManifest)
-
 
 def pod_from_proto(message: pb.Pod, path: str = "pod") -> tuple[Pod, bytes]:
     """Return the pod and its JSON.
@@ -54,11 +52,16 @@ def pod_from_proto(message: pb.Pod, path: str = "pod") -> tuple[Pod, bytes]:
     Raises:
         CallError: INVALID_ARGUMENT: it is missing, malformed, or has no name or no uid.
     """
-    text = _json_of(message, path)
-    pod = freeze_pod(_decoded(text, decode_passing_pod, path))
-    _require(pod.metadata.name, f"{path}.metadata.name")
-    _require(pod.metadata.uid, f"{path}.metadata.uid")
-    _check_quantities(lambda: pod.requests, f"{path}.spec")
+    text = message.json or _json_of(message, path)
+    try:
+        pod = freeze_pod(decode_passing_pod(text))
+        pod.requests  # noqa: B018 - models keep what they read
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, QuantityError) as error:
+        raise _malformed(error, path, f"{path}.spec") from error
+    if not pod.metadata.name:
+        raise _invalid(f"{path}.metadata.name is missing")
+    if not pod.metadata.uid:
+        raise _invalid(f"{path}.metadata.uid is missing")
     return pod, text
 
 
@@ -72,10 +75,14 @@ def node_from_proto(message: pb.Node, path: str = "node") -> tuple[NodeManifest,
     Raises:
         CallError: INVALID_ARGUMENT: it is missing, malformed, or has no name.
     """
-    text = _json_of(message, path)
-    node = _decoded(text, decode_node, path)
-    _require(node.metadata.name, f"{path}.metadata.name")
-    _check_quantities(lambda: node.allocatable, f"{path}.status.allocatable")
+    text = message.json or _json_of(message, path)
+    try:
+        node = decode_node(text)
+        node.allocatable  # noqa: B018 - models keep what they read
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, QuantityError) as error:
+        raise _malformed(error, path, f"{path}.status.allocatable") from error
+    if not node.metadata.name:
+        raise _invalid(f"{path}.metadata.name is missing")
     return node, text
 
 
@@ -183,25 +190,13 @@ def _json_of(message: pb.Pod | pb.Node, path: str) -> bytes:
     return msgspec.json.encode(from_struct(message.manifest))
 
 
-def _decoded(text: bytes, decode: Callable[[bytes], ModelT], path: str) -> ModelT:
-    try:
-        return decode(text)
-    except msgspec.ValidationError as error:
-        raise _invalid(f"{path} is malformed: {str(error).replace('`$', f'`{path}')}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(f"{path}.json is malformed: {error}") from error
-
-
-def _require(value: str, path: str) -> None:
-    if not value:
-        raise _invalid(f"{path} is missing")
-
-
-def _check_quantities(read: Callable[[], Mapping[str, int]], path: str) -> None:
-    try:
-        read()  # models keep what they read
-    except QuantityError as error:
-        raise _invalid(f"{path} is malformed: {error}") from error
+def _malformed(error: Exception, path: str, quantities: str) -> CallError:
+    """Return the caller's error for an object at *path* that cannot be read."""
+    if isinstance(error, QuantityError):
+        return _invalid(f"{quantities} is malformed: {error}")
+    if isinstance(error, msgspec.ValidationError):
+        return _invalid(f"{path} is malformed: {str(error).replace('`$', f'`{path}')}")
+    return _invalid(f"{path}.json is malformed: {error}")
 
 
 def _with_whole_numbers(value: Any) -> Any:

@@ -3,9 +3,9 @@
 import inspect
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
-from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.struct_pb2 import Struct
 
 from moorage.errors import UnknownNameError
@@ -64,25 +64,24 @@ def describe_plugins(
     return described
 
 
-def report_plugins(
-    reports: RepeatedCompositeFieldContainer[pb.PluginReport], runs: Iterable[PluginRun]
-) -> None:
-    """Add to a message what plugins did in a cycle."""
+def report_runs(answer: Any, runs: Iterable[PluginRun]) -> float:
+    """Add to an answer what plugins did in a cycle, and what they keep for the bind.
+
+    Plugins that failed keep nothing. Returns the seconds that they took to filter or score.
+    """
+    node_seconds = 0.0
     for run in runs:
-        report = reports.add(
+        report = answer.plugins.add(
             plugin=run.plugin, failure=run.failure, skipped=run.skipped, note=run.note
         )
         set_duration(report.duration, run.seconds)
-
-
-def keep_values(
-    values: RepeatedCompositeFieldContainer[pb.CycleValue], runs: Iterable[PluginRun]
-) -> None:
-    """Add to a message what plugins keep for the bind; nothing of plugins that failed."""
-    for run in runs:
+        node_seconds += run.node_seconds
         if run.kept and not run.failure:
             for key, kept in run.kept.items():
-                values.add(plugin=run.plugin, key=key, json=kept.json, by_node=kept.by_node)
+                answer.cycle_state.add(
+                    plugin=run.plugin, key=key, json=kept.json, by_node=kept.by_node
+                )
+    return node_seconds
 
 
 def object_counts(replica: Replica) -> dict[str, int]:

@@ -11,16 +11,16 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
-from typing import Any, Never, TypeAlias
+from typing import Any, TypeAlias
 
 import grpc
 from structlog.contextvars import bound_contextvars
 
 from moorage_host.process.metrics import CALL_SECONDS, CALLS, children
+from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.errors import CallError, reason_of, report
-from moorage_host.rpc.lane import Lane
 from moorage_host.tls.authorization import Authorization
 from moorage_host.tls.identities import grpc_identities
 from moorage_host.tracing.current import span
@@ -49,16 +49,16 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     def __init__(
         self,
-        lane: Lane | None = None,
+        limit: ConcurrencyLimit | None = None,
         authorization: Authorization | None = None,
         spans: SpanSink | None = None,
     ) -> None:
-        """Take calls of the methods that *lane* has into it; refuse what *authorization* does.
+        """Limit calls of the methods that *limit* has; refuse what *authorization* does.
 
         Without *authorization* everything is allowed: that is for plain text. *spans* takes the
         spans of calls whose metadata have a trace context.
         """
-        self._lane = lane
+        self._limit = limit
         self._authorization = authorization
         self._spans = spans
 
@@ -73,16 +73,16 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             # Method names of unknown clients must not become labels.
             _handled("unknown", "unknown", grpc.StatusCode.UNIMPLEMENTED.name).inc()
             return None  # type: ignore[return-value]  # grpc answers UNIMPLEMENTED
-        lane = self._lane
-        if lane is not None and handler_call_details.method not in lane.methods:
-            lane = None
-        return _wrapped(handler, handler_call_details, lane, self._authorization, self._spans)
+        limit = self._limit
+        if limit is not None and handler_call_details.method not in limit.methods:
+            limit = None
+        return _wrapped(handler, handler_call_details, limit, self._authorization, self._spans)
 
 
 def _wrapped(
     handler: Any,
     details: grpc.HandlerCallDetails,
-    lane: Lane | None,
+    limit: ConcurrencyLimit | None,
     authorization: Authorization | None,
     spans: SpanSink | None,
 ) -> Handler:
@@ -90,7 +90,7 @@ def _wrapped(
     behaviour: Behaviour = getattr(handler, kind)
     deserializer = handler.request_deserializer
     if not handler.request_streaming:
-        behaviour = functools.partial(_call_with_message, behaviour, deserializer, lane)
+        behaviour = functools.partial(_call_with_message, behaviour, deserializer, limit)
         deserializer = None
         if spans is not None and (parent := parse(_traceparent(details))):
             behaviour = functools.partial(_traced, behaviour, spans, parent, details.method)
@@ -122,7 +122,20 @@ async def _call(
             if authorization is not None and _is_refused(authorization, details.method, context):
                 code = grpc.StatusCode.PERMISSION_DENIED
                 return None
-            answer = await _answer(behaviour, requests, context)
+            try:
+                answer = behaviour(requests, context)
+                if inspect.isasyncgen(answer):
+                    async with aclosing(answer):  # a session passes here twice with each message
+                        async for each in answer:
+                            await context.write(each)
+                    answer = None
+                else:
+                    answer = await answer
+            except grpc.aio.AbortError:  # `context.abort` was called; the status is set already
+                raise
+            except Exception as error:  # noqa: BLE001 - here exceptions become status codes
+                _refuse(context, error)
+                answer = None
         code = _code_of(context)
     except asyncio.CancelledError:
         # This is the end of the call's own task. grpc would send no status; a caller who is still
@@ -147,16 +160,6 @@ def _is_refused(authorization: Authorization, method: str, context: Context) -> 
     return bool(refusal)
 
 
-async def _answer(behaviour: Behaviour, requests: Any, context: Context) -> Any:
-    try:
-        return await _written(behaviour(requests, context), context)
-    except grpc.aio.AbortError:  # `context.abort` was called; the status is set already
-        raise
-    except Exception as error:  # noqa: BLE001 - this is where exceptions become status codes
-        _refuse(context, error)
-        return None
-
-
 async def _traced(
     behaviour: Behaviour,
     spans: SpanSink,
@@ -173,33 +176,32 @@ async def _traced(
 async def _call_with_message(
     behaviour: Behaviour,
     deserializer: Callable[[bytes], Any] | None,
-    lane: Lane | None,
+    limit: ConcurrencyLimit | None,
     requests: AsyncIterator[bytes],
     context: Context,
 ) -> Any:
-    """Read the one message of a call and answer it, in its lane if it has one."""
+    """Read the one message of a call and answer it, within its limit if it has one."""
     async with AsyncExitStack() as stack:
-        if lane is not None:
-            await stack.enter_async_context(lane.turn())
+        if limit is not None:
+            await stack.enter_async_context(limit.slot())
         async with asyncio.timeout(MESSAGE_SECONDS):
             message = await anext(requests, None)
         if message is None:
             raise CallError(grpc.StatusCode.INVALID_ARGUMENT, "the call has no message")
-        if lane is not None:
-            lane.check(message)
+        if limit is not None:
+            limit.check(message)
         request = message if deserializer is None else deserializer(message)
         return await _written(behaviour(request, context), context)
 
 
 async def _written(answer: Any, context: Context) -> Any:
     """Wait for what a handler answers; write it if it is a stream."""
-    return await (_write(answer, context) if inspect.isasyncgen(answer) else answer)
-
-
-async def _write(answers: AsyncGenerator[Any, Never], context: Context) -> None:
-    async with aclosing(answers):
-        async for answer in answers:
-            await context.write(answer)
+    if not inspect.isasyncgen(answer):
+        return await answer
+    async with aclosing(answer):
+        async for each in answer:
+            await context.write(each)
+    return None
 
 
 def _refuse(context: Context, error: Exception) -> None:

@@ -30,10 +30,10 @@ from moorage_host.process.admin import Check, address, admin_server, cause_of
 from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.phase import Phase
 from moorage_host.process.printed import printed_to_log
+from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.channel import LARGEST_MESSAGE
 from moorage_host.rpc.credentials import ServerCredentials
 from moorage_host.rpc.interceptor import CallInterceptor
-from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
 from moorage_host.tls.authorization import Authorization
@@ -138,14 +138,14 @@ ServicerT = TypeVar("ServicerT", bound=Servicer)
 class ServiceDefinition(Generic[ServicerT]):
     """A gRPC service: its short name, its full name in the proto, and how its servicer is made.
 
-    Calls by hand go into its `lane`, if it has one.
+    Ad-hoc calls are limited, if it has a `limit`.
     """
 
     name: str
     grpc_name: str
     create: Callable[[], ServicerT]
     register: Callable[[ServicerT, grpc.aio.Server], None]
-    lane: Lane | None = None
+    limit: ConcurrencyLimit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ async def running(
         await servicer.start()
         stack.push_async_callback(servicer.stop)
         server, port = await stack.enter_async_context(
-            _listening_server(definition.lane, settings, security, spans)
+            _listening_server(definition.limit, settings, security, spans)
         )
         definition.register(servicer, server)
         health = Health(definition.grpc_name, server)
@@ -231,14 +231,17 @@ async def _stop(server: grpc.aio.Server, grace: float) -> None:
 
 @asynccontextmanager
 async def _listening_server(
-    lane: Lane | None, settings: ServerSettings, security: Security, spans: SpanSink | None
+    limit: ConcurrencyLimit | None,
+    settings: ServerSettings,
+    security: Security,
+    spans: SpanSink | None,
 ) -> AsyncIterator[tuple[grpc.aio.Server, int]]:
     certificates = security.certificates
     authorization = Authorization(
         gateway=settings.gateway_identity, operator=settings.operator_identity
     )
     server = grpc.aio.server(
-        interceptors=[CallInterceptor(lane, authorization if certificates else None, spans)],
+        interceptors=[CallInterceptor(limit, authorization if certificates else None, spans)],
         options=_options(settings),
         maximum_concurrent_rpcs=settings.max_concurrent_rpcs or None,
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import force_setattr
 
-from moorage.models.base import NOTHING, ReadOnlyDict
+from moorage.models.base import NOTHING, Model, ReadOnlyDict
 from moorage.models.constraints import Affinity
 from moorage.models.node import NodeManifest
 from moorage.models.pod import Pod
@@ -18,28 +18,20 @@ from moorage.models.selectors import LabelSelector
 
 def freeze_pod(pod: Pod) -> Pod:
     """Make all mappings of a pod read-only."""
-    metadata = pod.metadata
-    # Each is looked at here first: a call for each of many empty ones would cost more than they do.
-    if metadata.labels is not NOTHING:
-        _freeze(metadata, "labels", metadata.labels)
-    if metadata.annotations is not NOTHING:
-        _freeze(metadata, "annotations", metadata.annotations)
+    _freeze_both(pod.metadata, "labels", "annotations")
     freeze_template(pod.spec)
     return pod
 
 
 def freeze_template(spec: PodSpec) -> PodSpec:
     """Make all mappings of a pod's spec read-only."""
-    if spec.overhead is not NOTHING:
-        _freeze(spec, "overhead", spec.overhead)
-    if spec.node_selector is not NOTHING:
-        _freeze(spec, "node_selector", spec.node_selector)
-    for owner in (spec, *spec.containers, *spec.init_containers):
-        resources = owner.resources
-        if resources.requests is not NOTHING:
-            _freeze(resources, "requests", resources.requests)
-        if resources.limits is not NOTHING:
-            _freeze(resources, "limits", resources.limits)
+    # Each is looked at first: a call for each of many empty ones would cost more than they do.
+    if spec.overhead is not NOTHING or spec.node_selector is not NOTHING:
+        _freeze_both(spec, "overhead", "node_selector")
+    resources = [container.resources for container in (*spec.containers, *spec.init_containers)]
+    for each in (spec.resources, *resources):
+        if each.requests is not NOTHING or each.limits is not NOTHING:
+            _freeze_both(each, "requests", "limits")
     if spec.affinity is not None:
         _freeze_affinity(spec.affinity)
     for constraint in spec.topology_spread_constraints:
@@ -49,15 +41,21 @@ def freeze_template(spec: PodSpec) -> PodSpec:
 
 def freeze_node(node: NodeManifest) -> NodeManifest:
     """Make all mappings of a node read-only."""
-    _freeze(node.metadata, "labels", node.metadata.labels)
-    _freeze(node.metadata, "annotations", node.metadata.annotations)
+    _freeze_both(node.metadata, "labels", "annotations")
     _freeze(node.status, "allocatable", node.status.allocatable)
     return node
 
 
-def _freeze(owner: object, name: str, mapping: Mapping[str, object]) -> None:
+def _freeze(owner: Model, name: str, mapping: Mapping[str, object]) -> None:
     if type(mapping) is not ReadOnlyDict:
-        force_setattr(owner, name, ReadOnlyDict(mapping) if mapping else NOTHING)  # type: ignore[type-var]
+        force_setattr(owner, name, ReadOnlyDict(mapping) if mapping else NOTHING)
+
+
+def _freeze_both(owner: Model, name: str, other: str) -> None:
+    for each in (name, other):
+        mapping = getattr(owner, each)
+        if type(mapping) is not ReadOnlyDict:
+            force_setattr(owner, each, ReadOnlyDict(mapping) if mapping else NOTHING)
 
 
 def _freeze_affinity(affinity: Affinity) -> None:

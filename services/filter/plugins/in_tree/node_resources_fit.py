@@ -58,11 +58,13 @@ class NodeResourcesFit(FilterPlugin):
         excesses: list[Mask] = []
         for resource, amount in self._wanted(pod):
             allocatable = nodes.allocatable(resource)
-            counts = allocatable > 0 if _is_backed(resource, nodes) else np.True_
+            is_backed = "/" in resource and _is_backed(resource, nodes)
+            counts = allocatable > 0 if is_backed else np.True_
             texts.append(f"Insufficient {resource}")
             shortages.append((amount > allocatable - nodes.requested(resource)) & counts)
             excesses.append((amount > allocatable) & counts)
-        for pattern, concerned in _patterns(shortages):
+        full = functools.reduce(np.logical_or, shortages).nonzero()[0]
+        for pattern, concerned in _patterns(shortages, full) if full.size else ():
             reason = ", ".join(t for t, short in zip(texts, pattern, strict=True) if short)
             hopeless = np.zeros(len(concerned), np.bool_)
             for excess in excesses:
@@ -72,8 +74,13 @@ class NodeResourcesFit(FilterPlugin):
         return verdicts
 
     def _wanted(self, pod: Pod) -> list[tuple[str, int]]:
-        wanted = [(r, a) for r, a in pod.requests.items() if a > 0 and not self._ignores(r)]
-        return sorted(wanted, key=_order)
+        """Return what counts, in the order in which kube-scheduler lists it."""
+        requests = pod.requests
+        wanted = [(name, requests[name]) for name in NATIVE if requests.get(name, 0) > 0]
+        if len(wanted) < len(requests):
+            others = sorted(requests.keys() - NATIVE)
+            wanted += [(r, requests[r]) for r in others if requests[r] > 0 and not self._ignores(r)]
+        return wanted
 
     def _ignores(self, resource: str) -> bool:
         if "/" not in resource or "kubernetes.io/" in resource:
@@ -83,22 +90,14 @@ class NodeResourcesFit(FilterPlugin):
 
 
 def _is_backed(resource: str, nodes: Nodes) -> bool:
-    """Whether a DeviceClass backs a resource; it never does one of Kubernetes' own."""
-    if "/" not in resource:
-        return False
+    """Whether a DeviceClass backs an extended resource."""
     classes = nodes.objects(DEVICE_CLASSES, DeviceClass)
     return resource in classes.derived("resources", backed_resources)
 
 
-def _order(request: tuple[str, int]) -> tuple[int, str]:
-    resource = request[0]
-    return (NATIVE.index(resource) if resource in NATIVE else len(NATIVE), resource)
-
-
-def _patterns(masks: list[Mask]) -> list[tuple[tuple[bool, ...], Positions]]:
-    """Return each combination of the masks that some node has, if any is true, with its nodes."""
-    concerned = functools.reduce(np.logical_or, masks).nonzero()[0]
-    found: list[tuple[tuple[bool, ...], Positions]] = [((), concerned)] if len(concerned) else []
+def _patterns(masks: list[Mask], concerned: Positions) -> list[tuple[tuple[bool, ...], Positions]]:
+    """Return each combination of the masks that some of the *concerned* nodes has, with these."""
+    found: list[tuple[tuple[bool, ...], Positions]] = [((), concerned)]
     for mask in masks:
         found = [each for pattern, nodes in found for each in _split(pattern, nodes, mask[nodes])]
     return found

@@ -25,7 +25,7 @@ class NodeResourcesLeastAllocated(ScorePlugin):
 
     def score(self, pod: Pod, nodes: Nodes) -> Scores:
         """Return the mean by weight of what would be free, in whole percent."""
-        total = np.zeros(len(nodes), np.int64)
+        total = np.zeros(nodes.rows.size, np.int64)
         weights: Amounts | int = 0  # one number as long as all nodes have all resources
         for resource in that_count(self.args.resources, pod):
             allocatable = nodes.allocatable(resource.name)

@@ -1,6 +1,6 @@
 """What the plugins that weigh resources share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from moorage import Amounts, Arguments, Meta, Nodes, Pod
@@ -19,13 +19,17 @@ class ResourceSpec(Arguments):
 CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
 
 
-def that_count(resources: Sequence[ResourceSpec], pod: Pod) -> Iterator[ResourceSpec]:
+def that_count(resources: Sequence[ResourceSpec], pod: Pod) -> Sequence[ResourceSpec]:
     """Leave out extended resources that the pod does not request."""
-    return (r for r in resources if r.name in NATIVE or pod.requests.get(r.name))
+    if resources is CPU_AND_MEMORY:
+        return resources
+    requests = pod.requests
+    return [r for r in resources if r.name in NATIVE or requests.get(r.name)]
 
 
 def requested_with(resource: str, pod: Pod, nodes: Nodes) -> Amounts:
     """Return what is requested on the nodes with the pod; idle containers count as small ones."""
-    if resource in pod.nonzero_requests:
-        return nodes.nonzero_requested(resource) + pod.nonzero_requests[resource]
+    nonzero = pod.nonzero_requests
+    if resource in nonzero:
+        return nodes.nonzero_requested(resource) + nonzero[resource]
     return nodes.requested(resource) + pod.requests.get(resource, 0)

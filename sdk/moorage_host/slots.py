@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Turns:
+class Slots:
     """Bounds how much of some work goes on, and how much waits for that.
 
     Attributes:
-        running: How many have a turn at a time, at most.
+        running: How many have a slot at a time, at most.
         waiting: How many wait for one now.
     """
 
     def __init__(self, running: int, waiting: int) -> None:
-        """Give so many turns at a time; let so many others wait."""
+        """Give so many slots; let so many others wait."""
         self.running = running
         self.waiting = 0
         self._most_waiting = waiting
@@ -26,8 +26,8 @@ class Turns:
         return self._free.locked() and self.waiting >= self._most_waiting
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn, which is over with the block; look at `is_full` before."""
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for a slot, which is free again after the block; look at `is_full` before."""
         self.waiting += 1
         try:
             await self._free.acquire()

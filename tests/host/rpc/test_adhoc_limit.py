@@ -10,8 +10,8 @@ import grpc
 import pytest
 import structlog
 
+from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.channel import connect
-from moorage_host.rpc.lane import Lane
 from moorage_host.rpc.serve import running
 from tests.host.rpc.support import settings
 from tests.host.rpc.tiny import SERVICE, TinyServicer, tiny
@@ -22,11 +22,11 @@ STUCK = b"\x22\x05stuck"
 
 
 @asynccontextmanager
-async def lane() -> AsyncIterator[tuple[TinyServicer, grpc.aio.Channel]]:
-    """Run a service with a lane for one call and one that waits."""
-    one = Lane(BIND, calls=1, waiting=1, message_bytes=1000)
+async def limited() -> AsyncIterator[tuple[TinyServicer, grpc.aio.Channel]]:
+    """Run a service with room for one call and one that waits."""
+    one = ConcurrencyLimit(BIND, calls=1, waiting=1, message_bytes=1000)
     async with (
-        running(replace(tiny(), lane=one), settings(shutdown_grace=0.0)) as server,
+        running(replace(tiny(), limit=one), settings(shutdown_grace=0.0)) as server,
         connect(server.grpc) as channel,
     ):
         yield server.servicer, channel
@@ -42,8 +42,8 @@ async def call(channel: grpc.aio.Channel, message: bytes, method: str = BIND) ->
     return "OK"
 
 
-async def test_calls_beyond_the_lane_are_refused_with_what_to_do() -> None:
-    async with lane() as (servicer, channel):
+async def test_calls_beyond_the_limit_are_refused_with_what_to_do() -> None:
+    async with limited() as (servicer, channel):
         first = asyncio.create_task(call(channel, STUCK))
         await servicer.binding.wait()
         others = {asyncio.create_task(call(channel, b"")) for _ in range(12)}
@@ -58,8 +58,8 @@ async def test_calls_beyond_the_lane_are_refused_with_what_to_do() -> None:
         assert "--by-hand-calls" in each.result()
 
 
-async def test_methods_that_are_not_in_the_lane_do_not_wait_for_it() -> None:
-    async with lane() as (servicer, channel):
+async def test_methods_without_a_limit_do_not_wait() -> None:
+    async with limited() as (servicer, channel):
         first = asyncio.create_task(call(channel, STUCK))
         await servicer.binding.wait()
         assert await call(channel, b"", f"/{SERVICE}/ListPlugins") == "OK"
@@ -68,7 +68,7 @@ async def test_methods_that_are_not_in_the_lane_do_not_wait_for_it() -> None:
 
 
 async def test_a_message_by_hand_that_is_too_large_is_refused_before_it_is_read() -> None:
-    async with lane() as (_, channel):
+    async with limited() as (_, channel):
         answer = await call(channel, b"\xff" * 1001)  # which would be malformed, too
     assert answer.startswith("INVALID_ARGUMENT: the message has 1001 bytes")
     assert "--by-hand-bytes" in answer
@@ -79,7 +79,7 @@ async def test_garbage_is_invalid_and_leaves_no_traceback(
     method: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with structlog.testing.capture_logs() as logs:
-        async with lane() as (_, channel):
+        async with limited() as (_, channel):
             before = len(logs)
             for garbage in (b"\xff\xff\xff", b"\x0a" * 99, b"\x0a\x05x"):
                 answer = await call(channel, garbage, f"/{SERVICE}/{method}")
@@ -89,7 +89,7 @@ async def test_garbage_is_invalid_and_leaves_no_traceback(
 
 
 async def test_a_call_without_a_message_is_invalid() -> None:
-    async with lane() as (_, channel):
+    async with limited() as (_, channel):
         stream: Any = channel.stream_unary(BIND)
         with pytest.raises(grpc.aio.AioRpcError, match="the call has no message"):
             await stream(iter(()), timeout=20)

@@ -1,0 +1,431 @@
+"""One gateway's session with a replica of filter or scorer: its state and its cycles, in order.
+
+A session is a stream. The gateway sends changes of its state and cycles, each message whatever has
+come up since the last one; the replica applies and answers them one after the other. Order is what
+makes it right: what a cycle must see was sent before it, on the same stream, so no message names
+the state that it needs, and no answer has to be checked against one. Each session has a snapshot,
+a policy and a generation of its own (`Replica`), which end with the stream; a gateway that loses it
+opens another and sends everything again.
+
+A message costs little here, since every cycle of the cluster is one: it is read, its state applied,
+its cycle run (`Replica.run`, then the engine, then the plugins), and the answer filled in where it
+will be sent from. One lock (`_turn`) keeps cycles and states of all sessions apart, because plugin
+instances are shared. Ad-hoc calls, of people and other clients, take the same lock for a chunk of
+their nodes at a time (`adhoc`).
+"""
+
+import asyncio
+import time
+import uuid
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import grpc
+import msgspec
+import structlog
+
+from moorage import __version__
+from moorage.errors import ConfigurationError
+from moorage.execution import PluginRun, Supervisor
+from moorage.models import NodeManifest, decode_node
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
+from moorage.snapshot import Nodes
+from moorage.snapshot.snapshot import FIRST_CAPACITY, MAX_NODES
+from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import types_pb2 as pb
+from moorage_host.plugins import CycleInput, PluginHost, Replica
+from moorage_host.plugins.host import Policy
+from moorage_host.plugins.registry import Registry
+from moorage_host.plugins.replica import MAX_OBJECTS, MAX_PODS, Engine
+from moorage_host.process.admin import Check
+from moorage_host.process.metrics import count_background_failure
+from moorage_host.rpc.adhoc import Chunks, ConcurrencyLimit, Throttle
+from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
+from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
+from moorage_host.rpc.errors import CallError, report
+from moorage_host.rpc.serve import ServerSettings, Servicer
+from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
+from moorage_host.settings import setting
+from moorage_host.tracing.current import plugin_spans, span
+from moorage_host.tracing.span import SpanSink, parse
+
+Run = TypeVar("Run")
+
+Message = Any
+"""A request or an answer of a session, of the service's own type."""
+
+AdhocRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
+
+StateResponse = TypeVar(
+    "StateResponse",
+    filter_pb2.FilterServiceGetStateResponse,
+    scorer_pb2.ScorerServiceGetStateResponse,
+)
+
+_UNTRACED = nullcontext()
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleSettings(ServerSettings):
+    """How a service that runs cycles runs."""
+
+    plugin: tuple[Path, ...] = setting(
+        (), "A Python file or folder with plugins; may be given several times."
+    )
+    max_cycle_state_bytes: int = setting(
+        CYCLE_STATE_BYTES,
+        "What a plugin may keep in one cycle for the bind (cycle state); more fails the plugin.",
+        unit="bytes",
+        minimum=0,
+    )
+    max_nodes: int = setting(
+        MAX_NODES,
+        "Rows of a session's tables; a session message with a node beyond them is refused.",
+        unit="nodes",
+        minimum=FIRST_CAPACITY,
+    )
+    max_pods: int = setting(
+        MAX_PODS,
+        "Pods of a session; a session message with one more is refused.",
+        unit="pods",
+        minimum=1,
+    )
+    max_objects: int = setting(
+        MAX_OBJECTS,
+        "Objects of the further kinds that plugins read, in a session; a session message with one "
+        "more is refused.",
+        unit="objects",
+        minimum=1,
+    )
+    by_hand_calls: int = setting(
+        2,
+        "Calls by hand (the methods for people) that run at a time. They get a part of the time "
+        "that cycles of sessions leave.",
+        minimum=1,
+    )
+    by_hand_waiting: int = setting(
+        8, "Calls by hand that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
+    )
+    by_hand_nodes: int = setting(
+        5000, "Nodes that a call by hand may be about.", unit="nodes", minimum=1
+    )
+    by_hand_manifests: int = setting(
+        100, "Nodes that a call by hand may bring itself.", unit="nodes", minimum=1
+    )
+    by_hand_bytes: int = setting(
+        4 << 20, "The largest message of a call by hand.", unit="bytes", minimum=1024
+    )
+
+
+def adhoc_limit(service: str, method: str, settings: CycleSettings) -> ConcurrencyLimit:
+    """Return the limit of a *service* for *method* and for what people read of it."""
+    return ConcurrencyLimit(
+        *(f"/{service}/{each}" for each in (method, "GetState", "ListPlugins")),
+        calls=settings.by_hand_calls,
+        waiting=settings.by_hand_waiting,
+        message_bytes=settings.by_hand_bytes,
+    )
+
+
+class Outcome(msgspec.Struct, Generic[Run], frozen=True):
+    """A cycle of a session that went well: its nodes in order, and the engine's result."""
+
+    nodes: Nodes
+    run: Run
+
+
+class AdhocOutcome(msgspec.Struct, Generic[Run], frozen=True):
+    """An ad-hoc call that went well: its nodes in order, the engine's result, the generation."""
+
+    names: Sequence[str]
+    run: Run
+    generation: int
+
+
+class CycleServicer(Servicer, Generic[Run]):
+    """Serves sessions of gateways, and people; inherit from this and from the generated class.
+
+    Attributes:
+        response: The type of a session's answers, which have hello, acknowledgement or result.
+        host: Runs the plugins.
+        throttle: Spreads the work of ad-hoc calls.
+    """
+
+    response: ClassVar[type[Message]]
+
+    def __init__(self, registry: Registry, settings: CycleSettings) -> None:
+        """Run the plugins of *registry* on sessions within the limits of *settings*."""
+        self.host = PluginHost(
+            registry,
+            cycle_state_bytes=settings.max_cycle_state_bytes,
+            count_failure=count_background_failure,
+        )
+        self.throttle = Throttle()
+        self._name = uuid.uuid4().hex[:12]
+        self._settings = settings
+        self._spans: SpanSink | None = None
+        # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
+        self._turn = asyncio.Lock()
+        self._sessions: dict[asyncio.Task[Any], Replica] = {}
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    @abstractmethod
+    def engine(self, request: Message) -> Engine[Run]:
+        """Return what runs the cycle of a session's request."""
+
+    @abstractmethod
+    def encode(
+        self, request: Message, outcome: Outcome[Run], result: Message
+    ) -> Sequence[PluginRun]:
+        """Fill in the result of a request's cycle; return what the plugins did in it."""
+
+    @abstractmethod
+    async def run_chunks(self, chunks: Chunks[Run]) -> Run:
+        """Run the engine for an ad-hoc call, chunk by chunk."""
+
+    async def session(self, requests: AsyncIterator[Message]) -> AsyncIterator[Message]:
+        """Answer the requests of one session, in order.
+
+        Raises:
+            CallError: A state cannot be applied (INVALID_ARGUMENT), or too many sessions are open
+                (RESOURCE_EXHAUSTED); the caller starts again.
+        """
+        async with self._opened() as replica:
+            hello = pb.Hello(
+                replica=self._name,
+                plugins=describe_plugins(self.host.registry),
+                moorage_version=__version__,
+            )
+            yield self.response(hello=hello)
+            async for request in requests:
+                has_cycle = request.HasField("cycle")
+                if request.HasField("state"):
+                    problem = await self._apply(replica, request.state)
+                    if problem or not has_cycle:
+                        yield self.response(
+                            acknowledgement=pb.Acknowledgement(
+                                generation=replica.generation,
+                                policy_revision=replica.policy.revision,
+                                policy_error=problem,
+                            )
+                        )
+                if has_cycle:
+                    yield await self._answer(replica, request)
+
+    async def _answer(self, replica: Replica, request: Message) -> Message:
+        """Run a cycle; a session without state uses that of ad-hoc calls."""
+        start = time.perf_counter()
+        answer, cycle = self.response(), request.cycle
+        result = answer.result  # filled in where it is, because messages copy what they are made of
+        try:
+            pod, _ = pod_from_proto(cycle.pod)
+            work = CycleInput(
+                profile=cycle.profile,
+                pod=pod,
+                candidates=cycle.candidates,
+                names=tuple(cycle.node_names),
+                plugin=cycle.plugin,
+                overrides=_overrides(cycle) if cycle.overrides else {},
+                excluded_pods=tuple(cycle.excluded_pods),
+            )
+            timeout = cycle.timeout
+            supervisor = Supervisor(deadline=start + timeout.seconds + timeout.nanos / 1e9)
+            used = replica if replica.generation else self.current
+            sink = self._spans if cycle.traceparent else None
+            with self._traced(sink, cycle, supervisor, start) if sink else _UNTRACED:
+                async with self._turn:
+                    nodes, run = await used.run(work, self.engine(request), supervisor)
+            result.generation = used.generation
+            runs = self.encode(request, Outcome(nodes, run), result)
+            set_duration(result.node_duration, report_runs(result, runs))
+            set_duration(result.duration, time.perf_counter() - start)
+        except Exception as error:  # noqa: BLE001 - every cycle gets an answer
+            result.Clear()
+            code, result.status.message = report(error)
+            result.status.code = code.value[0]
+        result.cycle = cycle.id
+        return answer
+
+    async def _apply(self, replica: Replica, state: pb.State) -> str:
+        """Apply a change to a session's replica; return why its policy is refused, if it is."""
+        former, problem = replica.policy, ""
+        chosen = former
+        # Plugins start before the state's turn has come, and former ones stop in the background:
+        # cycles wait for neither.
+        if state.HasField("policy") and state.policy.revision not in ("", former.revision):
+            chosen, problem = await self._started(state.policy, former)
+        try:
+            async with self._turn:
+                replica.policy = chosen
+                await apply_state(replica, state)
+                if not state.partial:
+                    replica.generation = state.generation
+        except MISTAKES as error:
+            raise refusal_of(error) from error
+        finally:
+            if chosen is not former:
+                unused = former if replica.policy is chosen else chosen
+                task = asyncio.create_task(self.host.release(unused))
+                self._retiring.add(task)
+                task.add_done_callback(self._retiring.discard)
+        return problem
+
+    async def _started(self, policy: pb.Policy, former: Policy) -> tuple[Policy, str]:
+        """Return what a session runs from here on, and why that is not *policy*."""
+        try:
+            chosen = await self.host.use(policy.revision, policy.json)
+        except (ConfigurationError, msgspec.ValidationError) as problem:
+            log.warning("A policy is refused", error=str(problem))
+            return former, str(problem)
+        log.info("A policy is ready", revision=policy.revision)
+        return chosen, ""
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Replica]:
+        """Keep the state of one session for as long as it lasts."""
+        limits = self._settings
+        check_room(len(self._sessions), limits.max_sessions)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - we are in one
+        replica = Replica(
+            max_nodes=limits.max_nodes, max_pods=limits.max_pods, max_objects=limits.max_objects
+        )
+        self._sessions[task] = replica
+        try:
+            yield replica
+        finally:
+            del self._sessions[task]
+            await self.host.release(replica.policy)
+
+    @contextmanager
+    def _traced(
+        self, sink: SpanSink, cycle: pb.Cycle, supervisor: Supervisor, start: float
+    ) -> Iterator[None]:
+        """Have spans of a cycle that began at *start*, and of its plugins."""
+        parent = parse(cycle.traceparent)
+        if parent is None:
+            yield
+            return
+        about = {"moorage.profile": cycle.profile}
+        with span(sink, parent, "replica cycle", kind="server", start=start, attributes=about):
+            try:
+                yield
+            finally:
+                plugin_spans(supervisor.runs)
+
+    @property
+    def current(self) -> Replica:
+        """The state for ad-hoc calls: of the session that is open longest, if it has nodes.
+
+        A session that began later, such as one by hand, does not hide it.
+        """
+        states = [replica for replica in self._sessions.values() if replica.generation]
+        return next((state for state in states if len(state.snapshot)), [*states, Replica()][0])
+
+    async def adhoc(self, request: AdhocRequest, seconds: float | None) -> AdhocOutcome[Run]:
+        """Run a cycle for a person, on the current state or on the nodes that the request brings.
+
+        Raises:
+            CallError: The request is malformed, or is about too many nodes (INVALID_ARGUMENT).
+        """
+        deadline = float("inf") if seconds is None else time.perf_counter() + seconds
+        pod, _ = pod_from_proto(request.pod)
+        replica, given = self.current, await self._given(request)
+        names = list(request.node_names) or [node.name for node in given]
+        if not names:
+            self._check_count(len(replica.snapshot))
+            names = replica.snapshot.nodes().names
+        work = CycleInput(
+            profile=request.profile or pod.spec.scheduler_name,
+            pod=pod,
+            names=tuple(dict.fromkeys(names)),
+            plugin=request.plugin,
+            given=given,
+        )
+        self._check_count(len(work.names or ()))
+        chunks: Chunks[Run] = Chunks(
+            replica,
+            work,
+            turn=self._turn,
+            throttle=self.throttle,
+            is_open=lambda: not replica.generation or replica in self._sessions.values(),
+            deadline=deadline,
+        )
+        run = await self.run_chunks(chunks)
+        return AdhocOutcome(chunks.names, run, chunks.generation)
+
+    def described(self) -> list[pb.Plugin]:
+        """Describe the plugins of the registry, and what fails in their background."""
+        return describe_plugins(self.host.registry, self.host.background_problems())
+
+    async def with_state(self, response: StateResponse, node_names: Sequence[str]) -> StateResponse:
+        """Return *response* with the state that ad-hoc calls use, and these nodes in full.
+
+        Raises:
+            CallError: They are too many (INVALID_ARGUMENT), or one is unknown (NOT_FOUND).
+        """
+        self._check_count(len(node_names))
+        replica = self.current
+        response.generation = replica.generation
+        response.policy_revision = replica.policy.revision
+        response.node_count = len(replica.snapshot)
+        response.pod_count = replica.snapshot.pod_count
+        await self.throttle.each(
+            node_names, lambda name: response.nodes.append(node_state(replica, name))
+        )
+        response.object_counts.update(object_counts(replica))
+        return response
+
+    def notes(self) -> Mapping[str, Check]:
+        """Return what fails in the background of the plugins."""
+        return {"plugins": self.host.background_note}
+
+    def trace_to(self, sink: SpanSink | None) -> None:
+        """Have spans of cycles that are traced sent."""
+        self._spans = sink
+
+    async def drain(self) -> None:
+        """End the sessions, each between two cycles; gateways go on with other replicas."""
+        self.host.end_reports()
+        async with self._turn:
+            for task in self._sessions:
+                task.cancel()
+
+    async def stop(self) -> None:
+        """Stop the plugins."""
+        if self._retiring:
+            await asyncio.wait(self._retiring)
+        await self.host.close()
+
+    def _check_count(self, nodes: int) -> None:
+        """Refuse an ad-hoc call that is about too many nodes."""
+        most = self._settings.by_hand_nodes
+        if nodes > most:
+            raise CallError(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"{nodes} nodes: a call by hand may be about {most}; name at most so many "
+                "(node_names), or raise --by-hand-nodes of the service",
+            )
+
+    async def _given(self, request: AdhocRequest) -> tuple[NodeManifest, ...]:
+        """Return the nodes that a request brings."""
+        most = self._settings.by_hand_manifests
+        if len(request.nodes) > most:
+            raise CallError(
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"{len(request.nodes)} nodes: a call by hand may bring {most}; name nodes that the "
+                "cluster has (node_names), or raise --by-hand-manifests of the service",
+            )
+        given: list[NodeManifest] = []
+        await self.throttle.each(request.nodes, lambda node: given.append(node_from_proto(node)[0]))
+        return tuple(given)
+
+
+def _overrides(cycle: pb.Cycle) -> dict[int, NodeManifest]:
+    return {node.row: decode_node(node.json) for node in cycle.overrides}
