@@ -13,6 +13,7 @@ from moorage import Nodes, Pod, Scores
 from moorage.execution import PluginRun, Profile, Supervisor, joined_runs
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
+from moorage_host.plugins.cache import CacheLimits, OnDifference
 from moorage_host.plugins.ranking import best, compact
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
@@ -21,6 +22,7 @@ from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
+from services.scorer.cache import ScoreCache
 from services.scorer.engine import ScoreRun, continued, run_normalization, run_scores, run_shard
 
 TOTALS = np.dtype("<f4")
@@ -32,19 +34,27 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServicer):
     """Serves sessions of gateways, and people."""
 
+    phase = "score"
     response = pb.ScorerServiceSessionResponse
 
     def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
         """Run the plugins of *registry* on sessions within the limits of *settings*."""
         super().__init__(registry, settings or CycleSettings())
 
-    def engine(self, request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
+    def engine(
+        self, request: pb.ScorerServiceSessionRequest
+    ) -> tuple[Engine[ScoreRun], bytes | None]:
         """Return what scores all nodes or a shard of them, or normalises."""
         if request.shard:
-            return partial(_score_shard, bitmap=request.shard)
+            return partial(_score_shard, bitmap=request.shard), request.shard
         if request.raw:
-            return partial(_normalize, raw={each.plugin: each.values for each in request.raw})
-        return run_scores
+            raw = {each.plugin: each.values for each in request.raw}
+            return partial(_normalize, raw=raw), None
+        return run_scores, b""
+
+    def new_cache(self, limits: CacheLimits, on_difference: OnDifference) -> ScoreCache:
+        """Return a cache of raw scores."""
+        return ScoreCache(limits, on_difference)
 
     def encode(
         self,

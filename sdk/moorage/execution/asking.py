@@ -61,7 +61,8 @@ async def ask_for_verdicts(
         if preparation is not None:
             if preparation.skip:
                 return None
-            kept = nodes if preparation.nodes is None else preparation.nodes
+            if preparation.nodes is not None:
+                kept, supervisor.runs[-1].narrowed = preparation.nodes, True
     verdicts = supervisor.call(enabled, point, _filter, plugin, pod, nodes, kept)
     if enabled.breaker.overruns:
         enabled.breaker.succeeded()

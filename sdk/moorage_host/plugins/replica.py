@@ -1,15 +1,14 @@
 """A session's replica of the gateway's state, and how a cycle runs on it."""
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from moorage.errors import NoStateError, TooManyObjectsError, UnknownNameError
 from moorage.execution.cycle import Supervisor
-from moorage.execution.enabled import Profile
 from moorage.models import (
     NodeManifest,
     ObjectKind,
@@ -21,6 +20,8 @@ from moorage.models import (
 from moorage.snapshot import Nodes, ObjectStore, Snapshot
 from moorage.snapshot.placements import time_from_creation
 from moorage.snapshot.snapshot import MAX_NODES
+from moorage_host.plugins.cache import Cache, Question
+from moorage_host.plugins.cache import Engine as Engine
 from moorage_host.plugins.host import Policy
 
 Run = TypeVar("Run")
@@ -33,9 +34,6 @@ MAX_OBJECTS = 100_000
 
 MAX_KINDS = 64
 """The further kinds of objects that a session has at most."""
-
-Engine = Callable[[Profile, Pod, Nodes, Supervisor], Awaitable[Run]]
-"""Runs a profile's plugins for one pod; pure: no clock, no transport."""
 
 
 class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,9 +125,21 @@ class Replica:
             store.put(name, content)
 
     async def run(
-        self, cycle: CycleInput, engine: Engine[Run], supervisor: Supervisor
+        self,
+        cycle: CycleInput,
+        engine: Engine[Run],
+        supervisor: Supervisor,
+        cache: Cache[Any] | None = None,
+        shard: bytes = b"",
     ) -> tuple[Nodes, Run]:
         """Run one cycle; return its nodes, in order, and the engine's result.
+
+        Args:
+            cycle: The cycle.
+            engine: Runs the plugins.
+            supervisor: Supervises them.
+            cache: Answers where it can instead; only about the state as it is.
+            shard: The nodes that the engine is about, as a bitmap over rows; empty if all are.
 
         Raises:
             NoStateError: There is no state yet and the cycle brought no nodes.
@@ -147,7 +157,13 @@ class Replica:
         uid = cycle.pod.metadata.uid
         if not overrides and not cycle.excluded_pods and snapshot.pods.row_of(uid) is None:
             nodes = self._select(cycle)
-            return nodes, await engine(profile, cycle.pod, nodes, supervisor)
+            if cache is None or cycle.plugin:
+                return nodes, await engine(profile, cycle.pod, nodes, supervisor)
+            part = nodes
+            if shard:
+                part = nodes.where(np.isin(nodes.rows, snapshot.rows_of(shard)))
+            question = Question(profile, cycle.pod, nodes, part, engine, supervisor)
+            return nodes, await cache.run(question, self.policy, snapshot)
         # A pod that is bound already may be filtered again after a bind whose answer was lost.
         with snapshot.overlaid(overrides, (*cycle.excluded_pods, uid)):
             nodes = self._select(cycle)
