@@ -89,13 +89,6 @@ class ReplicaMetrics:
             for phase in ("filter", "score")
             for whole, extent in ((True, "whole"), (False, "part"))
         }
-        self._differences = Counter(
-            "moorage_cache_differences",
-            "Cached results that replicas did not confirm, see --cache-verify-share: a plugin "
-            "depends on more than it declares.",
-            ["phase"],
-            registry=registry,
-        )
         self._observe: dict[PhaseName, Observe] = {
             "filter": self._phases.observer("filter"),
             "score": self._phases.observer("score"),

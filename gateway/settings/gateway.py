@@ -133,21 +133,6 @@ class GatewaySettings(SimulateSettings):
         unit="seconds",
         minimum=0,
     )
-    cache_pods: int = setting(
-        64,
-        "Pods with different signatures for which each phase's answers are cached by node, so that "
-        "no replica is asked again about equal pods until what the plugins depend on changes; each "
-        "takes about 50 bytes for a node. 0 caches nothing.",
-        minimum=0,
-    )
-    cache_verify_share: float = setting(
-        0.0,
-        "Share of the cached results about which replicas are asked all the same, to count "
-        "differences (moorage_cache_differences_total): 1 finds every plugin that depends on more "
-        "than it declares, and saves nothing.",
-        minimum=0,
-        maximum=1,
-    )
     filter_wait: float = setting(
         3.0,
         "How long after the last filter was lost cycles wait for one; later they fail at once, so "

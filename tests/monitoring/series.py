@@ -93,7 +93,7 @@ BACKGROUND = 'moorage_background_failures_total{namespace="moorage",pod="scorer-
 POLICY = f"moorage_policy_file_refused{{{GATEWAY}}}"
 JOURNAL = f'moorage_journal_dropped_total{{{GATEWAY},cause="write"}}'
 TERMS = f"moorage_leader_transitions_total{{{GATEWAY}}}"
-DIFFERENCES = f'moorage_cache_differences_total{{{GATEWAY},phase="filter"}}'
+DIFFERENCES = 'moorage_cache_differences_total{namespace="moorage",pod="filter-0",phase="filter"}'
 
 WELL: Series = {
     LEADER: steady(1),

@@ -83,6 +83,8 @@ async def test_totals_are_about_the_nodes_of_the_cycle() -> None:
     made, cache = replica(Size(), Ranked()), new_cache(verify_share=0.5)
     for names in (None, None, ("n0", "n1"), ("n2", "n0"), None):
         run, fresh = [await scored(made, each, names=names) for each in (cache, None)]
+        assert run.totals is not None
+        assert fresh.totals is not None
         assert np.allclose(run.totals, fresh.totals)
         assert [each.plugin for each in run.plugins] == [each.plugin for each in fresh.plugins]
         for one, other in zip(run.scores, fresh.scores, strict=True):

@@ -37,6 +37,7 @@ from moorage_host.process.log_writer import DROPS
 from moorage_host.process.metrics import (
     BACKGROUND_FAILURES,
     BUILD_INFO,
+    CACHE_DIFFERENCES,
     CALL_SECONDS,
     CALLS,
     MetricRow,
@@ -310,7 +311,8 @@ def _common_metrics() -> list[MetricRow]:
 
 
 def _plugin_metrics() -> list[MetricRow]:
-    return _declared(BACKGROUND_FAILURES, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
+    plugins = (BACKGROUND_FAILURES, CACHE_DIFFERENCES)
+    return _declared(*plugins, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
 
 
 def _tracing_metrics() -> list[MetricRow]:

@@ -59,8 +59,8 @@ class Plugin:
         name: The name in the policy; the name of the class unless set.
         reads: Further kinds of objects that it reads, see `Nodes.objects`; a bind plugin needs
             `reads_snapshot` for that.
-        depends_on: What its verdict on a node, or its raw score of it, depends on. The gateway
-            caches them by this. Not inherited, since a subclass may depend on more; not for bind
+        depends_on: What its verdict on a node, or its raw score of it, depends on. Replicas
+            cache them by this. Not inherited, since a subclass may depend on more; not for bind
             plugins.
         reads_placements: Whether it reads which pods are on nodes or what they request
             (`node.pods`, `node.requested`). Then Moorage has to bind, so that a pod counts on its

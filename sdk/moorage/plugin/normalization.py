@@ -1,7 +1,7 @@
 """How raw scores become 0..100.
 
 A score plugin that declares one of these (`ScorePlugin.normalization`) needs no code of its own for
-that, and the gateway can normalise cached raw scores without it.
+that.
 """
 
 from enum import Enum

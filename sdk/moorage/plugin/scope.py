@@ -10,7 +10,7 @@ class Scope(IntEnum):
     labels, annotations, owner references and spec, or those of them that `pod_fields` names. None
     of them allows a dependence on which nodes a call happens to be about, see `Nodes.cluster`.
 
-    The gateway caches verdicts and scores by this declaration. A scope that is too narrow makes it
+    Replicas cache verdicts and scores by this declaration. A scope that is too narrow makes them
     use outdated ones, and so misplaces pods; one that is too wide only costs calls.
     """
 

@@ -116,7 +116,7 @@ class FilterResult(_message.Message):
     Empty if every candidate is feasible.
     """
     cached_nodes: _builtins.int
-    """The number of nodes whose verdicts were not asked for anew but are those of an equal pod, as what
+    """The number of nodes whose verdicts were not asked for again but are those of an equal pod, as what
     they depend on has not changed. 0 if plugins were asked about all nodes.
     """
     cached_from: _builtins.str

@@ -167,7 +167,7 @@ class ScoreResult(_message.Message):
     plugin had an opinion.
     """
     cached_nodes: _builtins.int
-    """The number of nodes whose raw scores were not asked for anew but are those of an equal pod, as what
+    """The number of nodes whose raw scores were not asked for again but are those of an equal pod, as what
     they depend on has not changed. 0 if plugins were asked about all nodes.
     """
     cached_from: _builtins.str

@@ -663,7 +663,7 @@ class Plugin(_message.Message):
     origin: _builtins.str
     """Where the code comes from: "built-in", a distribution with its version, or a file."""
     depends_on: Global___Scope.ValueType
-    """What its verdict on a node, or its raw score of it, depends on. The gateway caches them by this."""
+    """What its verdict on a node, or its raw score of it, depends on. Replicas cache by this."""
     normalization: Global___Normalization.ValueType
     """How the raw scores of a score plugin become 0..100."""
     reads_snapshot: _builtins.bool

@@ -1,7 +1,7 @@
-"""The cache of a replica: what plugins said of a node holds for equal pods, until a change.
+"""The cache of a replica: what plugins answered holds for equal pods, until a change.
 
 Equal pods are those that read alike in the fields that the plugins of their profile read
-(`Plugin.pod_fields`). What a plugin says of a node depends on the node, on all manifests, or on the
+(`Plugin.pod_fields`). What a plugin answers depends on the node, on all manifests, or on the
 whole cluster (`Plugin.depends_on`), and the snapshot knows the last change of each. So of an equal
 pod, plugins are asked about the stale rows only. Plugin code and arguments are fixed within a
 policy; with another policy, or another snapshot, everything is dropped.
@@ -37,7 +37,7 @@ WORTH_SECONDS = 0.0005
 """What the plugins of a phase must take for the nodes of a cycle for the cache to take part."""
 
 SEEN = 1000
-"""Pods that are remembered to recognise the second of equal ones; most have no equal."""
+"""Pods that are kept in mind to recognise the second of equal ones; most have no equal."""
 
 NEVER = -1
 
@@ -106,7 +106,7 @@ class Signature:
 
 
 class Entry:
-    """What plugins said about equal pods: some numbers for each row.
+    """What plugins answered about equal pods: some numbers for each row.
 
     Attributes:
         source: The pod that they were asked about last, as NAMESPACE/NAME.
@@ -115,7 +115,7 @@ class Entry:
         reports: The plugins that ran, and whether they skipped.
     """
 
-    def __init__(self, values: npt.NDArray[Any], labels: Sequence[Any]) -> None:
+    def __init__(self, values: npt.NDArray[Any], labels: Any) -> None:
         self.source = ""
         self.values = values
         self.labels = labels
@@ -145,7 +145,7 @@ class Entry:
         return stale
 
     def learn(self, rows: Rows, values: npt.NDArray[Any], snapshot: Snapshot) -> None:
-        """Take over what was said just now about some rows."""
+        """Take over what was answered just now about some rows."""
         if self._objects_at != snapshot.objects.changes:
             self._objects_at = snapshot.objects.changes
             self._valid_at.fill(NEVER)
@@ -187,7 +187,12 @@ class _Rules:
         if any(enabled.may_claim for enabled in profile.plugins):
             self.scope = Scope.ANYTHING  # whether a pod claims its node, only the plugin knows
         self.signature = Signature(union(kind.pod_fields for kind in kinds))
-        self.seconds_per_node = 0.0
+        # In the last two cycles in which plugins were asked about all nodes; a first one is slow.
+        self.latest = self.before = 0.0
+
+    def takes(self, nodes: int) -> float:
+        """Return how many seconds the plugins take for so many nodes."""
+        return min(self.latest, self.before) * nodes
 
 
 class Question(msgspec.Struct, Generic[Run], frozen=True):
@@ -264,7 +269,7 @@ class Cache(ABC, Generic[Run]):
         if (
             count
             and rules.scope < Scope.ANYTHING
-            and rules.seconds_per_node * count >= self._limits.worth_seconds
+            and rules.takes(count) >= self._limits.worth_seconds
         ):
             key = b"%b\0%b" % (profile.name.encode(), rules.signature.of(question.pod))
             run = await self._from_entry(question, key, rules)
@@ -275,7 +280,7 @@ class Cache(ABC, Generic[Run]):
             seconds = 0.0
             for each in run.plugins:
                 seconds += each.node_seconds
-            rules.seconds_per_node = seconds / count
+            rules.before, rules.latest = rules.latest, seconds / count
         if key and self._is_second(key):
             entry = self.new_entry(run, snapshot.capacity)
             if self._learn(entry, run, question.shard.rows, question.pod):
@@ -358,7 +363,7 @@ class Cache(ABC, Generic[Run]):
         return seen
 
     def _forget(self, policy: Policy, snapshot: Snapshot) -> None:
-        """Begin anew, with another policy or in another state."""
+        """Begin again, with another policy or in another state."""
         self._policy, self._snapshot = policy, snapshot
         self._rules.clear()
         self._entries.clear()

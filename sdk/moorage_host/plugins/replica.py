@@ -162,7 +162,7 @@ class Replica:
             part = nodes
             if shard:
                 part = nodes.where(np.isin(nodes.rows, snapshot.rows_of(shard)))
-            question = Question(profile, cycle.pod, nodes, part, engine, supervisor)
+            question: Question[Any] = Question(profile, cycle.pod, nodes, part, engine, supervisor)
             return nodes, await cache.run(question, self.policy, snapshot)
         # A pod that is bound already may be filtered again after a bind whose answer was lost.
         with snapshot.overlaid(overrides, (*cycle.excluded_pods, uid)):
