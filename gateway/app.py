@@ -15,7 +15,7 @@ from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import Cluster, make_cluster
 from gateway.cycle import Cycles, Judge, Rank
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.serving.routes import decision_routes, read_pod
+from gateway.decisions.routes import decision_routes, read_pod
 from gateway.edge import Edge, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.journal.journal import Journal

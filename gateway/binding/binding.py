@@ -23,7 +23,7 @@ from gateway.cluster.state import ClusterState
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import BindPluginRecord, BindRecord, Decision
-from gateway.decisions.attempts.arrays import KeptArrays
+from gateway.decisions.arrays import KeptArrays
 from gateway.decisions.sentences import summary
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder

@@ -1,10 +1,10 @@
-"""Puts the parts of this room together."""
+"""All that is kept of cycles, within limits of count and memory."""
 
 from dataclasses import dataclass
 
 from gateway.cycle.cycle_states import CycleStates
-from gateway.decisions.attempts.arrays import KeptArrays
-from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.arrays import KeptArrays
+from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.stream import DecisionStream
 from gateway.settings import GatewaySettings

@@ -18,7 +18,7 @@ from gateway.cycle import BindCall, CallFailedError, Cycle, Judge, NodeSet, Rank
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import Decision, FilterRecord
 from gateway.cycle.rules import tied, whole
-from gateway.decisions.attempts.log import Attempt, DecisionLog
+from gateway.decisions.log import Attempt, DecisionLog
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder

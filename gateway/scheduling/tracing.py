@@ -15,7 +15,7 @@ from gateway.cycle import BindCall, Cycle, Cycles, Judge, NodeSet, Rank
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Verdicts
-from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.log import DecisionLog
 from moorage_host.tracing.current import span, traceparent
 from moorage_host.tracing.span import Span, SpanContext, SpanSink, Value, parse
 

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from gateway.binding.binding import REFUSALS
 from gateway.cluster.reflector import Restart, WatchLimits
 from gateway.cycle.decision import UNKNOWN_NODE, Decision, DecisionItem, Outcome, PluginRecord
-from gateway.decisions.serving.nodes import NodeItem
+from gateway.decisions.nodes import NodeItem
 from gateway.edge.edge import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings

@@ -20,8 +20,8 @@ from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Reason, Verdicts
-from gateway.decisions.attempts.arrays import KeptArrays
-from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.arrays import KeptArrays
+from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.barriers import BarrierResult, Barriers, RecordedBind, StateRecovery
 from gateway.leadership.leadership import TermMetrics, TermStart

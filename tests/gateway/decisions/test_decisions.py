@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from gateway.cycle.decision import BindRecord, Decision, FilterRecord
-from gateway.decisions.attempts.log import DecisionLog
+from gateway.decisions.log import DecisionLog
 
 NOW = datetime.now(UTC)
 

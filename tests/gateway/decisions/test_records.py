@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.gateway.decisions.serving.test_lists import NAMES, decide, deciding
+from tests.gateway.decisions.test_lists import NAMES, decide, deciding
 
 
 async def test_a_decision_shows_how_it_came_about(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import msgspec
 
 from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord, Record
 from gateway.cycle.scores import Scores
-from gateway.decisions.attempts.arrays import NodeArrays, rows_of
-from gateway.decisions.serving.query import BadQueryError, Parameters, checked, number
+from gateway.decisions.arrays import NodeArrays, rows_of
+from gateway.decisions.query import BadQueryError, Parameters, checked, number
 
 DEFAULT_LIMIT = 100
 MOST = 100_000

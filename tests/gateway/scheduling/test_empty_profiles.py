@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.cycle.noting import NAMES, Asked, answered, decided, fill, noted, noting
+from tests.gateway.scheduling.noting import NAMES, Asked, answered, decided, fill, noted, noting
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import pod
 

@@ -9,7 +9,7 @@ from typing import get_args
 import msgspec
 
 from gateway.cycle.decision import Outcome
-from gateway.decisions.attempts.log import Attempt
+from gateway.decisions.log import Attempt
 from gateway.decisions.sentences import Facts
 from moorage.errors import MoorageError
 from moorage.units.durations import parse_duration

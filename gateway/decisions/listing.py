@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from gateway.cycle.decision import Decision, DecisionItem
-from gateway.decisions.attempts.arrays import KeptArrays
-from gateway.decisions.attempts.log import Attempt, DecisionLog
+from gateway.decisions.arrays import KeptArrays
+from gateway.decisions.log import Attempt, DecisionLog
+from gateway.decisions.query import BadQueryError, DecisionQuery
 from gateway.decisions.sentences import Facts, facts, reason, runner_up
-from gateway.decisions.serving.query import BadQueryError, DecisionQuery
 from gateway.decisions.stream import MayRead
 
 SLICE = 500

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from tests.gateway.decisions.serving.test_lists import decide, deciding
+from tests.gateway.decisions.test_lists import decide, deciding
 from tools.inprocess.gateway import bind, pod
 
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.serving.routes import decision_routes
+from gateway.decisions.routes import decision_routes
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage_host.http.reading import ForbiddenError, PodsReader, admit, refusal_of

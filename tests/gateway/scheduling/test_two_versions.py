@@ -18,7 +18,7 @@ from cli.up.processes import free_ports
 from moorage import FilterPlugin, Normalization, ScorePlugin
 from moorage.plugin.base import Plugin
 from moorage_host.plugins.registry import load_registry
-from tests.gateway.cycle.noting import NAMES, fill, of_set, policy, told
+from tests.gateway.scheduling.noting import NAMES, fill, of_set, policy, told
 from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
 STEPS = int(os.environ.get("MOORAGE_MIXED_STEPS", "2000"))

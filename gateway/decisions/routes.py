@@ -11,10 +11,10 @@ from aiohttp import web
 
 from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions
+from gateway.decisions.listing import Listing, PlaceOf
+from gateway.decisions.nodes import node_query, node_table, view
+from gateway.decisions.query import BadQueryError, checked, decision_query
 from gateway.decisions.sentences import facts, sentences
-from gateway.decisions.serving.listing import Listing, PlaceOf
-from gateway.decisions.serving.nodes import node_query, node_table, view
-from gateway.decisions.serving.query import BadQueryError, checked, decision_query
 from gateway.decisions.why import Known, Object, explanation, silence
 from gateway.policy.policy import PolicyHolder
 from moorage_host.http.reading import may_read, require_read
