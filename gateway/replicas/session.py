@@ -125,21 +125,20 @@ class Session:
         for acknowledgement in unacknowledged:
             await _accepted(acknowledgement)
 
-    def is_stale(self, least: int = 1) -> bool:
-        """True if at least *least* changes are unsent and the outbox is empty."""
-        return self._feed.state.generation >= self._sent + least and not self._stream.is_behind
+    def is_stale(self) -> bool:
+        """True if changes are unsent and the outbox is empty."""
+        return self._feed.state.generation > self._sent and not self._stream.is_behind
 
-    def send_changes(self, least: int = 1) -> None:
-        """Send the changes since the last message, if there are at least so many.
+    def send_changes(self) -> None:
+        """Send the changes since the last message.
 
         A replica that does not keep up gets them together, later.
 
         Raises:
             StreamLostError: The replica is too far behind.
         """
-        if not self.is_stale(least):
-            return
-        self.flush()
+        if self.is_stale():
+            self.flush()
 
     def flush(self) -> None:
         """Send the changes since the last message, even to a replica that does not keep up.

@@ -34,10 +34,10 @@ log = structlog.get_logger()
 MANY_CHANGES = 50
 """Changes that are not left for the next cycle to bring along."""
 
-FEW_CHANGES_TICKS = 5
+FEW_CHANGES_TICKS = 10
 """Times `delta_interval` after which fewer changes are sent as well."""
 
-LONGEST_SLEEP = 1.0
+LONGEST_SLEEP = 5.0
 """Seconds after which replicas that lack changes are looked for even if nothing has changed: one
 may have joined, or could not take any more before."""
 
@@ -259,14 +259,17 @@ class ReplicaSet:
         A cycle brings a few along at no cost, while a message of their own makes all sides work.
         Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
         """
-        ticks = [MANY_CHANGES] * (FEW_CHANGES_TICKS - 1) + [1]
+        state = self.feed.state
         while True:
             await self.feed.wait_for(self._is_stale, LONGEST_SLEEP)
-            for least in ticks:
+            many = state.generation + MANY_CHANGES
+            for _ in range(FEW_CHANGES_TICKS):
                 await asyncio.sleep(self.settings.delta_interval)
-                for member in self.all:
-                    with suppress(StreamLostError):  # who keeps the session finds out
-                        member.session.send_changes(least)
+                if state.generation >= many:
+                    break
+            for member in self.all:
+                with suppress(StreamLostError):  # who keeps the session finds out
+                    member.session.send_changes()
 
     def _is_stale(self) -> bool:
         """Whether a replica that keeps up has not been sent the newest state."""

@@ -180,7 +180,7 @@ class GatewaySettings(SimulateSettings):
     )
     delta_interval: float = setting(
         0.05,
-        "How often 50 and more changes are sent to replicas between cycles; fewer, five times less "
+        "How often 50 and more changes are sent to replicas between cycles; fewer, ten times less "
         "often, as a cycle brings them along.",
         unit="seconds",
         minimum=0.001,
