@@ -38,19 +38,31 @@ class Need(StrEnum):
         return self not in (Need.NONE, Need.NOT_MEASURED)
 
 
+class Result(StrEnum):
+    """What became of a node that was to be written."""
+
+    WRITTEN = "written"
+    GONE = "gone"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What is to become of one node.
+    """What is to become of one node, and what has.
 
     Attributes:
         annotations: The values for a merge patch; None removes what is measured no more.
         age: The age of the annotations that it has, in seconds; NaN without a time.
+        result: What became of it; None if it was not to be written.
+        problem: Why that failed; empty if it did not.
     """
 
     node: str
     need: Need
     annotations: Mapping[str, str | None]
     age: float
+    result: Result | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import NoReturn
 
 from moorage.measurements import PrometheusError
@@ -14,47 +13,25 @@ from moorage_host.kube import KubeError
 from services.annotator.measures import measures
 from services.annotator.metrics import PATCHES, SAMPLES
 from services.annotator.nodes import Nodes
-from services.annotator.planning import Need, Planned, Planner, Values
+from services.annotator.planning import Need, Planned, Planner, Result, Values
 from services.annotator.settings import AnnotatorSettings
-
-
-class Result(StrEnum):
-    """What became of a node that was to be written."""
-
-    WRITTEN = "written"
-    GONE = "gone"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """One node after a round.
-
-    Attributes:
-        result: None if it was not to be written.
-        problem: Why it failed; empty if it did not.
-    """
-
-    planned: Planned
-    result: Result | None = None
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """A round that ended; `unknown_nodes` are those that only Prometheus has."""
 
-    nodes: Sequence[Done]
+    nodes: Sequence[Planned]
     unknown_nodes: Sequence[str]
 
     def count(self, what: Result | Need) -> int:
         """Return how many nodes had this result, or this need."""
-        return sum(what in (done.result, done.planned.need) for done in self.nodes)
+        return sum(what in (each.result, each.need) for each in self.nodes)
 
     @property
     def failure(self) -> str:
         """Why the round is a failure: something was to be written and nothing could be."""
-        failed = [done for done in self.nodes if done.result is Result.FAILED]
+        failed = [each for each in self.nodes if each.result is Result.FAILED]
         if not failed or self.count(Result.WRITTEN):
             return ""
         return f"none of {len(failed)} nodes could be written: {failed[0].problem}"
@@ -109,9 +86,9 @@ class Annotator:
             self._refuse(nodes[0], unknown)
         places = asyncio.Semaphore(self._concurrency)
 
-        async def carry_out(each: Planned) -> Done:
+        async def carry_out(each: Planned) -> Planned:
             if dry_run or not each.need.is_work:
-                return Done(planned=each)
+                return each
             async with places:
                 return await self._write(each)
 
@@ -141,7 +118,7 @@ class Annotator:
             f'such as "{ours or node.name}": choose another --preset or --node-format'
         )
 
-    async def _write(self, planned: Planned) -> Done:
+    async def _write(self, planned: Planned) -> Planned:
         problem = ""
         try:
             exists = await self._nodes.annotate(planned.node, planned.annotations)
@@ -149,4 +126,4 @@ class Annotator:
         except (KubeError, TimeoutError) as error:
             result, problem = Result.FAILED, str(error)
         PATCHES.labels(result).inc()
-        return Done(planned=planned, result=result, problem=problem)
+        return replace(planned, result=result, problem=problem)

@@ -24,9 +24,9 @@ from moorage_host.process.logs import configure_logging
 from moorage_host.tls.security import securing
 from services.annotator.metrics import LAST_SUCCESS, NODES, ROUNDS
 from services.annotator.nodes import Nodes
-from services.annotator.planning import Need
+from services.annotator.planning import Need, Result
 from services.annotator.report import report
-from services.annotator.rounds import Annotator, Result, Round
+from services.annotator.rounds import Annotator, Round
 from services.annotator.settings import AnnotatorSettings
 
 READY_ROUNDS = 3
@@ -146,7 +146,7 @@ def _show(ended: Round) -> None:
     NODES.labels("measured").set(len(ended.nodes) - unmeasured)
     for done in ended.nodes:
         if done.result is Result.FAILED:
-            _log.warning("A node was not written.", node=done.planned.node, problem=done.problem)
+            _log.warning("A node was not written.", node=done.node, problem=done.problem)
 
 
 @asynccontextmanager

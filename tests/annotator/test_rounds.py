@@ -20,8 +20,8 @@ from moorage.testing import make_pod, run_filter, run_score
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
 from services.annotator.nodes import Nodes
-from services.annotator.planning import Need
-from services.annotator.rounds import Annotator, Result, Round
+from services.annotator.planning import Need, Result
+from services.annotator.rounds import Annotator, Round
 from services.annotator.settings import AnnotatorSettings
 from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.load.safe_balance import SafeBalance
@@ -152,7 +152,7 @@ async def test_only_what_changed_is_written_until_it_is_old(
     assert annotations(api, "n1")["mean-free-cpu"] == "6000"
     assert annotations(api, "n1")["load-measured-at"] < annotations(api, "n2")["load-measured-at"]
     ended = await run(timedelta(minutes=5, seconds=1))
-    needs = {done.planned.node: done.planned.need for done in ended.nodes}
+    needs = {each.node: each.need for each in ended.nodes}
     assert needs["n1"] is needs["n3"] is Need.AGED
     assert annotations(api, "n1")["mean-free-cpu"] == "6010"
 
