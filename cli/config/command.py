@@ -3,11 +3,15 @@
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.shared.failures import clear_failures
 from cli.shared.given import GivenPlugin, GivenPluginType, weights_of
+
+if TYPE_CHECKING:
+    from cli.config.policies import Registries
 
 GATEWAY_URL = "https://gateway.moorage.svc:8888"
 """The gateway's Service as it is deployed."""
@@ -32,17 +36,34 @@ def validate(files: tuple[Path, ...], plugins: tuple[Path, ...]) -> None:
     The exit code is 1 if there is a mistake.
     """
     with clear_failures():
-        from cli.config.validation import summary, validate_files
+        from cli.config.policies import load_registries
 
-        findings = validate_files(files, plugins)
-    for finding in findings:
-        for line in (*finding.mistakes, *finding.notes):
-            click.echo(line, err=True)
-        if not finding.mistakes:
-            click.echo(f"{finding.file}: valid, profiles: {', '.join(finding.profiles)}")
-    if any(finding.mistakes for finding in findings):
-        click.echo(summary(findings), err=True)
+        registries = load_registries(plugins)
+    wrong = [(file, mistakes) for file in files if (mistakes := _checked(file, registries))]
+    if wrong:
+        count = sum(mistakes for _, mistakes in wrong)
+        where = f"{files[0]}" if len(files) == 1 else f"{len(wrong)} of {len(files)} files"
+        click.echo(f"{count} mistake{'s' * (count != 1)} in {where}", err=True)
         sys.exit(1)
+
+
+def _checked(file: Path, registries: "Registries") -> int:
+    """Print what was found out about a file; return the number of mistakes."""
+    from cli.config.policies import resolve_file, unused_plugins
+    from moorage.errors import ConfigurationError
+
+    try:
+        policy = resolve_file(file, registries)
+    except ConfigurationError as error:
+        click.echo(error, err=True)
+        return len(str(error).splitlines())
+    for warning in policy.warnings:  # it begins with its file and line
+        line, _, text = warning.removeprefix(f"{file}:").partition(": ")
+        click.echo(f"{file}:{line}: note: {text}", err=True)
+    for text in unused_plugins(policy, registries):
+        click.echo(f"{file}:1: note: plugin {text}", err=True)
+    click.echo(f"{file}: valid, profiles: {', '.join(policy.profile_names)}")
+    return 0
 
 
 @config.command()

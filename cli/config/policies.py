@@ -86,12 +86,14 @@ def choose_policy(
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
     """
     registries = load_registries(plugins)
-    given, kinds = _given(registries), _given_kinds(registries)
+    by_kind = _given_by_kind(registries)
+    given = set().union(*by_kind.values())
+    kinds = tuple(kind for kind, names in by_kind.items() if names)
     if config is None and given:
         heavy = _weights(registries["score"], weights)
         return replace(_made(given, registries, heavy), kinds=kinds)
     if config is None:
-        return Policy(resolved=_default(registries))
+        return Policy(resolved=resolve(default_document(), _catalogue(registries)))
     if weights:
         path, weight = next(iter(weights.items()))
         raise ConfigurationError(
@@ -123,29 +125,13 @@ def resolve_file(file: Path, registries: Registries) -> ResolvedPolicy:
 
 def unused_plugins(resolved: ResolvedPolicy, registries: Registries) -> list[str]:
     """Return which plugins of --plugin a policy does not enable, and what to do."""
+    given = set().union(*_given_by_kind(registries).values())
+    running = {name for policy in resolved.policies.values() for name in policy.plugins}
     return [
         f"{name} is enabled in no profile of {resolved.source}: "
         "add it to plugins.multiPoint.enabled"
-        for name in sorted(_given(registries) - _running(resolved))
+        for name in sorted(given - running)
     ]
-
-
-def available_plugins() -> Mapping[Kind, Mapping[str, type[Plugin]]]:
-    """Return the built-in and installed plugins of each kind by name.
-
-    Raises:
-        PluginLoadError: An installed one cannot be loaded.
-    """
-    return {kind: _by_name(load_registry(*KINDS[kind], ())) for kind in KINDS}
-
-
-def _by_name(registry: Registry) -> Mapping[str, type[Plugin]]:
-    found = {name: registry.get(name) for name in registry}
-    return {name: registered.kind for name, registered in found.items() if registered}
-
-
-def _default(registries: Registries) -> ResolvedPolicy:
-    return resolve(default_document(), _catalogue(registries))
 
 
 def _weights(scores: Registry, weights: Mapping[Path, int]) -> Mapping[str, int]:
@@ -194,19 +180,9 @@ def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -
     return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
 
 
-def _given(registries: Registries) -> set[str]:
-    """Return the names that are there only because of --plugin."""
-    everything = {name for registry in registries.values() for name in registry}
-    return everything - {name for kind in KINDS for name in load_registry(*KINDS[kind], ())}
-
-
-def _given_kinds(registries: Registries) -> tuple[Kind, ...]:
-    """Return the kinds of which there are plugins only because of --plugin."""
-    return tuple(k for k in KINDS if set(registries[k]) - set(load_registry(*KINDS[k], ())))
-
-
-def _running(policy: ResolvedPolicy) -> set[str]:
-    return {name for kind in KINDS for name in policy.policies[kind].plugins}
+def _given_by_kind(registries: Registries) -> Mapping[Kind, set[str]]:
+    """Return the names of each kind that are there only because of --plugin."""
+    return {k: set(registries[k]) - set(load_registry(*KINDS[k], ())) for k in KINDS}
 
 
 def _catalogue(registries: Registries) -> Catalogue:

@@ -48,10 +48,10 @@ def new_plugin(
     if kind != "bind" and form == "permit":
         raise click.UsageError("pods wait for others in a bind plugin: add --kind bind")
     with clear_failures():
-        from cli.config.policies import available_plugins
+        from cli.config.policies import load_registries
         from cli.skeleton.writing import write_skeleton
 
-        taken = available_plugins()[kind]
+        taken = set(load_registries(())[kind])
         skeleton = write_skeleton(name, kind, form, directory, package=package, taken=taken)
     for file in skeleton.files:
         click.echo(f"wrote {file}")
