@@ -19,7 +19,7 @@ from gateway.decisions.routes import decision_routes, read_pod
 from gateway.edge import Edge, run_edge
 from gateway.inspector.inspector import Inspector, make_inspector
 from gateway.journal.journal import Journal
-from gateway.leadership import Leadership, make_leadership
+from gateway.leadership import Leadership
 from gateway.leadership.election import Election
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
@@ -163,7 +163,7 @@ def _connect_rooms(
     cluster, decisions = make_cluster(client, settings, registry), make_decisions(settings)
     state = cluster.state
     unknown = UnknownBinds(client, state, settled_binds(registry), settings.unknown_bind_wait)
-    leadership = make_leadership(
+    leadership = Leadership(
         settings, client, cluster, queue.between_cycles, unknown.begin, registry, security
     )
     feed, families = StateFeed(state), ReplicaMetrics(registry)

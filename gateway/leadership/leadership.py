@@ -11,10 +11,8 @@ import random
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -28,6 +26,10 @@ from moorage_host.kube import KubeClient
 from moorage_host.tls.security import Security
 
 SETTLING = "the binders settle what earlier gateways asked for"
+
+
+def _for_ever() -> float:
+    return math.inf
 
 
 class TermMetrics:
@@ -55,8 +57,8 @@ class TermMetrics:
         )
 
 
-class TermStart:
-    """Begins terms of this process."""
+class TermLoop:
+    """Begins a term whenever one is needed, and fences binders that come later."""
 
     def __init__(
         self,
@@ -66,14 +68,40 @@ class TermStart:
         recovery: StateRecovery,
         between_cycles: Callable[[], AbstractAsyncContextManager[None]],
         metrics: TermMetrics,
+        interval: float,
     ) -> None:
+        """Look for new binders every *interval* seconds."""
         self._term = term
         self._barriers = barriers
         self._recovery = recovery
         self._between_cycles = between_cycles
         self._metrics = metrics
+        self._interval = interval
 
-    async def begin(self, epoch: int, valid_until: Callable[[], float]) -> int:
+    async def run(
+        self,
+        epoch: int = 0,
+        valid_until: Callable[[], float] = _for_ever,
+        keep: Callable[[int], Awaitable[None]] | None = None,
+    ) -> None:
+        """Begin terms until cancelled.
+
+        Args:
+            epoch: The epoch of the first term; one more than the last without.
+            valid_until: Returns when, on the monotonic clock, this process may decide no more.
+            keep: Stores an epoch that is higher than that of the call, before it is used.
+        """
+        while True:
+            epoch = max(epoch, self._term.epoch + 1)
+            self._term.await_beginning(SETTLING)
+            while (highest := await self.begin(epoch, valid_until)) != epoch:
+                if keep is not None:
+                    await keep(highest)
+                epoch = highest
+            await self._until_ended()
+            await self._term.wanted.wait()
+
+    async def begin(self, epoch: int, valid_until: Callable[[], float] = _for_ever) -> int:
         """Begin a term; return its epoch, or a higher one that may be tried next."""
         start = time.monotonic()
         result = await self._barriers.fence(epoch)
@@ -101,52 +129,15 @@ class TermStart:
             return
         self._recovery.assume(await self._recovery.missing(result))
 
-
-async def _keep(epoch: int) -> None:
-    del epoch
-
-
-class TermLoop:
-    """Begins a term whenever one is needed."""
-
-    def __init__(self, term: Term, start: TermStart, *, interval: float) -> None:
-        """Look for new binders every *interval* seconds."""
-        self._term = term
-        self._start = start
-        self._interval = interval
-
-    async def run(
-        self,
-        epoch: int = 0,
-        valid_until: Callable[[], float] = lambda: math.inf,
-        keep: Callable[[int], Awaitable[None]] = _keep,
-    ) -> None:
-        """Begin terms until cancelled.
-
-        Args:
-            epoch: The epoch of the first term; one more than the last without.
-            valid_until: Returns when, on the monotonic clock, this process may decide no more.
-            keep: Stores an epoch that is higher than that of the call, before it is used.
-        """
-        while True:
-            epoch = max(epoch, self._term.epoch + 1)
-            self._term.await_beginning(SETTLING)
-            while (highest := await self._start.begin(epoch, valid_until)) != epoch:
-                await keep(highest)
-                epoch = highest
-            await self._until_ended()
-            await self._term.wanted.wait()
-
     async def _until_ended(self) -> None:
         while not self._term.ended.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interval):
                     await self._term.ended.wait()
             if not self._term.ended.is_set():
-                await self._start.fence_others()
+                await self.fence_others()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
     """What the gateway needs to know of its terms, and what begins and ends them.
 
@@ -154,43 +145,38 @@ class Leadership:
         holder: The name of this process at the binders and in the Lease.
         term: The current term, or the absence of one.
         barriers: At the binders.
-        run: Begins and ends terms, until cancelled.
         election: By the Lease, if there is one.
     """
 
-    holder: str
-    term: Term
-    barriers: Barriers
-    run: Callable[[], Coroutine[Any, Any, None]]
-    election: Election | None = None
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        client: KubeClient,
+        cluster: Cluster,
+        between_cycles: Callable[[], AbstractAsyncContextManager[None]],
+        resolve: Callable[[BindCall], None],
+        registry: CollectorRegistry,
+        security: Security,
+    ) -> None:
+        """Begin terms between two cycles; *resolve* as in `StateRecovery`."""
+        self.holder = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"  # another one next time
+        self.term = Term()
+        self.barriers = Barriers(
+            (settings.binder,), self.holder, timeout=settings.barrier_timeout, security=security
+        )
+        terms = TermLoop(
+            term=self.term,
+            barriers=self.barriers,
+            recovery=StateRecovery(client, cluster, resolve),
+            between_cycles=between_cycles,
+            metrics=TermMetrics(registry, self.term),
+            interval=settings.resolve_interval,
+        )
+        self.election: Election | None = None
+        if settings.leader_election == "lease":
+            self.election = Election(client, self.term, terms.run, self.holder, settings)
+        self._run = self.election.run if self.election else terms.run
 
-
-def make_leadership(
-    settings: GatewaySettings,
-    client: KubeClient,
-    cluster: Cluster,
-    between_cycles: Callable[[], AbstractAsyncContextManager[None]],
-    resolve: Callable[[BindCall], None],
-    registry: CollectorRegistry,
-    security: Security,
-) -> Leadership:
-    """Return what begins and ends the terms of this process; *resolve* as in `StateRecovery`."""
-    holder = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"  # another one after a restart
-    term = Term()
-    barriers = Barriers(
-        (settings.binder,), holder, timeout=settings.barrier_timeout, security=security
-    )
-    start = TermStart(
-        term=term,
-        barriers=barriers,
-        recovery=StateRecovery(client, cluster, resolve),
-        between_cycles=between_cycles,
-        metrics=TermMetrics(registry, term),
-    )
-    terms = TermLoop(term, start, interval=settings.resolve_interval)
-    if settings.leader_election == "none":
-        return Leadership(holder=holder, term=term, barriers=barriers, run=terms.run)
-    election = Election(client, term, terms.run, holder, settings)
-    return Leadership(
-        holder=holder, term=term, barriers=barriers, run=election.run, election=election
-    )
+    async def run(self) -> None:
+        """Begin and end terms, until cancelled."""
+        await self._run()

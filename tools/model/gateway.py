@@ -1,7 +1,6 @@
 """A gateway of the real parts, with a replica of its own instead of services on the network."""
 
 import itertools
-import math
 import time
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from gateway.decisions.arrays import KeptArrays
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.barriers import BarrierResult, Barriers, RecordedBind, StateRecovery
-from gateway.leadership.leadership import TermMetrics, TermStart
+from gateway.leadership.leadership import TermLoop, TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
@@ -248,30 +247,27 @@ class ModelGateway:
             unknown_pod_wait=0.0,
         )
         barriers = DirectBarriers(binder, f"gateway-{next(self.numbers)}")
-        self._start = TermStart(
+        self._terms = TermLoop(
             term=self.term,
             barriers=cast("Barriers", barriers),
             recovery=StateRecovery(reads, cast("Cluster", self.view), self.unknown.begin),
             between_cycles=queue.between_cycles,
             metrics=TermMetrics(registry, self.term),
+            interval=1.0,
         )
 
     async def begin(self, epoch: int) -> None:
         """Begin a term, with the next epoch that nobody has."""
-        while (highest := await self._start.begin(epoch, _for_ever)) != epoch:
+        while (highest := await self._terms.begin(epoch)) != epoch:
             epoch = highest
 
     async def fence_others(self) -> None:
         """Fence a binder that has come since the term began."""
-        await self._start.fence_others()
+        await self._terms.fence_others()
 
 
 async def _no_scores(cycle: Cycle, nodes: NodeSet) -> Scores:
     raise AssertionError(cycle, nodes)
-
-
-def _for_ever() -> float:
-    return math.inf
 
 
 def _plugin(kind: str) -> pb.Plugin:
