@@ -199,6 +199,9 @@ class Controllers:
             self._await(key, min(FIRST_RETRY_SECONDS * 2.0**failures, LAST_RETRY_SECONDS))
 
 
+HASH = "pod-template-hash"
+
+
 def _reconcile_deployment(objects: Objects, deployment: Object) -> None:
     """Scale the ReplicaSet of the present template; then others go, with their pods."""
     number, wanted = _template_hash(deployment), deployment["spec"]["replicas"]
@@ -213,9 +216,6 @@ def _reconcile_deployment(objects: Objects, deployment: Object) -> None:
     finally:
         pods = objects.active_pods(current)
         objects.set_status(deployment, _deployment_status(deployment, pods))
-
-
-HASH = "pod-template-hash"
 
 
 def _replica_set(deployment: Object, number: str) -> Object:
