@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -44,11 +45,11 @@ def test_sigterm_ends_it_even_with_a_watch_open() -> None:
 
 
 def test_a_port_that_is_taken_is_one_line_and_exit_code_1() -> None:
-    with running() as (_, announced):
-        port = announced["api"].rpartition(":")[2]
-        second = subprocess.run(
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        server = subprocess.run(
             [*COMMAND, "--port", port], capture_output=True, text=True, timeout=30, check=False
         )
-    assert second.returncode == 1
-    assert f"cannot serve on 127.0.0.1:{port}" in second.stderr
-    assert "Traceback" not in second.stderr
+    assert server.returncode == 1
+    assert f"cannot serve on 127.0.0.1:{port}" in server.stderr
+    assert "Traceback" not in server.stderr

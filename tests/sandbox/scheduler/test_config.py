@@ -48,6 +48,7 @@ def test_fields_that_the_stand_in_does_not_use_are_known() -> None:
         ("profiles: [{schedulerName: a}, {schedulerName: a}]", "profiles[0].schedulerName"),
         ("profiles: []", "at least one"),
         ("profiles: [{plugins: {filter: {disable: []}}}]", "$.profiles[0].plugins.filter"),
+        ("extenders: {}", "$.extenders"),
         ("percentageOfNodesToScore: 101", "$.percentageOfNodesToScore"),
         ("podInitialBackoffSeconds: 0", "$.podInitialBackoffSeconds"),
         ("podInitialBackoffSeconds: 20", "podMaxBackoffSeconds"),
