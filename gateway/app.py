@@ -1,31 +1,30 @@
-"""Connects the rooms of the gateway, and runs it. What is in a room, the room itself makes."""
+"""Connects the rooms of the gateway, and runs it."""
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
+from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binders import Binders, BinderSnapshots
 from gateway.binding.unknown import UnknownBinds, settled_binds
-from gateway.cluster.cluster import Cluster, make_cluster
+from gateway.cluster.cluster import make_cluster
 from gateway.cycle import Cycles, Judge, Rank
-from gateway.decisions.decisions import Decisions, make_decisions
+from gateway.decisions.decisions import make_decisions
 from gateway.decisions.routes import decision_routes, read_pod
 from gateway.edge import Edge, run_edge
-from gateway.inspector.inspector import Inspector, make_inspector
+from gateway.inspector.inspector import Inspector
 from gateway.journal.journal import Journal
 from gateway.leadership import Leadership
 from gateway.leadership.election import Election
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
 from gateway.replicas.filters import Filters
-from gateway.replicas.kinds import FILTER, SCORER, ServiceKind, binder_of
-from gateway.replicas.metrics import ReplicaMetrics, SessionMetrics
+from gateway.replicas.kinds import FILTER, SCORER, binder_of
+from gateway.replicas.metrics import ReplicaMetrics
 from gateway.replicas.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.rollout import Rollout
 from gateway.replicas.scorers import Scorers
@@ -35,7 +34,7 @@ from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.scheduler import Scheduler
 from gateway.scheduling.tracing import TracedCycles, Tracer
 from gateway.settings import GatewaySettings
-from gateway.whatif.shadow import Shadows, make_shadows, shadow_route
+from gateway.whatif.shadow import Shadows, shadow_route
 from gateway.whatif.simulate import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
@@ -87,209 +86,208 @@ async def running(
         spans = await stack.enter_async_context(span_sink("gateway", settings))
         client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
-        rooms = _connect_rooms(client, settings, registry, security, spans)
-        stack.push_async_callback(rooms.binders.binding.client.close)
-        await stack.enter_async_context(_background(rooms, settings))
-        stack.push_async_callback(rooms.queue.drain)
+        gateway = _Gateway(client, settings, registry, security, spans)
+        stack.push_async_callback(gateway.binders.binding.client.close)
+        await stack.enter_async_context(gateway.background())
+        stack.push_async_callback(gateway.queue.drain)
         phase = Phase()
         admin = await stack.enter_async_context(
             admin_server(
                 settings,
-                checks={"serving": phase.problem, **_readiness_checks(rooms, settings)},
-                notes={"tls": security.note, **_readiness_notes(rooms)},
-                routes=[
-                    *decision_routes(
-                        rooms.decisions,
-                        rooms.cluster.state.bound_to,
-                        partial(read_pod, client),
-                        rooms.policy,
-                    ),
-                    shadow_route(rooms.shadows),
-                    *rooms.inspector.routes,
-                    *simulate_routes(
-                        settings, rooms.cluster, rooms.policy, rooms.filters, rooms.scorers
-                    ),
-                ],
+                checks={"serving": phase.problem, **gateway.checks()},
+                notes={"tls": security.note, **gateway.notes()},
+                routes=gateway.routes(),
                 security=security,
                 reviewer=Access(client, ttl=settings.admin_token_ttl),
                 registry=registry,
             )
         )
-        edge = Edge(rooms.cycles, settings, registry, rooms.inspector.last_calls)
+        edge = Edge(gateway.cycles, settings, registry, gateway.inspector.last_calls)
         port = await stack.enter_async_context(_listening(edge, settings, security))
         phase.name = "serving"
         yield Running(extender=address(settings.extender_host, port), admin=admin)
-        if not await _hand_over(rooms.leadership.election, edge, settings):
+        if not await _hand_over(gateway.leadership.election, edge, settings):
             phase.name = "shutting down"
             await asyncio.sleep(settings.shutdown_delay)
         phase.name = "shutting down"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rooms:
-    cluster: Cluster
-    policy: PolicyHolder
-    reloader: PolicyReloader | None
-    filters: ReplicaSet
-    scorers: ReplicaSet
-    binders: Binders
-    leadership: Leadership
-    decisions: Decisions
-    queue: CycleQueue
-    shadows: Shadows
-    cycles: Cycles
-    journal: Sequence[Journal]
-    inspector: Inspector
+class _Gateway:
+    """The rooms of a gateway, connected in the order in which they need each other."""
 
-
-def _connect_rooms(
-    client: KubeClient,
-    settings: GatewaySettings,
-    registry: CollectorRegistry,
-    security: Security,
-    spans: SpanSink | None,
-) -> _Rooms:
-    for target in (*settings.filter, *settings.scorer, settings.binder):
-        require_reachable(target, security)
-
-    def follow(policy: PolicyHolder) -> None:
-        cluster.kinds.need(policy, policy.reads("filter", "score"))
-        read = frozenset(policy.reads("bind")) if policy.binders_read_snapshot else None
-        snapshots.need(read)
-
-    text = read(settings.config) if settings.config else ""
-    document = parse(text, str(settings.config)) if settings.config else default_document()
-    policy, queue = PolicyHolder(document, follow), CycleQueue()
-    cluster, decisions = make_cluster(client, settings, registry), make_decisions(settings)
-    state = cluster.state
-    unknown = UnknownBinds(client, state, settled_binds(registry), settings.unknown_bind_wait)
-    leadership = Leadership(
-        settings, client, cluster, queue.between_cycles, unknown.begin, registry, security
-    )
-    feed, families = StateFeed(state), ReplicaMetrics(registry)
-
-    def replicas_of(kind: ServiceKind, targets: Sequence[str], **more: Any) -> ReplicaSet:
-        return ReplicaSet(
-            kind,
-            targets,
-            feed=feed,
+    def __init__(
+        self,
+        client: KubeClient,
+        settings: GatewaySettings,
+        registry: CollectorRegistry,
+        security: Security,
+        spans: SpanSink | None,
+    ) -> None:
+        for target in (*settings.filter, *settings.scorer, settings.binder):
+            require_reachable(target, security)
+        self._client, self._settings = client, settings
+        text = read(settings.config) if settings.config else ""
+        document = parse(text, str(settings.config)) if settings.config else default_document()
+        self.policy = policy = PolicyHolder(document)
+        self.queue = queue = CycleQueue()
+        self.cluster = cluster = make_cluster(client, settings, registry)
+        self.decisions = decisions = make_decisions(settings)
+        state, between_cycles = cluster.state, queue.between_cycles
+        unknown = UnknownBinds(client, state, settled_binds(registry), settings.unknown_bind_wait)
+        self.leadership = leadership = Leadership(
+            settings, client, cluster, between_cycles, unknown.begin, registry, security
+        )
+        metrics = ReplicaMetrics(registry)
+        replicas = partial(
+            ReplicaSet,
+            feed=StateFeed(state),
             policy=policy,
             cluster=cluster,
             settings=settings,
-            metrics=SessionMetrics(families, kind.name),
+            families=metrics,
             security=security,
             wait_until_idle=queue.wait_until_idle,
-            **more,
+        )
+        kind = binder_of(leadership.holder)
+        self._snapshots = snapshots = BinderSnapshots(lambda: replicas(kind, (settings.binder,)))
+        self.binders = binders = Binders(
+            settings,
+            state,
+            policy,
+            snapshots,
+            unknown,
+            decisions,
+            leadership,
+            registry,
+            security,
+        )
+        policy.listeners.append(self._follow)
+        self.filters = filters = replicas(
+            FILTER, settings.filter, longest_wait=settings.filter_wait, retry=binders.retries.ask
+        )
+        self.scorers = scorers = replicas(
+            SCORER, settings.scorer, longest_wait=settings.scorer_wait
+        )
+        self.reloader: PolicyReloader | None = None
+        if settings.config:
+            self.reloader = PolicyReloader(
+                settings.config,
+                text,
+                policy=policy,
+                objects=cluster.kinds,
+                rollouts=[Rollout(filters), Rollout(scorers)],
+                between_cycles=between_cycles,
+                metrics=ReloadMetrics(registry),
+            )
+        self.shadows = Shadows(settings, state, policy, queue, filters, scorers, registry)
+        judge: Judge = Filters(filters, settings, metrics).ask
+        rank: Rank = Scorers(scorers, settings, metrics).ask
+        on_end = [decisions.arrays.ended, decisions.stream.ended, self.shadows.ended]
+        on_bind = [decisions.stream.bound]
+        self.journal: Journal | None = None
+        if settings.journal:
+            both = {"filter": filters, "score": scorers}
+            self.journal = Journal(settings, cluster, policy, both, between_cycles, registry)
+            on_end.append(self.journal.ended)
+            on_bind.append(self.journal.bound)
+        tracer = Tracer(spans, settings.trace_ratio) if spans is not None else None
+        if tracer is not None:
+            on_end.append(tracer.ended)
+            judge, rank = tracer.judge(judge), tracer.rank(rank)
+        self.cycles: Cycles = Scheduler(
+            term=leadership.term,
+            cluster=cluster,
+            policy=policy,
+            queue=queue,
+            judge=judge,
+            rank=rank,
+            binding=binders.binding,
+            log=decisions.log,
+            cycle_states=decisions.cycle_states,
+            rejected=decisions.rejected,
+            on_end=on_end,
+            on_bind=on_bind,
+            metrics=CycleMetrics(registry),
+            recheck_time=settings.recheck_time,
+            unknown_pod_wait=settings.unknown_pod_wait,
+        )
+        if tracer is not None:
+            self.cycles = TracedCycles(self.cycles, tracer, decisions.log)
+        self.inspector = Inspector(
+            settings,
+            cluster,
+            policy,
+            self.reloader,
+            filters=filters,
+            scorers=scorers,
+            binders=binders,
+            leadership=leadership,
+            registry=registry,
+            security=security,
         )
 
-    def binder_replicas() -> ReplicaSet:
-        kind = binder_of(leadership.holder)
-        return replicas_of(kind, (settings.binder,), longest_wait=math.inf)
+    def _follow(self, policy: PolicyHolder) -> None:
+        """Watch the kinds that plugins read, and send the state to binders that need it."""
+        self.cluster.kinds.need(policy, policy.reads("filter", "score"))
+        kinds = frozenset(policy.reads("bind")) if policy.binders_read_snapshot else None
+        self._snapshots.need(kinds)
 
-    snapshots = BinderSnapshots(binder_replicas)
-    binders = Binders(
-        settings,
-        state,
-        policy,
-        snapshots,
-        unknown,
-        decisions,
-        leadership,
-        registry,
-        security,
-    )
-    filters = replicas_of(
-        FILTER, settings.filter, longest_wait=settings.filter_wait, retry=binders.retries.ask
-    )
-    scorers = replicas_of(SCORER, settings.scorer, longest_wait=settings.scorer_wait)
-    reloader = settings.config and PolicyReloader(
-        settings.config,
-        text,
-        policy=policy,
-        objects=cluster.kinds,
-        rollouts=[Rollout(filters), Rollout(scorers)],
-        between_cycles=queue.between_cycles,
-        metrics=ReloadMetrics(registry),
-    )
-    shadows = make_shadows(settings, state, policy, queue, filters, scorers, registry)
-    replicas = {"filter": filters, "score": scorers}
-    journal = (
-        [Journal(settings, cluster, policy, replicas, queue.between_cycles, registry)]
-        if settings.journal
-        else []
-    )
-    judge: Judge = Filters(filters, settings, families).ask
-    rank: Rank = Scorers(scorers, settings, families).ask
-    on_end = [decisions.arrays.ended, decisions.stream.ended, shadows.ended]
-    on_bind = [decisions.stream.bound]
-    for each in journal:
-        on_end.append(each.ended)
-        on_bind.append(each.bound)
-    tracer = None
-    if spans is not None:
-        tracer = Tracer(spans, settings.trace_ratio)
-        on_end.append(tracer.ended)
-        judge, rank = tracer.judge(judge), tracer.rank(rank)
-    cycles: Cycles = Scheduler(
-        term=leadership.term,
-        cluster=cluster,
-        policy=policy,
-        queue=queue,
-        judge=judge,
-        rank=rank,
-        binding=binders.binding,
-        log=decisions.log,
-        cycle_states=decisions.cycle_states,
-        rejected=decisions.rejected,
-        on_end=on_end,
-        on_bind=on_bind,
-        metrics=CycleMetrics(registry),
-        recheck_time=settings.recheck_time,
-        unknown_pod_wait=settings.unknown_pod_wait,
-    )
-    if tracer is not None:
-        cycles = TracedCycles(cycles, tracer, decisions.log)
-    inspector = make_inspector(
-        settings,
-        cluster,
-        policy,
-        reloader or None,
-        filters=filters,
-        scorers=scorers,
-        binders=binders,
-        leadership=leadership,
-        registry=registry,
-        security=security,
-    )
-    return _Rooms(
-        cluster=cluster,
-        policy=policy,
-        reloader=reloader or None,
-        filters=filters,
-        scorers=scorers,
-        binders=binders,
-        leadership=leadership,
-        decisions=decisions,
-        queue=queue,
-        shadows=shadows,
-        cycles=cycles,
-        journal=journal,
-        inspector=inspector,
-    )
+    @asynccontextmanager
+    async def background(self) -> AsyncIterator[None]:
+        """Follow the cluster, and keep replicas, binders, the term and the rest going."""
+        parts = (self.filters, self.scorers, self.binders, self.shadows, self.inspector.timeline)
+        work = [self.leadership.run(), *(each.run() for each in parts)]
+        if self.journal is not None:
+            work.append(self.journal.run())
+        if self.reloader is not None and self._settings.config_reload_interval:
+            work.append(self.reloader.run(self._settings.config_reload_interval))
+        async with self.cluster.following(), asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+            yield
+            for task in tasks:
+                task.cancel()
 
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes of the admin port."""
+        place_of, pod_of = self.cluster.state.bound_to, partial(read_pod, self._client)
+        return [
+            *decision_routes(self.decisions, place_of, pod_of, self.policy),
+            shadow_route(self.shadows),
+            *self.inspector.routes,
+            *simulate_routes(self._settings, self.cluster, self.policy, self.filters, self.scorers),
+        ]
 
-@asynccontextmanager
-async def _background(rooms: _Rooms, settings: GatewaySettings) -> AsyncIterator[None]:
-    work = [each.run() for each in (rooms.filters, rooms.scorers, rooms.binders, rooms.shadows)]
-    work += [rooms.leadership.run(), rooms.inspector.timeline.run()]
-    work += [each.run() for each in rooms.journal]
-    if rooms.reloader is not None and settings.config_reload_interval:
-        work.append(rooms.reloader.run(settings.config_reload_interval))
-    async with rooms.cluster.following(), asyncio.TaskGroup() as group:
-        tasks = [group.create_task(each) for each in work]
-        yield
-        for task in tasks:
-            task.cancel()
+    def checks(self) -> Mapping[str, Check]:
+        """Return what must hold before kube-scheduler's calls are worth sending here, by name."""
+        return {
+            "cache": lambda: self.cluster.problem(self._settings.max_interruption),
+            "objects": self.cluster.objects_problem,
+            "leader": lambda: self.leadership.term.problem or None,
+            "policy": lambda: self.policy.problem or None,
+            "filter": lambda: None if self.filters.ready else self.filters.problem,
+            # Without scores pods are still placed; but the first scorer must have the state.
+            "scorer": lambda: self.scorers.problem if self.scorers.is_filling else None,
+        }
+
+    def notes(self) -> Mapping[str, Check]:
+        """Return what is noted about a gateway that may be ready, by name."""
+        return {
+            "policy": lambda: self.reloader.note() if self.reloader else None,
+            "scorer": self._no_scores,
+            "plugins": self._background_problems,
+            "binder": self.leadership.barriers.note,
+            "journal": lambda: self.journal.note() if self.journal else None,
+        }
+
+    def _background_problems(self) -> str | None:
+        runners = (self.filters, self.scorers, self.binders.binding)
+        problems = (each for runner in runners for each in runner.background_problems())
+        return "; ".join(problems) or None
+
+    def _no_scores(self) -> str | None:
+        if self.scorers.ready or self.scorers.is_filling:
+            return None
+        return f"pods are placed without scores: {self.scorers.problem}"
 
 
 @asynccontextmanager
@@ -321,38 +319,3 @@ async def _hand_over(election: Election | None, edge: Edge, settings: GatewaySet
     await edge.until_answered(settings.http_timeout)
     await election.release()
     return True
-
-
-def _readiness_checks(rooms: _Rooms, settings: GatewaySettings) -> Mapping[str, Check]:
-    """Return what must hold before kube-scheduler's calls are worth sending here, by name."""
-    return {
-        "cache": lambda: rooms.cluster.problem(settings.max_interruption),
-        "objects": rooms.cluster.objects_problem,
-        "leader": lambda: rooms.leadership.term.problem or None,
-        "policy": lambda: rooms.policy.problem or None,
-        "filter": lambda: None if rooms.filters.ready else rooms.filters.problem,
-        # Without scores pods are still placed; but the first scorer must have the state.
-        "scorer": lambda: rooms.scorers.problem if rooms.scorers.is_filling else None,
-    }
-
-
-def _readiness_notes(rooms: _Rooms) -> Mapping[str, Check]:
-    """Return what is noted about a gateway that may be ready, by name."""
-    runners = (rooms.filters, rooms.scorers, rooms.binders.binding)
-
-    def plugins() -> str | None:
-        problems = (each for runner in runners for each in runner.background_problems())
-        return "; ".join(problems) or None
-
-    def scorer() -> str | None:
-        if rooms.scorers.ready or rooms.scorers.is_filling:
-            return None
-        return f"pods are placed without scores: {rooms.scorers.problem}"
-
-    return {
-        "policy": lambda: rooms.reloader.note() if rooms.reloader else None,
-        "scorer": scorer,
-        "plugins": plugins,
-        "binder": rooms.leadership.barriers.note,
-        "journal": lambda: next((each.note() for each in rooms.journal), None),
-    }

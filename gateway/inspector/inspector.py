@@ -1,8 +1,7 @@
-"""Puts the parts of this room together."""
+"""The inspector: a page on the admin port, and the routes that it asks."""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -31,7 +30,6 @@ WINDOW = 900.0
 """Seconds of plugins' work that are shown without a `since`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspector:
     """The page, and what it asks for.
 
@@ -41,40 +39,37 @@ class Inspector:
         last_calls: Notes who calls the extender.
     """
 
-    routes: list[web.RouteDef]
-    timeline: Timeline
-    last_calls: LastCalls
-
-
-def make_inspector(
-    settings: GatewaySettings,
-    cluster: Cluster,
-    policy: PolicyHolder,
-    reloader: PolicyReloader | None,
-    *,
-    filters: ReplicaSet,
-    scorers: ReplicaSet,
-    binders: Binders,
-    leadership: Leadership,
-    registry: CollectorRegistry,
-    security: Security,
-) -> Inspector:
-    """Return the inspector of a gateway."""
-    timeline = Timeline(registry, interval=settings.inspector_interval, kept=INTERVALS)
-
-    def binder_problems() -> list[str]:
-        return list(binders.binding.background_problems())
-
-    last_calls = LastCalls()
-    pools = {"filter": filters, "scorer": scorers}
-    routes = [
-        *asset_routes(),
-        *node_routes(cluster.state),
-        replica_route(settings, cluster, pools, leadership, last_calls, binder_problems, security),
-        policy_route(policy, reloader),
-        plugin_route(timeline),
-    ]
-    return Inspector(routes=routes, timeline=timeline, last_calls=last_calls)
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        cluster: Cluster,
+        policy: PolicyHolder,
+        reloader: PolicyReloader | None,
+        *,
+        filters: ReplicaSet,
+        scorers: ReplicaSet,
+        binders: Binders,
+        leadership: Leadership,
+        registry: CollectorRegistry,
+        security: Security,
+    ) -> None:
+        self.timeline = Timeline(registry, interval=settings.inspector_interval, kept=INTERVALS)
+        self.last_calls = LastCalls()
+        self.routes: list[web.RouteDef] = [
+            *asset_routes(),
+            *node_routes(cluster.state),
+            replica_route(
+                settings,
+                cluster,
+                {"filter": filters, "scorer": scorers},
+                leadership,
+                self.last_calls,
+                lambda: list(binders.binding.background_problems()),
+                security,
+            ),
+            policy_route(policy, reloader),
+            plugin_route(self.timeline),
+        ]
 
 
 def plugin_route(timeline: Timeline, clock: Callable[[], float] = time.time) -> web.RouteDef:

@@ -55,12 +55,11 @@ class PolicyHolder:
         score_scale: The highest score sent to kube-scheduler.
         shadow_shares: The profiles with a shadow, and the part of the time that it may take, 0..1.
         versions: Which code plugins had.
+        listeners: Called whenever a policy becomes active.
     """
 
-    def __init__(
-        self, document: Document, resolved: Callable[["PolicyHolder"], None] = lambda _: None
-    ) -> None:
-        """Hold *document*, not resolved yet; *resolved* is called whenever it is."""
+    def __init__(self, document: Document) -> None:
+        """Hold *document*, not resolved yet."""
         self.resolved: ResolvedPolicy | None = None
         self.problem = "waiting for a filter and a scorer replica to say which plugins they have"
         self.catalogue_version = 0
@@ -70,7 +69,7 @@ class PolicyHolder:
         self.shadow_shares: Mapping[str, float] = {}
         self.versions = PluginVersions()
         self._document = document
-        self._on_resolved = resolved
+        self.listeners: list[Callable[[PolicyHolder], None]] = []
         self._plugins: dict[str, list[PluginInfo]] = {}
         self._of_replicas: dict[str, dict[Hashable, list[PluginInfo]]] = {}
         self._known = asyncio.Event()
@@ -128,7 +127,8 @@ class PolicyHolder:
         has_plugins = any(profile.plugins for profile in profiles)
         self._for_bind = policy_for(resolved, "bind") if has_plugins else None
         self._known.set()
-        self._on_resolved(self)
+        for listener in self.listeners:
+            listener(self)
 
     def active(self) -> tuple[Document, ResolvedPolicy | None]:
         """Return the document, and what it means."""

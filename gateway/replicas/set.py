@@ -5,6 +5,7 @@ A replica that is lost is called again with growing pauses; it takes part once i
 
 import asyncio
 import itertools
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -20,7 +21,7 @@ from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.kinds import ServiceKind
 from gateway.replicas.latency import LatencyTracker
-from gateway.replicas.metrics import SessionMetrics
+from gateway.replicas.metrics import ReplicaMetrics, SessionMetrics
 from gateway.replicas.session import ReportRetry, Session, SessionRefusedError, WaitUntilIdle
 from gateway.settings import GatewaySettings
 from moorage.backoff import Backoff
@@ -110,10 +111,10 @@ class ReplicaSet:
         policy: PolicyHolder,
         cluster: Cluster,
         settings: GatewaySettings,
-        metrics: SessionMetrics,
+        families: ReplicaMetrics,
         security: Security = LOOPBACK,
         wait_until_idle: WaitUntilIdle,
-        longest_wait: float,
+        longest_wait: float = math.inf,
         retry: ReportRetry = lambda _, __: None,
     ) -> None:
         """Look for replicas at *targets* ("host:port").
@@ -126,7 +127,7 @@ class ReplicaSet:
             cluster: Follows nodes and pods, and what else plugins read; no replica gets the state
                 before these are read.
             settings: Timeouts and intervals, in seconds.
-            metrics: Counts sessions and bytes.
+            families: Counts sessions and bytes.
             security: Secures the connections to them.
             wait_until_idle: Waits until no cycle runs, before work that would delay cycles.
             longest_wait: For how many seconds without any replica cycles wait for one.
@@ -135,7 +136,7 @@ class ReplicaSet:
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
         self.feed = feed
-        self.metrics = metrics
+        self.metrics = SessionMetrics(families, kind.name)
         self.latency = LatencyTracker(settings)
         self.turnover = 0
         self.all: list[Member] = []

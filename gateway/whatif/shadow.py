@@ -43,22 +43,22 @@ class Shadows:
 
     def __init__(
         self,
-        *,
+        settings: GatewaySettings,
         state: ClusterState,
         policy: PolicyHolder,
         queue: CycleQueue,
-        phases: ShadowPhases,
-        metrics: ShadowMetrics,
-        kept: int,
+        filters: ReplicaSet,
+        scorers: ReplicaSet,
+        registry: CollectorRegistry,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Keep the newest disagreements of each, at most so many."""
+        """Run shadows on the replicas of the live profiles."""
         self._state = state
         self._policy = policy
         self._queue = queue
-        self._phases = phases
-        self._metrics = metrics
-        self._kept = kept
+        self._phases = ShadowPhases(filters, scorers, settings.shadow_timeout)
+        self._metrics = ShadowMetrics(registry)
+        self._kept = settings.shadow_disagreements
         self._clock = clock
         self._tallies: dict[str, Tally] = {}
         self._next: Cycle | None = None
@@ -171,26 +171,6 @@ def _has_failed(decision: Decision) -> bool:
         return True
     records = (decision.filter, decision.score)
     return any(plugin.failure for record in records if record for plugin in record.plugins)
-
-
-def make_shadows(
-    settings: GatewaySettings,
-    state: ClusterState,
-    policy: PolicyHolder,
-    queue: CycleQueue,
-    filters: ReplicaSet,
-    scorers: ReplicaSet,
-    registry: CollectorRegistry,
-) -> Shadows:
-    """Return what runs shadows on the replicas of the live profiles."""
-    return Shadows(
-        state=state,
-        policy=policy,
-        queue=queue,
-        phases=ShadowPhases(filters, scorers, settings.shadow_timeout),
-        metrics=ShadowMetrics(registry),
-        kept=settings.shadow_disagreements,
-    )
 
 
 def shadow_route(shadows: Shadows) -> web.RouteDef:
