@@ -14,6 +14,15 @@ import numpy.typing as npt
 from moorage import Nodes, PluginFailedError, Pod, Rejection
 from moorage.execution import PluginRun, Profile, Supervisor, ask_for_claim, ask_for_verdicts
 
+LONGEST_REASON = 1024
+"""Characters of a reason; what a longer one lists is cut, with how much more there is."""
+
+MOST_REASONS = 1000
+"""Different reasons of an answer, which so has a MiB of them at most."""
+
+OTHER_REASONS = "more different reasons than an answer can have"
+"""What stands for those beyond."""
+
 
 class PluginRejection(msgspec.Struct, frozen=True):
     """A rejection with the name of the plugin that made it."""
@@ -80,14 +89,39 @@ async def run_filters(
             codes = verdicts.codes.copy()
         else:
             codes[codes == 0] = np.where(passed, 0, verdicts.codes + len(reasons))
-        reasons += [PluginRejection(enabled.name, reason) for reason in verdicts.reasons]
+        for reason in verdicts.reasons:
+            kept = reason if len(reason.reason) <= LONGEST_REASON else _cut(reason)
+            reasons.append(PluginRejection(enabled.name, kept))
         survivors = survivors.where(passed)
+    if codes is not None and len(reasons) > MOST_REASONS:
+        codes, reasons = _limited(codes, reasons)
     return FilterRun(
         codes=np.zeros(nodes.rows.size, np.uint16) if codes is None else codes,
         reasons=reasons,
         plugins=supervisor.runs,
         claimants=claimants if survivors.rows.size else (),
     )
+
+
+def _cut(rejection: Rejection) -> Rejection:
+    """Return a rejection whose text has a length that every caller can take."""
+    text = rejection.reason
+    head = text[:LONGEST_REASON].rpartition(", ")[0] or text[:LONGEST_REASON]
+    more = text[len(head) :].count(", ")
+    return Rejection(f"{head} and {more} more" if more else f"{head}…", rejection.unresolvable)
+
+
+def _limited(
+    codes: npt.NDArray[np.uint16], reasons: Sequence[PluginRejection]
+) -> tuple[npt.NDArray[np.uint16], list[PluginRejection]]:
+    """Put one reason of each plugin for all those beyond the limit."""
+    numbers = {reason: number for number, reason in enumerate(reasons[:MOST_REASONS], start=1)}
+    table = [0, *numbers.values()]
+    for reason in reasons[MOST_REASONS:]:
+        other = Rejection(OTHER_REASONS, reason.rejection.unresolvable)
+        merged = PluginRejection(reason.plugin, other)
+        table.append(numbers.setdefault(merged, len(numbers) + 1))
+    return np.array(table, np.uint16)[codes], list(numbers)
 
 
 def joined_verdicts(parts: Sequence[FilterRun], runs: Sequence[PluginRun]) -> FilterRun:

@@ -68,7 +68,7 @@ class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServi
             result.totals = totals.astype(TOTALS).tobytes()
             if request.top:
                 indices = best(totals, request.top)
-                _add_nodes(result.top, map(outcome.nodes.name, indices), run, indices)
+                _add_nodes(result.top, outcome.nodes.names_at(indices), run, indices)
         for plugin, values in run.raw.items():
             result.raw.add(plugin=plugin, values=values.astype(RAW, copy=False).tobytes())
         for opinion in run.scores if request.all_scores else ():

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,13 @@ from moorage import (
 )
 from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.testing import make_node, make_nodes, make_pod
-from services.filter.engine import FilterRun, run_filters
+from services.filter.engine import (
+    LONGEST_REASON,
+    MOST_REASONS,
+    OTHER_REASONS,
+    FilterRun,
+    run_filters,
+)
 
 NODES = make_nodes(*(make_node(f"n{i}") for i in range(4)))
 
@@ -89,10 +96,10 @@ def narrowing(*keep: str, rejects: tuple[str, ...] = ()) -> Narrows:
     return plugin
 
 
-async def run(*plugins: FilterPlugin, aborts: bool = True) -> FilterRun:
+async def run(*plugins: FilterPlugin, aborts: bool = True, nodes: Nodes = NODES) -> FilterRun:
     enabled = tuple(EnabledPlugin(plugin=plugin, aborts=aborts) for plugin in plugins)
     profile = Profile(name="m", plugins=enabled)
-    return await run_filters(profile, make_pod(), NODES, Supervisor())
+    return await run_filters(profile, make_pod(), nodes, Supervisor())
 
 
 def by_node(result: FilterRun) -> list[tuple[str, str] | None]:
@@ -264,3 +271,85 @@ async def test_a_note_is_about_one_cycle() -> None:
     for name, note in (("first", "4 nodes"), ("second", "")):
         result = await run_filters(profile, make_pod(name), NODES, Supervisor())
         assert [report.note for report in result.plugins] == [note]
+
+
+class Verbose(FilterPlugin):
+    """Says more than anybody can read."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        listed = ", ".join(f"Insufficient example.com/{node.name}-{n}" for n in range(6000))
+        return Rejection(listed if node.name == "n0" else "x" * 250_000)
+
+
+async def test_long_reasons_are_cut() -> None:
+    result = await run(Verbose())
+    listed, echoed = [each.rejection.reason for each in result.reasons]
+    assert listed.startswith("Insufficient example.com/n0-0, Insufficient example.com/n0-1, ")
+    shown = listed.count("Insufficient")
+    assert listed.endswith(f"example.com/n0-{shown - 1} and {6000 - shown} more")
+    assert max(len(listed), len(echoed)) < LONGEST_REASON + 20
+    assert echoed.endswith("x…")
+
+
+class Names(FilterPlugin):
+    """Gives each node a reason of its own."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection(node.name)
+
+
+async def test_an_answer_has_a_limited_number_of_reasons() -> None:
+    nodes = make_nodes(*(make_node(f"n{i}") for i in range(MOST_REASONS + 3)))
+    result = await run(Names(), nodes=nodes)
+    texts = [result.reasons[code - 1].rejection.reason for code in result.codes.tolist()]
+    assert texts[:MOST_REASONS] == nodes.names[:MOST_REASONS]
+    assert texts[MOST_REASONS:] == [OTHER_REASONS] * 3
+
+
+class Raises(FilterPlugin):
+    """Raises what nobody should."""
+
+    def __init__(self, error: type[BaseException], where: str) -> None:
+        super().__init__()
+        self.error = error
+        self.where = where
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        if self.where == "prepare":
+            raise self.error
+        if self.where == "prepare, later":
+            await asyncio.sleep(0)
+            raise self.error
+        return None
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        raise self.error
+
+
+@pytest.mark.parametrize("where", ["prepare", "prepare, later", "filter_node"])
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit]
+)
+async def test_what_would_end_a_session_or_a_process_is_the_plugins_failure(
+    error: type[BaseException], where: str
+) -> None:
+    result = await run(Raises(error, where), Rejects("n0"), aborts=False)
+    assert by_node(result) == [("Rejects", "no"), None, None, None]
+    assert result.plugins[0].failure.startswith(error.__name__)
+
+
+class WaitsForever(FilterPlugin):
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        await asyncio.Event().wait()
+        return None
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None
+
+
+async def test_a_cycle_that_is_cancelled_ends_as_cancelled() -> None:
+    task = asyncio.create_task(run(WaitsForever(), aborts=False))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

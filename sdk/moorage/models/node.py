@@ -7,7 +7,7 @@ import msgspec
 
 from moorage.models.base import NOTHING, Model, read_only
 from moorage.models.meta import Metadata
-from moorage.units.quantity import Quantity, scaled
+from moorage.units.quantity import Quantity, scaled_by
 
 
 class Taint(Model, frozen=True):
@@ -70,5 +70,7 @@ class NodeManifest(Model, frozen=True, dict=True, gc=True):
     @cached_property
     def allocatable(self) -> Mapping[str, int]:
         """What pods may use: millicores of "cpu", bytes or counts of everything else."""
-        amounts = {name: scaled(name, value) for name, value in self.status.allocatable.items()}
+        amounts: dict[str, int] = {}
+        for name, value in self.status.allocatable.items():
+            amounts[name] = scaled_by(name == "cpu", value)
         return read_only(amounts)

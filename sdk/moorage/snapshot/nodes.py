@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar, cast, overload
 
 import numpy as np
@@ -29,6 +30,8 @@ from moorage.snapshot.placements import Placements
 from moorage.snapshot.verdicts import Mask, Verdicts
 
 T = TypeVar("T")
+
+_NAME = attrgetter("manifest.metadata.name")
 
 
 class ClusterState(Protocol):
@@ -91,17 +94,19 @@ class Nodes(Sequence[Node]):
     @cached_property
     def names(self) -> list[str]:
         """The nodes' names."""
-        return [node.name for node in self]
+        return list(map(_NAME, self))
 
     def name(self, index: int) -> str:
         """Return one node's name: also after the cycle, if all names were read in it."""
+        return self.names_at([index])[0]
+
+    def names_at(self, indices: Iterable[int]) -> list[str]:
+        """Return the names of the nodes at some places; see `name`."""
         read: list[str] | None = vars(self).get("names")
         if read is not None:
-            return read[index]
-        node = self._snapshot.node_table[self.rows.item(index)]
-        if node is None:
-            raise KeyError(f"no node in row {self.rows[index]}")
-        return node.manifest.metadata.name
+            return list(map(read.__getitem__, indices))
+        nodes = map(self._snapshot.node_table.__getitem__, map(self.rows.item, indices))
+        return list(map(_NAME, nodes))
 
     @property
     def cluster_size(self) -> int:
@@ -128,18 +133,24 @@ class Nodes(Sequence[Node]):
 
     def allocatable(self, resource: str) -> Amounts:
         """Return what pods may use: millicores of "cpu", bytes or counts of everything else."""
-        return self._snapshot.allocatable.select(resource, self.rows)
+        columns = self._snapshot.allocatable
+        common = columns.common.get(resource)  # nearly always: most plugins ask for several
+        return columns.select(resource, self.rows) if common is None else common.take(self.rows)
 
     def requested(self, resource: str) -> Amounts:
         """Return what the pods on the nodes ask for; "pods" counts them."""
-        return self._snapshot.requested.select(resource, self.rows)
+        columns = self._snapshot.requested
+        common = columns.common.get(resource)
+        return columns.select(resource, self.rows) if common is None else common.take(self.rows)
 
     def nonzero_requested(self, resource: str) -> Amounts:
         """Return the same for "cpu" and "memory", with a minimum for idle containers.
 
         As in kube-scheduler a container that asks for none counts as 100 millicores and 200 MiB.
         """
-        return self._snapshot.nonzero_requested.select(resource, self.rows)
+        columns = self._snapshot.nonzero_requested
+        common = columns.common.get(resource)
+        return columns.select(resource, self.rows) if common is None else common.take(self.rows)
 
     def label(self, key: str) -> Encoded[str]:
         """Return the values of a label; None for nodes that lack it."""

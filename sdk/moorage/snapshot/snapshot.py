@@ -1,6 +1,6 @@
 """The replica's picture of the cluster; sessions write it, cycles read it."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.errors import TooManyNodesError
-from moorage.models import ContainerImage, NodeManifest, Pod
+from moorage.models import NodeManifest, Pod
 from moorage.snapshot.columns.encoded import EncodedColumn, EncodedColumns
 from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.columns.pods import PodIndex
@@ -79,20 +79,25 @@ class Snapshot:
             TooManyNodesError: The row is beyond the limit; nothing has changed.
         """
         manifest.allocatable  # noqa: B018 - raises before anything has changed
-        self._reserve(row)
-        old = self.node_at(row)
-        if old is not None and old.name != manifest.name:
+        if row >= self.capacity:
+            self._reserve(row)
+        old, name = self.node_table[row], manifest.metadata.name
+        if old is not None and old.manifest.metadata.name != name:
             self.remove_row(row)
             old = None
         self._touch(row)
         self.manifests_changed = self.changes
         self._present[row] = True
         self.node_table[row] = Node(self, row, manifest)
-        self._row_of[manifest.name] = row
-        if old is not None:
-            self.allocatable.add(row, old.allocatable, -1)
-        self.allocatable.add(row, manifest.allocatable)
-        self._set_images(row, () if old is None else old.images, manifest.status.images)
+        self._row_of[name] = row
+        before = () if old is None else old.manifest.status.images
+        if old is None or old.manifest.allocatable != manifest.allocatable:
+            if old is not None:
+                self.allocatable.add(row, old.manifest.allocatable, -1)
+            self.allocatable.add(row, manifest.allocatable)
+        if before != manifest.status.images:
+            self.images.remove(row, before)
+            self.images.add(row, manifest.status.images)
         self._encoded.set(row, manifest)
 
     def remove_row(self, row: int) -> None:
@@ -109,7 +114,7 @@ class Snapshot:
         if self._row_of.get(node.name) == row:  # else it has moved to another row already
             del self._row_of[node.name]
         self.allocatable.add(row, node.allocatable, -1)
-        self._set_images(row, node.images, ())
+        self.images.remove(row, node.images)
         self._encoded.set(row, None)
 
     def check_names(self) -> None:
@@ -243,13 +248,6 @@ class Snapshot:
         self.changes += 1
         self.touched[row] = self.changes
 
-    def _set_images(
-        self, row: int, old: Sequence[ContainerImage], new: Sequence[ContainerImage]
-    ) -> None:
-        if old != new:
-            self.images.remove(row, old)
-            self.images.add(row, new)
-
     def _account(self, row: int, pod: Pod, sign: int) -> None:
         self.requested.add(row, pod.requests, sign)
         self.requested.add(row, ONE_POD, sign)
@@ -259,9 +257,8 @@ class Snapshot:
             node.pods_changed()
 
     def _reserve(self, row: int) -> None:
-        if row >= self.capacity:
-            self._check(row, self.max_nodes)
-            self._resize(min(max(2 * self.capacity, row + 1), self.max_nodes))
+        self._check(row, self.max_nodes)
+        self._resize(min(max(2 * self.capacity, row + 1), self.max_nodes))
 
     def _check(self, row: int, limit: int) -> None:
         if row >= limit:

@@ -32,13 +32,14 @@ class Verdicts:
         reasons: The rejections in use.
     """
 
-    __slots__ = ("_codes", "count", "reasons")
+    __slots__ = ("_codes", "_numbers", "count", "reasons")
 
     def __init__(self, count: int) -> None:
         """Let all of *count* nodes pass."""
         self.count = count
         self._codes: npt.NDArray[np.uint16] | None = None  # most filters reject nobody
         self.reasons: list[Rejection] = []
+        self._numbers: dict[Rejection, int] = {}
 
     @property
     def codes(self) -> npt.NDArray[np.uint16]:
@@ -74,9 +75,11 @@ class Verdicts:
         self.codes[index] = self._code(rejection)
 
     def _code(self, rejection: Rejection) -> int:
-        if rejection not in self.reasons:
+        number = self._numbers.get(rejection)
+        if number is None:
             self.reasons.append(rejection)
-        return self.reasons.index(rejection) + 1
+            number = self._numbers[rejection] = len(self.reasons)
+        return number
 
     @property
     def passed(self) -> Mask:

@@ -187,12 +187,15 @@ class _Rules:
         if any(enabled.may_claim for enabled in profile.plugins):
             self.scope = Scope.ANYTHING  # whether a pod claims its node, only the plugin knows
         self.signature = Signature(union(kind.pod_fields for kind in kinds))
-        # In the last two cycles in which plugins were asked about all nodes; a first one is slow.
-        self.latest = self.before = 0.0
+        # The less of the last two cycles in which plugins were asked about all nodes, for one node:
+        # the first one after a start is slow.
+        self.seconds_per_node = 0.0
+        self._latest = 0.0
 
-    def takes(self, nodes: int) -> float:
-        """Return how many seconds the plugins take for so many nodes."""
-        return min(self.latest, self.before) * nodes
+    def measure(self, seconds_per_node: float) -> None:
+        """Note how long plugins took."""
+        self.seconds_per_node = min(self._latest, seconds_per_node)
+        self._latest = seconds_per_node
 
 
 class Question(msgspec.Struct, Generic[Run], frozen=True):
@@ -269,18 +272,15 @@ class Cache(ABC, Generic[Run]):
         if (
             count
             and rules.scope < Scope.ANYTHING
-            and rules.takes(count) >= self._limits.worth_seconds
+            and rules.seconds_per_node * count >= self._limits.worth_seconds
         ):
             key = b"%b\0%b" % (profile.name.encode(), rules.signature.of(question.pod))
             run = await self._from_entry(question, key, rules)
             if run is not None:
                 return run
         run = await question.engine(profile, question.pod, question.nodes, question.supervisor)
-        if count:
-            seconds = 0.0
-            for each in run.plugins:
-                seconds += each.node_seconds
-            rules.before, rules.latest = rules.latest, seconds / count
+        if count and rules.scope < Scope.ANYTHING:
+            rules.measure(sum([each.node_seconds for each in run.plugins]) / count)
         if key and self._is_second(key):
             entry = self.new_entry(run, snapshot.capacity)
             if self._learn(entry, run, question.shard.rows, question.pod):

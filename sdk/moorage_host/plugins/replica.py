@@ -186,7 +186,7 @@ class Replica:
 
     def _select(self, cycle: CycleInput) -> Nodes:
         if cycle.candidates:
-            return self.snapshot.nodes(self.snapshot.rows_of(cycle.candidates))
+            return Nodes(self.snapshot, self.snapshot.rows_of(cycle.candidates))
         if cycle.names is None:
             return self.snapshot.nodes()
         return self.snapshot.nodes(np.array([self._row(name) for name in cycle.names], np.intp))

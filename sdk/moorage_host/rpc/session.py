@@ -301,7 +301,8 @@ class CycleServicer(Servicer, Generic[Run]):
                     nodes, run = await used.run(work, engine, supervisor, cache, shard or b"")
             result.generation = used.generation
             runs = self.encode(request, Outcome(nodes, run), result)
-            set_duration(result.node_duration, report_runs(result, runs))
+            node_seconds = report_runs(result, runs)
+            set_duration(result.node_duration, node_seconds)
             set_duration(result.duration, time.perf_counter() - start)
         except Exception as error:  # noqa: BLE001 - every cycle gets an answer
             result.Clear()

@@ -1,7 +1,6 @@
 """Columns of amounts by resource."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +13,10 @@ Amounts = npt.NDArray[np.int64]
 DENSE_FROM = 16
 """A resource gets an array when one in so many rows has some of it."""
 
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
 SPARSE_FROM = 64
 """An array goes when fewer than one in so many rows has some of its resource."""
-
-
-@dataclass(slots=True)
-class _Column:
-    amounts: Amounts
-    used: int  # rows that are not 0
 
 
 class ResourceColumns:
@@ -30,10 +25,15 @@ class ResourceColumns:
     Anybody who may create a pod can make up resources. So only those that many rows have get an
     array over all rows; the others are kept row by row. Memory depends on the amounts that there
     are, not on how many resources were ever seen.
+
+    Attributes:
+        common: The resources with an array.
     """
 
     def __init__(self, capacity: int) -> None:
-        self._columns: dict[str, _Column] = {}
+        self.common: dict[str, Amounts] = {}
+        # Of these resources, the number of rows that are not 0.
+        self._used: dict[str, int] = {}
         # The resources without an array: amounts by row, and back.
         self._rare: dict[str, dict[int, int]] = {}
         self._rare_at: dict[int, set[str]] = {}
@@ -42,47 +42,53 @@ class ResourceColumns:
     @property
     def arrays(self) -> int:
         """How many resources have an array over all rows."""
-        return len(self._columns)
+        return len(self.common)
 
     def __len__(self) -> int:
         """Return how many resources some row has."""
-        return len(self._columns) + len(self._rare)
+        return len(self.common) + len(self._rare)
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Add *amounts* to *row*, or take them away with a *sign* of -1."""
         for resource, amount in amounts.items():
             if not amount:
                 continue
-            column = self._columns.get(resource)
+            column = self.common.get(resource)
             if column is None:
                 self._add_rare(row, resource, sign * amount)
                 continue
-            before = column.amounts.item(row)
-            after = _wrapped(before + sign * amount)
-            column.amounts[row] = after
-            column.used += (after != 0) - (before != 0)
-            if column.used * SPARSE_FROM < self._capacity:
-                self._to_rare(resource)
+            before = column.item(row)
+            after = before + sign * amount
+            if not INT64_MIN <= after <= INT64_MAX:
+                after = _wrapped(after)
+            column[row] = after
+            if not before or not after:
+                self._used[resource] += (after != 0) - (before != 0)
+                if self._used[resource] * SPARSE_FROM < self._capacity:
+                    self._to_rare(resource)
 
     def resize(self, capacity: int) -> None:
         """Make room for *capacity* rows; rows beyond them are empty and go."""
         self._capacity = capacity
-        for column in self._columns.values():
-            column.amounts = resized(column.amounts, capacity)
+        self.common = {name: resized(column, capacity) for name, column in self.common.items()}
 
     def select(self, resource: str, rows: npt.NDArray[np.intp]) -> Amounts:
         """Return the amounts of *resource* at *rows*; 0 where there is none."""
-        column = self._columns.get(resource)
+        column = self.common.get(resource)
         if column is not None:
-            return column.amounts.take(rows)
+            return column.take(rows)
         rare = self._rare.get(resource)
         return np.zeros(len(rows), np.int64) if rare is None else self._as_array(rare).take(rows)
 
     def at(self, row: int) -> dict[str, int]:
         """Return the amounts of *row* that are not 0."""
-        common = {name: column.amounts.item(row) for name, column in self._columns.items()}
-        amounts = {name: amount for name, amount in common.items() if amount}
-        return amounts | {name: self._rare[name][row] for name in self._rare_at.get(row, ())}
+        amounts: dict[str, int] = {}
+        for name, column in self.common.items():
+            if amount := column.item(row):
+                amounts[name] = amount
+        for name in self._rare_at.get(row, ()):
+            amounts[name] = self._rare[name][row]
+        return amounts
 
     def _add_rare(self, row: int, resource: str, amount: int) -> None:
         rows = self._rare.setdefault(resource, {})
@@ -108,10 +114,11 @@ class ResourceColumns:
         rows = self._rare.pop(resource)
         for row in rows:
             self._forget_rare(row, resource)
-        self._columns[resource] = _Column(self._as_array(rows), len(rows))
+        self.common[resource], self._used[resource] = self._as_array(rows), len(rows)
 
     def _to_rare(self, resource: str) -> None:
-        amounts = self._columns.pop(resource).amounts
+        amounts = self.common.pop(resource)
+        del self._used[resource]
         for row in np.flatnonzero(amounts).tolist():
             self._rare.setdefault(resource, {})[row] = amounts.item(row)
             self._rare_at.setdefault(row, set()).add(resource)
