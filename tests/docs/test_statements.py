@@ -16,8 +16,7 @@ from gateway.decisions.nodes import NodeItem
 from gateway.edge.edge import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings
-from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS
-from moorage.execution.lifetime import START_SECONDS, STOP_SECONDS
+from moorage.execution.enabled import OVERRUNS, START_SECONDS, STOP_SECONDS, SUSPENSION_SECONDS
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage_host.policy.defaults import default_failure_policy

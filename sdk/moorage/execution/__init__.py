@@ -15,8 +15,7 @@ from moorage.execution.binding import (
     permit_key_of,
 )
 from moorage.execution.cycle import PluginRun, Supervisor, joined_runs
-from moorage.execution.enabled import EnabledPlugin, Profile
-from moorage.execution.lifetime import start_plugin, stop_plugin
+from moorage.execution.enabled import EnabledPlugin, Profile, start_plugin, stop_plugin
 
 __all__ = [
     "EnabledPlugin",

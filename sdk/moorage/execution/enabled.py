@@ -1,14 +1,66 @@
-"""A plugin instance with its place in a profile, as services and tests run it."""
+"""A plugin instance with its place in a profile, as services and tests run it.
 
+It is started and stopped here, with what it does in the background, and suspended for a while if it
+overruns its time budget again and again, so that it does not slow every cycle.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from moorage.errors import PluginFailedError
 from moorage.execution.background import Background
-from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS, Breaker
-from moorage.execution.failure_log import FailureLog
+from moorage.execution.failure import FailureLog
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, Plugin
 from moorage.plugin.cycle_state import CycleState
 from moorage.plugin.filter import FilterPlugin
+
+OVERRUNS = 3
+"""Cycles in a row that a plugin may overrun its time budget in before it is suspended."""
+
+SUSPENSION_SECONDS = 30.0
+"""How long a suspended plugin is left alone before it is tried again."""
+
+START_SECONDS: Final = 10.0
+"""How long `start` of a plugin may take; cycles wait for it."""
+
+STOP_SECONDS: Final = 5.0
+"""How long `stop` of a plugin, and the end of its background work, may take."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Breaker:
+    """Counts overruns in a row; open means that the plugin is suspended.
+
+    Attributes:
+        clock: A monotonic clock, in seconds.
+        overruns: How many there were in a row.
+        last: Where the last one was: the method, and in brackets file and line.
+        opened_at: When the plugin was suspended, on the clock.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    overruns: int = 0
+    last: str = ""
+    opened_at: float = float("-inf")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the plugin is suspended now. After the suspension one cycle tries it again."""
+        return self.clock() - self.opened_at < SUSPENSION_SECONDS
+
+    def overran(self, place: str) -> None:
+        """Note that the plugin overran its time budget at *place*; other failures cost no time."""
+        self.overruns += 1
+        self.last = place
+        if self.overruns >= OVERRUNS:
+            self.opened_at = self.clock()
+
+    def succeeded(self) -> None:
+        """Note a cycle within the budget, at all extension points."""
+        self.overruns = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,3 +125,34 @@ class Profile:
 
     name: str
     plugins: tuple[EnabledPlugin, ...]
+
+
+async def start_plugin(enabled: EnabledPlugin) -> None:
+    """Start a plugin; what its `start` raises goes through, and nothing of it runs any more then.
+
+    Raises:
+        TimeoutError: `start` took too long.
+    """
+    enabled.plugin.begin_background_by(enabled.background.begin)
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            await enabled.plugin.start()
+    except BaseException:
+        await _end_background(enabled)
+        raise
+
+
+async def stop_plugin(enabled: EnabledPlugin) -> None:
+    """End the background work of a plugin, then stop it; what its `stop` raises goes through.
+
+    Raises:
+        TimeoutError: `stop` took too long.
+    """
+    await _end_background(enabled)
+    async with asyncio.timeout(STOP_SECONDS):
+        await enabled.plugin.stop()
+
+
+async def _end_background(enabled: EnabledPlugin) -> None:
+    enabled.plugin.begin_background_by(None)
+    await enabled.background.end(STOP_SECONDS)

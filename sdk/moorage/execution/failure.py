@@ -1,7 +1,11 @@
-"""Describes what went wrong in a plugin, with the node, the file and the line."""
+"""Describes what went wrong in a plugin, with the node, the file and the line, and logs it."""
 
 import inspect
+import logging
+import time
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final
 
@@ -26,6 +30,12 @@ MAX_FRAMES: Final = 20
 
 _OURS: Final = ("moorage.", "asyncio.")
 """Modules that call plugins, and that plugins call."""
+
+QUIET_SECONDS: Final = 30.0
+"""How long failures at the same line of a plugin are only counted after one was logged."""
+
+MAX_LINES: Final = 64
+"""Lines of a plugin whose failures are counted apart; more start again."""
 
 
 def problem_of(error: BaseException, plugin: Plugin) -> str:
@@ -80,3 +90,44 @@ def _node(error: BaseException) -> str:
         if isinstance(node, Node):
             return f" for node {node.name}"
     return ""
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line at which a plugin fails: when that was logged last, and how often it has since."""
+
+    logged: float
+    more: int = 0
+
+
+@dataclass(slots=True)
+class FailureLog:
+    """The log of one plugin's failures.
+
+    Attributes:
+        clock: A monotonic clock, in seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _lines: dict[tuple[str, str, str], _Line] = field(default_factory=dict)
+
+    def write(self, plugin: Plugin, point: str, problem: str, error: BaseException) -> None:
+        """Log that *plugin* failed in *point*, with the traceback of its own code."""
+        now = self.clock()
+        key = (point, type(error).__name__, where(error, plugin))
+        line = self._lines.get(key)
+        if line is not None and now - line.logged < QUIET_SECONDS:
+            line.more += 1
+            return
+        if len(self._lines) >= MAX_LINES:
+            self._lines.clear()
+        self._lines[key] = _Line(now)
+        repeated = f" ({line.more} times more since it was logged)" if line and line.more else ""
+        shown = own_traceback(error)
+        logging.getLogger(plugin.name).warning(
+            "%s failed: %s%s",
+            point,
+            problem,
+            repeated,
+            exc_info=(type(error), error, shown) if shown else None,
+        )

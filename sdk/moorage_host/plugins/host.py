@@ -1,4 +1,4 @@
-"""Turns an effective policy into running plugin instances."""
+"""Turns an effective policy into running plugin instances, and passes on what they report."""
 
 import asyncio
 import logging
@@ -7,13 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from moorage.errors import ConfigurationError, UnknownNameError
-from moorage.execution.enabled import EnabledPlugin, Profile
+from moorage.execution.enabled import EnabledPlugin, Profile, start_plugin, stop_plugin
 from moorage.execution.failure import problem_of
-from moorage.execution.lifetime import start_plugin, stop_plugin
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
-from moorage_host.plugins.retries import RetryRequests
 from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectiveProfile, decode_effective
 
@@ -68,6 +66,53 @@ class Policy:
                 f"plugin {plugin!r} is not enabled here in profile {name!r}; enabled: {known}"
             )
         return replace(profile, plugins=chosen)
+
+
+class RetryRequests:
+    """Passes on what plugins ask for, to all who follow at that time."""
+
+    def __init__(self) -> None:
+        self._followers: set[_Follower] = set()
+
+    def ask(self, plugin: str, reason: str) -> None:
+        """Note that a plugin asks for it; may be called in any thread."""
+        for follower in tuple(self._followers):
+            follower.loop.call_soon_threadsafe(follower.put, plugin, reason)
+
+    async def follow(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield plugins with their reasons from here on; several requests of one may be one."""
+        follower = _Follower()
+        self._followers.add(follower)
+        try:
+            while not follower.has_ended:
+                await follower.changed.wait()
+                for plugin, reason in follower.take().items():
+                    yield plugin, reason
+        finally:
+            self._followers.discard(follower)
+
+    def end(self) -> None:
+        """End all that follow."""
+        for follower in self._followers:
+            follower.has_ended = True
+            follower.changed.set()
+
+
+class _Follower:
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.changed = asyncio.Event()
+        self.has_ended = False
+        self._asked: dict[str, str] = {}
+
+    def put(self, plugin: str, reason: str) -> None:
+        self._asked[plugin] = reason
+        self.changed.set()
+
+    def take(self) -> dict[str, str]:
+        self.changed.clear()
+        asked, self._asked = self._asked, {}
+        return asked
 
 
 class PluginHost:

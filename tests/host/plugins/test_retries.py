@@ -2,7 +2,7 @@
 
 import asyncio
 
-from moorage_host.plugins.retries import RetryRequests
+from moorage_host.plugins.host import RetryRequests
 
 
 async def collect(requests: RetryRequests, into: list[tuple[str, str]]) -> None:

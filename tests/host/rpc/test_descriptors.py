@@ -4,7 +4,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from moorage.v1 import filter_pb2
-from moorage_host.rpc.descriptors import CompletePool
+from moorage_host.rpc.standard import CompletePool
 
 FILE = filter_pb2.DESCRIPTOR.name
 

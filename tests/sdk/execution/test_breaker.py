@@ -1,6 +1,6 @@
 import pytest
 
-from moorage.execution.breaker import OVERRUNS, SUSPENSION_SECONDS, Breaker
+from moorage.execution.enabled import OVERRUNS, SUSPENSION_SECONDS, Breaker
 
 
 class Clock:

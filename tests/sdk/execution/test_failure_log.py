@@ -6,7 +6,7 @@ import pytest
 
 from moorage import FilterPlugin, Node, PluginFailedError, Pod, Rejection
 from moorage.execution import EnabledPlugin, Supervisor, ask_for_verdicts
-from moorage.execution.failure_log import QUIET_SECONDS, FailureLog
+from moorage.execution.failure import QUIET_SECONDS, FailureLog
 from moorage.testing import make_node, make_nodes, make_pod
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Preparation
 from moorage.execution import EnabledPlugin, Supervisor
-from moorage.execution.breaker import OVERRUNS
+from moorage.execution.enabled import OVERRUNS
 from moorage.plugin.base import Plugin
 from moorage.plugin.errors import place_of
 from moorage.testing import make_node, make_nodes, make_pod
