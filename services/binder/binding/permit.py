@@ -24,21 +24,26 @@ from services.binder.metrics import BindMetrics
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A bind in a gathering.
+    """A bind at one Permit plugin, in the gathering of its key.
 
     Attributes:
-        binding: The bind.
         came: Since when, on the monotonic clock.
         woken: It is to be asked, or to end.
         answered: Resolved when it has been asked; of those that wait for its answer.
         settled: Nothing more is to be asked about it.
+        end: How its wait ends.
     """
 
     binding: Binding
+    enabled: EnabledPlugin
+    key: str
+    attempt: Attempt
+    gathering: "_Gathering"
     came: float = field(default_factory=time.monotonic)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     answered: list[asyncio.Future[None]] = field(default_factory=list)
     settled: bool = False
+    end: WaitEnd = "failed"
 
     def wake(self) -> asyncio.Future[None]:
         """Have it asked again; the future is done when it was, or is settled."""
@@ -107,18 +112,6 @@ class _Gathering:
             member.woken.set()
 
 
-@dataclass(slots=True)
-class _Visit:
-    """A bind at one Permit plugin, the key that it has there, and how its wait ends."""
-
-    enabled: EnabledPlugin
-    key: str
-    attempt: Attempt
-    gathering: _Gathering
-    member: _Member
-    end: WaitEnd = "failed"
-
-
 class Permits:
     """Has Permit plugins allow binds, and keeps those that wait.
 
@@ -140,8 +133,9 @@ class Permits:
             BindError: One refuses or fails, or time runs out before it allows the bind.
         """
         for enabled in with_point(profile, "Permit"):
-            with self._gathered(enabled, await _key(enabled, binding, attempt), binding) as found:
-                await self._pass(_Visit(enabled, found[0], attempt, found[1], found[2]))
+            key = await _key(enabled, binding, attempt)
+            with self._gathered(enabled, key, binding, attempt) as member:
+                await self._pass(member)
 
     def end_waiting(self) -> None:
         """End all waits: the caller repeats the binds elsewhere."""
@@ -149,70 +143,54 @@ class Permits:
         for member in self.waiting:
             member.woken.set()
 
-    async def _pass(self, visit: _Visit) -> None:
-        permission = await self._ask(visit)
+    async def _pass(self, member: _Member) -> None:
+        permission = await _ask(member)
         if isinstance(permission, Wait):
-            visit.gathering.ask_others_soon()
-            with self._counted(visit):
+            member.gathering.ask_others_soon()
+            with self._counted(member):
                 while isinstance(permission, Wait):
-                    await self._until_woken(visit, permission)
-                    permission = await self._ask(visit)
-                visit.end = "allowed"
+                    await self._until_woken(member, permission)
+                    permission = await _ask(member)
+                member.end = "allowed"
         # It stays until the others have been asked, so that all of them count it.
-        visit.member.settled = True
-        await visit.gathering.ask_others(visit.member)
+        member.settled = True
+        await member.gathering.ask_others(member)
 
-    async def _until_woken(self, visit: _Visit, wait: Wait) -> None:
+    async def _until_woken(self, member: _Member, wait: Wait) -> None:
         """Wait for others as long as the bind may, which a second call for it may extend."""
-        member = visit.member
         while not self._is_ending:
-            latest = visit.attempt.deadline_of_plugins - self._limits.permit_reserve
+            latest = member.attempt.deadline_of_plugins - self._limits.permit_reserve
             ends = member.came + wait.seconds
             left = min(ends, latest) - time.monotonic()
             if left <= 0 and not member.woken.is_set():
-                visit.end = "timeout"
-                raise _timed_out(visit, wait, is_cut=latest < ends)
+                member.end = "timeout"
+                raise _timed_out(member, wait, is_cut=latest < ends)
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await member.woken.wait()
                 return
-        visit.end = "ended"
+        member.end = "ended"
         raise BindError(
             Reason.UNAVAILABLE,
             f"{member.binding} was not bound: it waited for {wait.awaited}, and the binder "
             "ends; try again",
         )
 
-    async def _ask(self, visit: _Visit) -> Permission:
-        enabled, member = visit.enabled, visit.member
-        answered = member.take_answered()
-        arrived = tuple(each.binding for each in visit.gathering.members.values())
-        binding = replace(member.binding, arrived=arrived)
-        try:
-            return await visit.attempt.ask(
-                enabled,
-                "Permit",
-                lambda supervisor: ask_to_permit(enabled, binding, visit.key, supervisor),
-                otherwise=Allow(),
-            )
-        finally:
-            for each in answered:
-                each.set_result(None)
-
     @contextmanager
     def _gathered(
-        self, enabled: EnabledPlugin, key: str, binding: Binding
-    ) -> Iterator[tuple[str, _Gathering, _Member]]:
+        self, enabled: EnabledPlugin, key: str, binding: Binding, attempt: Attempt
+    ) -> Iterator[_Member]:
         """Keep a bind among those with its key; without one it is alone."""
-        name, member = (enabled.name, key), _Member(binding)
+        name = (enabled.name, key)
         gathering = self._gatherings.get(name) if key else None
         if gathering is None:
             gathering = _Gathering(self._limits.permit_ask_interval)
         if key:
             self._gatherings[name] = gathering
+        member = _Member(binding, enabled, key, attempt, gathering)
         gathering.members[binding.uid] = member
         try:
-            yield key, gathering, member
+            yield member
         finally:
             member.settled = True
             for each in member.take_answered():
@@ -222,29 +200,45 @@ class Permits:
                 del self._gatherings[name]
 
     @contextmanager
-    def _counted(self, visit: _Visit) -> Iterator[None]:
+    def _counted(self, member: _Member) -> Iterator[None]:
         """Count a bind that waits, if it may."""
         if len(self.waiting) >= self._limits.max_permit_waiting:
             raise BindError(
                 Reason.OVERLOADED,
-                f"{visit.member.binding} was not bound: {len(self.waiting)} binds wait for others "
+                f"{member.binding} was not bound: {len(self.waiting)} binds wait for others "
                 "already; try again later, or raise --max-permit-waiting",
             )
-        self.waiting.add(visit.member)
+        self.waiting.add(member)
         self._metrics.waiting(1)
         try:
             yield
         except BindError as error:
             if error.reason is Reason.REFUSED:
-                visit.end = "refused"
+                member.end = "refused"
             raise
         except asyncio.CancelledError:
-            visit.end = "fenced"
+            member.end = "fenced"
             raise
         finally:
-            self.waiting.discard(visit.member)
+            self.waiting.discard(member)
             self._metrics.waiting(-1)
-            self._metrics.waited(visit.end, time.monotonic() - visit.member.came)
+            self._metrics.waited(member.end, time.monotonic() - member.came)
+
+
+async def _ask(member: _Member) -> Permission:
+    answered = member.take_answered()
+    arrived = tuple(each.binding for each in member.gathering.members.values())
+    binding = replace(member.binding, arrived=arrived)
+    try:
+        return await member.attempt.ask(
+            member.enabled,
+            "Permit",
+            lambda supervisor: ask_to_permit(member.enabled, binding, member.key, supervisor),
+            otherwise=Allow(),
+        )
+    finally:
+        for each in answered:
+            each.set_result(None)
 
 
 def with_point(profile: Profile, point: Point) -> list[EnabledPlugin]:
@@ -259,14 +253,13 @@ async def _key(enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> st
     return await attempt.ask(enabled, "Permit", ask, otherwise="", counts=False)
 
 
-def _timed_out(visit: _Visit, wait: Wait, *, is_cut: bool) -> BindError:
+def _timed_out(member: _Member, wait: Wait, *, is_cut: bool) -> BindError:
     """Return the outcome of a bind that waited in vain, maybe for less than it should."""
-    member = visit.member
-    seconds, others = time.monotonic() - member.came, visit.gathering.met(member)
+    seconds, others = time.monotonic() - member.came, member.gathering.met(member)
     cut = f" (Wait({wait.seconds:g}) was cut, see httpTimeout)" if is_cut else ""
     return BindError(
         Reason.PERMIT_TIMEOUT,
-        f"{member.binding} was not bound: plugin {visit.enabled.name}: waited "
+        f"{member.binding} was not bound: plugin {member.enabled.name}: waited "
         f"{seconds:.1f} s{cut} for {wait.awaited}; {others or 'no'} "
         f"other{'s' * (others != 1)} had come",
     )
