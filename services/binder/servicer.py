@@ -27,7 +27,6 @@ from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from moorage_host.tracing.current import traceparent
 from moorage_host.tracing.span import SpanSink
 from services.binder.binding.binder import Binder
-from services.binder.binding.outcomes import BindError
 from services.binder.binding.policies import Policies
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
@@ -38,13 +37,9 @@ from services.binder.session import Sessions
 from services.binder.settings import BinderSettings
 from services.binder.snapshots import Snapshots
 from services.binder.wire import (
-    OUTCOMES,
     barrier_to_proto,
-    binding_from_proto,
-    call_error,
     fence_from_proto,
     pods_from_proto,
-    policy_from_proto,
 )
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -137,18 +132,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
     async def Bind(self, request: pb.BindRequest, context: Context) -> pb.BindResponse:
         """Bind a pod to a node."""
         request.traceparent = request.traceparent or traceparent()
-        binding = binding_from_proto(request)
-        deadline = self._deadline(context.time_remaining())
-        try:
-            outcome = await self._binder.bind(
-                binding,
-                deadline=deadline,
-                epoch=request.epoch,
-                policy=policy_from_proto(request),
-            )
-        except BindError as error:
-            raise call_error(error) from error
-        return pb.BindResponse(outcome=OUTCOMES[outcome])
+        return await self._sessions.bind(request, context.time_remaining())
 
     def Session(  # type: ignore[override]  # the answers are written, not yielded
         self, request_iterator: AsyncIterator[pb.BinderServiceSessionRequest], context: Context

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 
 from moorage.v1 import binder_pb2 as pb
-from moorage_host.rpc.convert import from_duration
+from moorage_host.rpc.convert import from_duration, set_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
 from moorage_host.rpc.state import check_room
 from services.binder.binding.attempt import Attempt
@@ -31,6 +31,8 @@ Response = pb.BinderServiceSessionResponse
 
 DeadlineOf = Callable[[float | None], float]
 """Of the time that the caller has, until when a bind may work, on the monotonic clock."""
+
+CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 UNREAD_ANSWERS = 1024
 """Answers that a caller has not read, after which no more binds are read of it."""
@@ -75,6 +77,25 @@ class Sessions:
             reader.cancel()
             session.close()
 
+    async def bind(self, bind: pb.BindRequest, seconds: float | None) -> pb.BindResponse:
+        """Do one bind whose caller has *seconds*, as a session of one message.
+
+        Raises:
+            CallError: The pod is not bound, or that is not known.
+        """
+        session, request = _Session(self._binder, self._deadline_of), Request(bind=bind)
+        if seconds is not None:
+            set_duration(request.timeout, seconds)
+        session.begin(request)
+        try:
+            answer = await session.answers.get()
+        finally:
+            session.close()
+        assert answer is not None  # noqa: S101 - this session takes more
+        if code := answer.status.code:
+            raise CallError(CODES[code], answer.status.message, answer.reason)
+        return pb.BindResponse(outcome=answer.outcome)
+
     def drain(self) -> None:
         """Take no more binds; the streams end as soon as those under way are answered."""
         self._is_draining = True
@@ -86,7 +107,7 @@ class _Session:
     """The binds of one stream; `answers` ends with None."""
 
     def __init__(self, binder: Binder, deadline_of: DeadlineOf) -> None:
-        self._answers: asyncio.Queue[Response | None] = asyncio.Queue()
+        self.answers: asyncio.Queue[Response | None] = asyncio.Queue()
         self._may_read = asyncio.Event()
         self._binder = binder
         self._deadline_of = deadline_of
@@ -99,18 +120,18 @@ class _Session:
     async def read(self, requests: AsyncIterator[Request]) -> None:
         """Begin the binds, until the caller has no more."""
         async for request in requests:
-            while self._answers.qsize() >= UNREAD_ANSWERS:  # a caller must read what it asks for
+            while self.answers.qsize() >= UNREAD_ANSWERS:  # a caller must read what it asks for
                 self._may_read.clear()
                 await self._may_read.wait()
             try:
-                self._begin(request)
+                self.begin(request)
             except Exception as error:  # noqa: BLE001 - every bind gets an answer
                 report(error)
                 self._answer(request.id, error)
 
     async def write(self, context: Context) -> None:
         """Write the answers; a stream takes one message at a time."""
-        while (answer := await self._answers.get()) is not None:
+        while (answer := await self.answers.get()) is not None:
             self._may_read.set()
             await context.write(answer)
 
@@ -121,7 +142,7 @@ class _Session:
 
     def drain(self) -> None:
         """Say that no more binds are taken, and end the answers as soon as nobody waits for one."""
-        self._answers.put_nowait(Response(ending=True))
+        self.answers.put_nowait(Response(ending=True))
         self._takes_more = False
         self._end_if_idle()
 
@@ -131,7 +152,12 @@ class _Session:
             late.cancel()
         self._waits.clear()
 
-    def _begin(self, request: Request) -> None:
+    def begin(self, request: Request) -> None:
+        """Begin a bind.
+
+        Raises:
+            CallError: It is malformed, or cannot be taken.
+        """
         if not self._takes_more:
             raise _ending()
         bind = request.bind
@@ -180,13 +206,13 @@ class _Session:
             assert isinstance(error, Exception)  # noqa: S101 - others end the process
             code, answer.status.message = status_of(error)  # the binder has logged it
             answer.status.code, answer.reason = code.value[0], reason_of(error)
-        self._answers.put_nowait(answer)
+        self.answers.put_nowait(answer)
         if not self._takes_more:
             self._end_if_idle()
 
     def _end_if_idle(self) -> None:
         if not self._waits:
-            self._answers.put_nowait(None)
+            self.answers.put_nowait(None)
 
 
 def _ending() -> CallError:

@@ -12,7 +12,7 @@ from sandbox.apiserver import ApiServer, Settings
 from services.binder.binding.ledger import UnresolvedBind, UnresolvedBinds
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from tools.inprocess.api import COUNTED, Api, Object, send, until
-from tools.inprocess.binder import World, binding_of
+from tools.inprocess.binder import World, binding_of, bound
 
 BINDINGS = ("create", "pods/binding")
 
@@ -33,7 +33,7 @@ async def refused(
 
 async def test_a_pod_is_bound_with_its_annotations(world: World, api: Api) -> None:
     binding = binding_of(api.pod(), annotations={"moorage.io/decision": "d-1"})
-    outcome = await world.binder.bind(binding, deadline=time.monotonic() + 10)
+    outcome = await bound(world.binder, binding, 10)
     assert outcome is Outcome.BOUND
     assert api.node_of() == "node-a"
     assert api.read_pod()["metadata"]["annotations"] == {"moorage.io/decision": "d-1"}

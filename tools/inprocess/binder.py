@@ -1,5 +1,6 @@
 """What the tests of the binder share."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from moorage_host.policy import (
     EffectiveProfile,
     encode_effective,
 )
-from services.binder.binding.binder import Binder
+from services.binder.binding.binder import Binder, too_late
 from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Outcome
 from services.binder.binding.policies import Policies, PolicyText
@@ -126,12 +127,18 @@ class World:
         policy: PolicyText | None = None,
         **more: Any,
     ) -> Outcome:
-        return await self.binder.bind(
-            binding_of(pod, node, **more),
-            deadline=time.monotonic() + seconds,
-            epoch=epoch,
-            policy=policy,
-        )
+        binding = binding_of(pod, node, **more)
+        return await bound(self.binder, binding, seconds, epoch=epoch, policy=policy)
+
+
+async def bound(binder: Binder, binding: Binding, seconds: float, **more: Any) -> Outcome:
+    """Begin a bind, and wait for it, as a session does; to hang up cancels no bind."""
+    task = binder.begin(binding, deadline=time.monotonic() + seconds, **more).task
+    try:
+        async with asyncio.timeout(seconds):
+            return await asyncio.shield(task)
+    except TimeoutError as error:
+        raise too_late(binding) from error
 
 
 def binding_of(pod: Object, node: str = "node-a", **more: Any) -> Binding:

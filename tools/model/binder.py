@@ -1,7 +1,6 @@
 """A binder of the real parts that may be killed, without the network before it."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 import grpc
@@ -17,7 +16,7 @@ from services.binder.binding.outcomes import BindError
 from services.binder.binding.policies import Policies
 from services.binder.snapshots import Snapshots
 from services.binder.wire import binding_from_proto, call_error
-from tools.inprocess.binder import Observed
+from tools.inprocess.binder import Observed, bound
 from tools.model.api import Api, Writes
 
 LIMITS = BindLimits(retry_initial=0.01, retry_maximum=0.1, retry_reserve=0.05, written_binds=2)
@@ -50,11 +49,7 @@ class BinderProcess:
         binder = self.binder
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         try:
-            await binder.bind(
-                binding_from_proto(request),
-                deadline=time.monotonic() + seconds,
-                epoch=request.epoch,
-            )
+            await bound(binder, binding_from_proto(request), seconds, epoch=request.epoch)
         except BindError as error:
             failed = call_error(error)
             raise BinderError(failed.code, failed.message, failed.reason) from error

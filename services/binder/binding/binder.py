@@ -74,26 +74,6 @@ class Binder:
         self.fence = Fence(self.attempts, self._history, metrics)
         metrics.show_running(lambda: len(self.attempts))
 
-    async def bind(
-        self,
-        binding: Binding,
-        *,
-        deadline: float,
-        epoch: int = 0,
-        policy: PolicyText | None = None,
-    ) -> Outcome:
-        """Begin a bind as `begin` does, and wait for it. To cancel the wait cancels no bind.
-
-        Raises:
-            BindError: The pod was not bound, or it is not known whether it was.
-        """
-        task = self.begin(binding, deadline=deadline, epoch=epoch, policy=policy).task
-        try:
-            async with asyncio.timeout(deadline - time.monotonic()):
-                return await asyncio.shield(task)
-        except TimeoutError as error:
-            raise too_late(binding) from error
-
     def begin(
         self,
         binding: Binding,
