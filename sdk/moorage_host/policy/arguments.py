@@ -6,34 +6,26 @@ JSON Schema that a service announces (fields, types, bounds, choices); the repli
 word.
 """
 
-import operator
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from types import GenericAlias
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from moorage.errors import ConfigurationError, suggestion
+from moorage.errors import ConfigurationError
 from moorage_host.policy.checks import find_problems
-from moorage_host.policy.problems import Problem, child, shown
+from moorage_host.policy.problems import Problem
 
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 Schema = Mapping[str, Any]
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
+_PLAIN: Mapping[str, type] = {"string": str, "integer": int, "number": float, "boolean": bool}
+_BOUNDS: Mapping[str, str] = {
+    "minimum": "ge",
+    "exclusiveMinimum": "gt",
+    "maximum": "le",
+    "exclusiveMaximum": "lt",
 }
-_BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
-    ("minimum", "at least", operator.ge),
-    ("exclusiveMinimum", "above", operator.gt),
-    ("maximum", "at most", operator.le),
-    ("exclusiveMaximum", "below", operator.lt),
-)
 
 
 def argument_problems(
@@ -67,58 +59,54 @@ def check_arguments(args: Mapping[str, Any], args_type: type[ArgsT], path: str) 
     raise ConfigurationError("\n".join(f"{p.path}: {p.message}" for p in problems))
 
 
-def schema_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
-    """Yield what is wrong with a value; unknown keywords of the schema are ignored."""
-    return _problems(value, schema, path, schema.get("$defs", {}))
+def schema_problems(value: Any, schema: Schema, path: str) -> Iterable[Problem]:
+    """Return what is wrong with a value; what is beyond us in the schema is left to the replica."""
+    try:
+        return find_problems(value, _type_of(schema, schema.get("$defs", {})), path)
+    except (TypeError, ValueError, OverflowError):  # a type or a bound that msgspec lacks
+        return ()
 
 
-def _problems(value: Any, schema: Schema, path: str, definitions: Schema) -> Iterator[Problem]:
-    reference = schema.get("$ref", "").removeprefix("#/$defs/")
-    if reference in definitions:
-        schema = definitions[reference]
-    if "enum" in schema and value not in schema["enum"]:
-        expected = " or ".join(shown(choice).partition(" ")[2] for choice in schema["enum"])
-        yield Problem(path, f"expected {expected}, got {shown(value)}")
-    elif not _has_type(value, schema.get("type")):
-        yield Problem(path, f"expected {schema['type']}, got {shown(value)}")
-    elif isinstance(value, dict):
-        yield from _fields(value, schema, path, definitions)
-    elif isinstance(value, list) and isinstance(schema.get("items"), Mapping):
-        for index, item in enumerate(value):
-            yield from _problems(item, schema["items"], child(path, index), definitions)
-    elif isinstance(value, int | float):
-        yield from _bounds(value, schema, path)
+def _type_of(schema: Schema, definitions: Schema) -> Any:
+    """Return the type that a schema describes, as far as msgspec knows it."""
+    if reference := schema.get("$ref", "").removeprefix("#/$defs/"):
+        # Without itself: a type within itself is not checked.
+        others = {name: each for name, each in definitions.items() if name != reference}
+        return _type_of(definitions.get(reference, {}), others)
+    if "enum" in schema:
+        return Literal[tuple(map(_whole, schema["enum"]))]
+    options = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    if len(options) == 1:
+        return _type_of(options[0], definitions) | None
+    kind = schema.get("type")
+    if kind == "object" and "properties" in schema:
+        return _struct(schema, definitions)
+    if kind in ("object", "array"):
+        inner = schema.get("additionalProperties" if kind == "object" else "items")
+        of = _type_of(inner, definitions) if isinstance(inner, Mapping) else Any
+        return GenericAlias(dict, (str, of)) if kind == "object" else GenericAlias(list, (of,))
+    if not isinstance(kind, str) or kind not in _PLAIN:
+        return Any
+    bounds = {word: _whole(schema[name]) for name, word in _BOUNDS.items() if name in schema}
+    return Annotated[_PLAIN[kind], msgspec.Meta(**bounds)] if bounds else _PLAIN[kind]
 
 
-def _fields(
-    value: Mapping[str, Any], schema: Schema, path: str, definitions: Schema
-) -> Iterator[Problem]:
-    properties = schema.get("properties", {})
-    others = schema.get("additionalProperties", True)
-    for key, item in value.items():
-        if key in properties:
-            yield from _problems(item, properties[key], child(path, key), definitions)
-        elif others is False:
-            known = f"; known: {', '.join(properties)}" if properties else "; none is known here"
-            near = suggestion(key, properties)
-            yield Problem(child(path, key), f"unknown field `{key}`{near or known}")
-        elif isinstance(others, Mapping):
-            yield from _problems(item, others, child(path, key), definitions)
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield Problem(path, f"field `{name}` is missing")
+def _struct(schema: Schema, definitions: Schema) -> type[msgspec.Struct]:
+    names = {f"field_{number}": name for number, name in enumerate(schema["properties"])}
+    fields: list[Any] = [
+        (field, kind) if name in schema.get("required", ()) else (field, kind, None)
+        for field, name in names.items()
+        for kind in (_type_of(schema["properties"][name], definitions),)
+    ]
+    return msgspec.defstruct(
+        schema.get("title", "Args"),
+        fields,
+        kw_only=True,
+        rename=names,
+        forbid_unknown_fields=schema.get("additionalProperties") is False,
+    )
 
 
-def _bounds(value: float, schema: Schema, path: str) -> Iterator[Problem]:
-    for keyword, words, holds in _BOUNDS:
-        if keyword in schema and not holds(value, schema[keyword]):
-            bound = f"{schema[keyword]:g}"
-            yield Problem(path, f"expected {schema['type']} {words} {bound}, got {shown(value)}")
-
-
-def _has_type(value: Any, name: Any) -> bool:
-    if not isinstance(name, str) or name not in _TYPES:
-        return True
-    if isinstance(value, bool):
-        return name == "boolean"
-    return isinstance(value, _TYPES[name])
+def _whole(value: Any) -> Any:
+    """Return a number that came as a float, as protobuf has all numbers, as an integer again."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

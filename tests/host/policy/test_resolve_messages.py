@@ -88,10 +88,7 @@ def mistakes(body: str) -> list[str]:
                     "p.yaml:6: profiles[0].pluginConfig[0].args.node_label: "
                     "unknown field `node_label`, did you mean `nodeLabel`?"
                 ),
-                (
-                    "p.yaml:7: profiles[0].pluginConfig[0].args.limit: "
-                    "expected integer at least 1, got int 0"
-                ),
+                ("p.yaml:7: profiles[0].pluginConfig[0].args.limit: expected int >= 1, got int 0"),
             ],
         ),
         (

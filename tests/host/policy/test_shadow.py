@@ -141,7 +141,7 @@ def test_mistakes_have_their_line_and_their_path() -> None:
     assert unknown.startswith(f"{where}.plugins.score.enabled[0].name: unknown plugin `Extr`")
     assert unknown.endswith("did you mean `Extra`?")
     (argument,) = mistakes("{pluginConfig: [{name: NodeGroup, args: {limit: 0}}]}")
-    assert argument.startswith(f"{where}.pluginConfig[0].args.limit: expected integer at least 1")
+    assert argument.startswith(f"{where}.pluginConfig[0].args.limit: expected int >= 1")
 
 
 @pytest.mark.parametrize("share", ["10", "-1%", "100.1%", "5.123%", "ten%", "[]"])
