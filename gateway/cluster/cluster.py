@@ -115,7 +115,7 @@ class Cluster:
 
     def age(self) -> float:
         """Return the longer of the ages of nodes and pods."""
-        return max(reflector.age() for reflector in self._reflectors.values())
+        return time.monotonic() - min(self._nodes.last_heard, self._pods.last_heard)
 
     def is_stale(self) -> bool:
         """Whether nodes or pods are too old to decide by."""

@@ -18,4 +18,7 @@ async def test_no_step_makes_more_calls_than_its_ceiling(tmp_path: Path) -> None
         f"{more} calls of our own functions, allowed are {cost.CEILINGS}: "
         "make fewer, or raise the ceiling in bench/cost.py and say what it buys"
     )
+    passed = {one.step: one.classes for one in results.cost}
+    wide = {step: classes for step, classes in passed.items() if classes > cost.MOST_CLASSES[step]}
+    assert not wide, f"{wide} classes of ours, allowed are {cost.MOST_CLASSES}"
     assert {one.step: one.sent for one in results.cost}[cost.BIND] == 1
