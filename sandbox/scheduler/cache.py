@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from moorage import DEVICE_CLASSES, Nodes, Pod
 from moorage.models import NodeManifest
-from moorage.models.decoding.codec import decode_node, decode_pod
+from moorage.models.decoding import decode_node, decode_pod
 from moorage.snapshot import Snapshot
 from sandbox.scheduler.extenders.gojson import node_json, pod_json
 

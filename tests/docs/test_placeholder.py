@@ -6,7 +6,7 @@ import msgspec
 import yaml
 
 from moorage import Pod
-from moorage.models.decoding.codec import decode_pod
+from moorage.models.decoding import decode_pod
 from moorage.testing import make_node, run_filter
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from tests.e2e.placement.placeholder import ISOLATED, PAGE, Object, placeholder, task

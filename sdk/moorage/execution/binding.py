@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin
-from moorage.plugin.bind import Allow, Binding, BindPlugin, Refusal, Wait
-from moorage.plugin.bind.answers import Permission
+from moorage.plugin.bind import Allow, Binding, BindPlugin, Permission, Refusal, Wait
 from moorage.plugin.errors import WrongAnswerError, WrongTypeError
 
 

@@ -5,21 +5,15 @@ know, and leave out defaults when they are written again. They are immutable: a 
 new one.
 """
 
-from moorage.models.constraints import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodAffinityTerm,
-    PreferredSchedulingTerm,
-    Toleration,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
+from moorage.models.base import LabelSelector, Metadata, OwnerReference, Requirement
+from moorage.models.decoding import (
+    decode_node,
+    decode_passing_pod,
+    decode_pod,
+    encode,
+    freeze_node,
+    freeze_pod,
 )
-from moorage.models.decoding.codec import decode_node, decode_passing_pod, decode_pod, encode
-from moorage.models.decoding.freezing import freeze_node, freeze_pod
-from moorage.models.disks import AwsDiskSource, Disk, GceDiskSource, IscsiSource, RbdSource
 from moorage.models.kinds import (
     DEVICE_CLASSES,
     ENDED_PODS,
@@ -29,7 +23,6 @@ from moorage.models.kinds import (
     ObjectKind,
     ObjectName,
 )
-from moorage.models.meta import Metadata, OwnerReference
 from moorage.models.node import (
     Condition,
     ContainerImage,
@@ -41,17 +34,31 @@ from moorage.models.node import (
 )
 from moorage.models.pod import Pod, PodStatus
 from moorage.models.pod_spec import (
+    Affinity,
+    AwsDiskSource,
     ClaimSource,
     Container,
     ContainerPort,
+    Disk,
     EphemeralSource,
+    GceDiskSource,
     ImageSource,
+    IscsiSource,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
     PodSpec,
+    PreferredSchedulingTerm,
+    RbdSource,
     Resources,
     SchedulingGate,
+    Toleration,
+    TopologySpreadConstraint,
     Volume,
+    WeightedPodAffinityTerm,
 )
-from moorage.models.selectors import LabelSelector, Requirement
 
 __all__ = [
     "DEVICE_CLASSES",

@@ -73,3 +73,41 @@ def read_only_tree(value: Any) -> Any:
     if isinstance(value, list):
         return ReadOnlyList(map(read_only_tree, value))
     return value
+
+
+class OwnerReference(Model, frozen=True):
+    """The object that created this one."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
+
+
+class Metadata(Model, frozen=True):
+    """What every Kubernetes object carries; resource versions are left out, not being content."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: Mapping[str, str] = NOTHING
+    annotations: Mapping[str, str] = NOTHING
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+
+
+class Requirement(Model, frozen=True):
+    """One condition on a key: In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Model, frozen=True):
+    """Matches objects by labels. An empty selector matches everything."""
+
+    match_labels: Mapping[str, str] = NOTHING
+    match_expressions: tuple[Requirement, ...] = ()

@@ -5,8 +5,7 @@ from functools import cached_property
 
 import msgspec
 
-from moorage.models.base import NOTHING, Model, read_only
-from moorage.models.meta import Metadata
+from moorage.models.base import NOTHING, Metadata, Model, read_only
 from moorage.units.quantity import Quantity, scaled_by
 
 

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from moorage.models.base import Model
-from moorage.models.disks import Disk
-from moorage.models.meta import Metadata, OwnerReference
-from moorage.models.pod_spec import ContainerPort, PodSpec, Volume
+from moorage.models.base import Metadata, Model, OwnerReference
+from moorage.models.pod_spec import ContainerPort, Disk, PodSpec, Volume
 from moorage.models.requests import demands_of
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from moorage.models import ObjectKind, Pod
 from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
 from moorage.plugin.cycle_state import CycleState
-from moorage.plugin.definition.checks import check_definition
+from moorage.plugin.definition import check_definition
 from moorage.plugin.errors import refuse
 from moorage.plugin.pod_fields import check_fields
 from moorage.plugin.scope import Scope

@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from moorage.models.constraints import Toleration
 from moorage.models.node import Taint
+from moorage.models.pod_spec import Toleration
 from moorage.units.integers import parse_int64
 
 DO_NOT_SCHEDULE: Final = frozenset(("NoSchedule", "NoExecute"))

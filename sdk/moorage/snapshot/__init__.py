@@ -1,8 +1,8 @@
 """The cluster as one scheduling cycle sees it: columns of numpy arrays over nodes."""
 
 from moorage.snapshot.columns.encoded import Encoded
+from moorage.snapshot.columns.pods import CarriedTerm
 from moorage.snapshot.columns.resources import Amounts
-from moorage.snapshot.columns.terms import CarriedTerm
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
 from moorage.snapshot.objects import Objects, ObjectStore

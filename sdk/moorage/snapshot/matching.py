@@ -7,8 +7,7 @@ import numpy as np
 
 from moorage.models import NodeManifest, NodeSelectorTerm, Pod, Requirement
 from moorage.rules import matches_requirement
-from moorage.snapshot.columns.encoded import Encoded
-from moorage.snapshot.columns.requirement import match_requirement
+from moorage.snapshot.columns.encoded import Encoded, match_requirement
 from moorage.snapshot.verdicts import Mask
 
 NAME_FIELD = "metadata.name"

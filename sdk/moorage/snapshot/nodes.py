@@ -20,9 +20,8 @@ from moorage.models import (
 )
 from moorage.snapshot.columns.encoded import Encoded, EncodedColumn
 from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
-from moorage.snapshot.columns.pods import PodIndex
+from moorage.snapshot.columns.pods import CarriedTerm, PodIndex
 from moorage.snapshot.columns.resources import Amounts, ResourceColumns
-from moorage.snapshot.columns.terms import CarriedTerm
 from moorage.snapshot.matching import match_required, match_term
 from moorage.snapshot.node import Node
 from moorage.snapshot.objects import Objects, ObjectStore

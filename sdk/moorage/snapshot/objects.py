@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from moorage.errors import UnknownNameError
 from moorage.models.base import read_only_tree
-from moorage.models.decoding.codec import tolerant_decoder
+from moorage.models.decoding import tolerant_decoder
 from moorage.models.kinds import ObjectKind, ObjectName
 
 T = TypeVar("T")

@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from moorage.errors import TooManyNodesError
 from moorage.models import NodeManifest, Pod
-from moorage.snapshot.columns.encoded import EncodedColumn, EncodedColumns
+from moorage.snapshot.columns.encoded import EncodedColumn, EncodedColumns, resized
 from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.columns.pods import PodIndex
 from moorage.snapshot.columns.resources import ResourceColumns
-from moorage.snapshot.columns.sizes import resized
 from moorage.snapshot.node import Node
 from moorage.snapshot.nodes import Nodes
 from moorage.snapshot.objects import ObjectStore

@@ -11,6 +11,7 @@ from moorage.testing.builders import DEFAULT_ALLOCATABLE, make_node, make_pod
 from moorage.testing.harness import (
     make_binding,
     make_nodes,
+    record_retries,
     run_filter,
     run_permit,
     run_pre_bind,
@@ -18,7 +19,6 @@ from moorage.testing.harness import (
     running,
 )
 from moorage.testing.locality import assert_node_local
-from moorage.testing.retries import record_retries
 
 __all__ = [
     "DEFAULT_ALLOCATABLE",

@@ -12,12 +12,13 @@ The functions are synchronous, so that tests are; an async test calls them by `a
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from moorage.errors import PluginFailedError
 from moorage.execution import (
     EnabledPlugin,
     Supervisor,
@@ -30,20 +31,112 @@ from moorage.execution import (
     start_plugin,
     stop_plugin,
 )
-from moorage.models import NodeManifest, Pod
+from moorage.models import NodeManifest, ObjectKind, ObjectName, Pod, encode
 from moorage.plugin.base import Plugin
-from moorage.plugin.bind import Binding, BindPlugin, DecisionSummary, Refusal
-from moorage.plugin.bind.answers import Permission
+from moorage.plugin.bind import Binding, BindPlugin, DecisionSummary, Permission, Refusal
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.normalization import Scores
 from moorage.plugin.score import ScorePlugin
-from moorage.snapshot import Nodes, Snapshot
+from moorage.rules import selects_object
+from moorage.snapshot import Nodes, ObjectStore, Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.snapshot.verdicts import Rejection
-from moorage.testing.completion import complete
-from moorage.testing.objects import NO_OBJECTS, GivenObjects, read_by, store_of
 
 T = TypeVar("T")
+
+
+def complete(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run *coroutine* to its end.
+
+    Raises:
+        RuntimeError: It is called from a coroutine.
+    """
+    __tracebackhide__ = True
+    with closing(coroutine):
+        if _is_in_loop():
+            raise RuntimeError(
+                "the functions of moorage.testing are synchronous: call them from a test that is "
+                "not async, or by asyncio.to_thread"
+            )
+        try:
+            return asyncio.run(coroutine)
+        except PluginFailedError as error:
+            failure = _shortened(error)
+    raise failure
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _shortened(error: PluginFailedError) -> PluginFailedError:
+    """Remove the frames that are not the plugin's, so that pytest shows the test and the plugin."""
+    if (cause := error.__cause__) is not None:
+        place = cause.__traceback__
+        while place and place.tb_next and _is_ours(place.tb_frame.f_globals):
+            place = place.tb_next
+        cause.__traceback__ = place
+    return error.with_traceback(None)
+
+
+def _is_ours(variables: Mapping[str, Any]) -> bool:
+    return str(variables.get("__name__", "")).partition(".")[0] in ("moorage", "asyncio")
+
+
+GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any]]]
+"""Manifests by kind."""
+
+NO_OBJECTS: GivenObjects = {}
+
+
+def read_by(plugin: Plugin, objects: GivenObjects) -> GivenObjects:
+    """Return what a service would give to the plugin: only objects of its `reads`.
+
+    Raises:
+        ValueError: Objects are of a kind that the plugin does not read.
+    """
+    for kind in objects:
+        if kind not in plugin.reads:
+            raise ValueError(f"{plugin.name} does not read {kind}: name the kind in its `reads`")
+    return {kind: objects.get(kind, ()) for kind in plugin.reads}
+
+
+def store_of(objects: GivenObjects) -> ObjectStore:
+    """Return a store with those of *objects* that their kinds select.
+
+    An object without a namespace is in the one that its kind selects.
+
+    Raises:
+        ValueError: One has no name, or two share it.
+    """
+    store = ObjectStore(objects)
+    for kind, manifests in objects.items():
+        complete = [_in_namespace(kind, manifest) for manifest in manifests]
+        named = [(_name(kind, each), each) for each in complete if selects_object(kind, each)]
+        for name, count in Counter(name for name, _ in named).items():
+            if count > 1:
+                raise ValueError(f"{count} {kind} have the name {name.name!r}: give each its own")
+        for name, manifest in named:
+            store.put(name, encode(manifest))
+    return store
+
+
+def _in_namespace(kind: ObjectKind, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = manifest.get("metadata", {})
+    if not kind.namespace or metadata.get("namespace"):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": kind.namespace}}
+
+
+def _name(kind: ObjectKind, manifest: Mapping[str, Any]) -> ObjectName:
+    metadata = manifest.get("metadata", {})
+    if not metadata.get("name"):
+        raise ValueError(f"one of the {kind} has no metadata.name")
+    return ObjectName(kind, metadata.get("namespace", ""), metadata["name"])
 
 
 def make_nodes(
@@ -268,3 +361,13 @@ def _check_distinct(what: str, values: Iterable[str]) -> None:
     for value, count in Counter(values).most_common(1):
         if count > 1:
             raise ValueError(f"{count} {what} {value!r}: give each its own")
+
+
+def record_retries(plugin: FilterPlugin) -> list[str]:
+    """Return a list that gets the reason of each call of `retry_rejected` from here on.
+
+    Such as `retries = record_retries(plugin)`, and then `assert retries == ["it is cheaper now"]`.
+    """
+    reasons: list[str] = []
+    plugin.report_retries(lambda _, reason: reasons.append(reason))
+    return reasons

@@ -18,7 +18,7 @@ from moorage.errors import PluginLoadError
 from moorage.execution.alarm import BudgetExceededError, call_within
 from moorage.plugin.base import Plugin
 from moorage.plugin.bind import BindPlugin
-from moorage.plugin.definition.hooks import HOOKS
+from moorage.plugin.definition import HOOKS
 from moorage.plugin.errors import DefinitionError, place_of
 from moorage.plugin.filter import FilterPlugin
 from moorage.plugin.score import ScorePlugin

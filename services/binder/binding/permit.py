@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from moorage import Allow, Binding, Wait
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_to_permit, permit_key_of
-from moorage.plugin.bind.answers import Permission
+from moorage.plugin.bind import Permission
 from moorage.plugin.points import extension_points
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.limits import BindLimits

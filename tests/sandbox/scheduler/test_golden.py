@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from moorage import Pod
-from moorage.models.decoding.codec import encode
+from moorage.models.decoding import encode
 from sandbox.scheduler import parse_configuration
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration

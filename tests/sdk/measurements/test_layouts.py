@@ -4,7 +4,7 @@ import pytest
 
 from moorage.measurements import PRESETS, Layout, Preset
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
-from moorage.models.meta import Metadata
+from moorage.models.base import Metadata
 
 
 def node(name: str = "worker-1", **addresses: str) -> NodeManifest:

@@ -16,7 +16,7 @@ from moorage.models import (
 )
 from moorage.plugin.pod_fields import FIELDS, SIGNATURE, alike, reader, union
 from moorage.testing import make_pod
-from moorage.testing.unlike_pods import FULLY_SPECIFIED_POD, unlike_pods
+from moorage.testing.locality import FULLY_SPECIFIED_POD, unlike_pods
 from tests.clusters import demanding_pods
 
 REQUIRED = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"

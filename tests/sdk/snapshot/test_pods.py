@@ -20,7 +20,7 @@ from moorage.models import (
 )
 from moorage.rules import selects_pod
 from moorage.snapshot import Snapshot
-from moorage.snapshot.columns.shared import Shared
+from moorage.snapshot.columns.encoded import Shared
 from moorage.testing import make_node, make_nodes, make_pod
 from tests.clusters import NAMESPACES, Cluster, clusters, pod_labels, pod_terms
 

@@ -1,14 +1,31 @@
-"""Dictionary-encoded columns: each distinct value once, a small code for each row."""
+"""Dictionary-encoded columns: each distinct value once, a small code for each row.
+
+A condition of a selector is evaluated once for each value. What many pods have in common is one
+number in the same way.
+"""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage.snapshot.columns.sizes import resized
+from moorage.models import Requirement
+from moorage.rules import matches_requirement
 from moorage.snapshot.verdicts import Mask
+
+Element = TypeVar("Element", bound=np.generic)
+
+
+def resized(column: npt.NDArray[Element], capacity: int) -> npt.NDArray[Element]:
+    """Copy a column to another length: further rows are 0, rows beyond it go."""
+    copy = np.zeros(capacity, column.dtype)
+    kept = min(len(column), capacity)
+    copy[:kept] = column[:kept]
+    return copy
+
 
 S = TypeVar("S")
 V = TypeVar("V", bound=Hashable)
@@ -156,3 +173,111 @@ class EncodedColumns(Generic[S]):
         """Make room for *capacity* rows; rows beyond them are empty and go."""
         for column in self._columns.values():
             column.resize(capacity)
+
+
+T = TypeVar("T")
+
+_fingerprint = msgspec.msgpack.Encoder().encode
+
+
+def _key(value: object) -> bytes:
+    try:
+        return _fingerprint(value)
+    except OverflowError:  # an integer of more than 64 bits: legal in JSON
+        return repr(value).encode()
+
+
+class Shared(Generic[T]):
+    """Counts who uses a value; its number is given away again when nobody does.
+
+    Number 0 stands for no value. Values are compared by what msgspec makes of them.
+    """
+
+    def __init__(self) -> None:
+        self._number_of: dict[bytes, int] = {}
+        self._keys: list[bytes] = [b""]
+        self._uses: list[int] = [0]
+        self._values: list[T | None] = [None]
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """Return how many values are in use."""
+        return len(self._number_of)
+
+    @property
+    def bound(self) -> int:
+        """The smallest number that was never used."""
+        return len(self._values)
+
+    def use(self, value: T) -> int:
+        """Return the number of *value*, which has one more user."""
+        key = _key(value)
+        number = self._number_of.get(key)
+        if number is None:
+            number = self._number(key, value)
+            self.added(number, value)
+        self._uses[number] += 1
+        return number
+
+    def release(self, number: int) -> None:
+        """Note that the value with this number has one user less."""
+        if number == 0:
+            return
+        self._uses[number] -= 1
+        if self._uses[number]:
+            return
+        self.removed(number, self.value(number))
+        del self._number_of[self._keys[number]]
+        self._keys[number], self._values[number] = b"", None
+        self._free.append(number)
+
+    def items(self) -> Iterator[tuple[int, T]]:
+        """Yield the values in use, with their numbers."""
+        return ((n, value) for n, value in enumerate(self._values) if value is not None)
+
+    def value(self, number: int) -> T:
+        """Return the value with this number, which is in use."""
+        value = self._values[number]
+        if value is None:
+            raise KeyError(f"number {number} is not in use")
+        return value
+
+    def added(self, number: int, value: T) -> None:
+        """Called for a value with its first user."""
+
+    def removed(self, number: int, value: T) -> None:
+        """Called for a value that has lost its last user."""
+
+    def _number(self, key: bytes, value: T) -> int:
+        if self._free:
+            number = self._free.pop()
+            self._keys[number], self._values[number] = key, value
+        else:
+            number = len(self._values)
+            self._keys.append(key)
+            self._values.append(value)
+            self._uses.append(0)
+        self._number_of[key] = number
+        return number
+
+
+def match_requirement(column: Encoded[Any], requirement: Requirement) -> Mask:
+    """Return where the values of a label meet a condition on it.
+
+    Raises:
+        ValueError: The operator does not exist.
+    """
+    match requirement.operator:
+        case "In":
+            return column.isin(requirement.values)
+        case "NotIn":
+            return ~column.isin(requirement.values)
+        case "Exists":
+            return ~column.isin((None,))
+        case "DoesNotExist":
+            return column.isin((None,))
+    return column.where(lambda value: _matches(requirement, value))
+
+
+def _matches(requirement: Requirement, value: str | None) -> bool:
+    return matches_requirement(requirement, {} if value is None else {requirement.key: value})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from moorage.snapshot.columns.sizes import resized
+from moorage.snapshot.columns.encoded import resized
 
 Amounts = npt.NDArray[np.int64]
 """Millicores of "cpu", bytes or counts of everything else, one for each node."""

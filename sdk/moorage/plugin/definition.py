@@ -1,13 +1,134 @@
-"""The checks of a plugin class when it is made; called by `moorage.plugin.base`."""
+"""Refuses plugin classes that would fail, or be ignored, at their first pod.
 
+Called by `moorage.plugin.base` when a class is made: which methods authors override, which of them
+one has misspelt, and which belong to another kind of plugin.
+"""
+
+import difflib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from moorage.plugin.arguments import Arguments
-from moorage.plugin.definition.hooks import HOOKS, Hooks
-from moorage.plugin.definition.names import check_names, similar_to
 from moorage.plugin.errors import refuse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """What authors override in a kind of plugin.
+
+    Attributes:
+        sync: Methods that are not `async`.
+        coroutines: Methods that are `async`.
+        declarations: Class attributes.
+        one_of: Of these methods a plugin overrides exactly one; the last one calls the first.
+        any_of: Of these methods a plugin overrides at least one.
+    """
+
+    sync: tuple[str, ...] = ()
+    coroutines: tuple[str, ...] = ()
+    declarations: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that can be overridden."""
+        return self.sync + self.coroutines + self.declarations
+
+
+HOOKS: Final[Mapping[str, Hooks]] = {
+    "Plugin": Hooks(
+        coroutines=("start", "stop", "prepare"),
+        declarations=(
+            "name",
+            "reads",
+            "depends_on",
+            "reads_placements",
+            "pod_fields",
+            "managed_resources",
+            "time_budget",
+            "Args",
+        ),
+    ),
+    "FilterPlugin": Hooks(
+        sync=("filter_node", "filter", "wants_claim"), one_of=("filter_node", "filter")
+    ),
+    "ScorePlugin": Hooks(
+        sync=("score_node", "score", "normalize"),
+        declarations=("normalization", "weight"),
+        one_of=("score_node", "score"),
+    ),
+    "BindPlugin": Hooks(
+        sync=("permit_key",),
+        coroutines=("permit", "pre_bind", "post_bind"),
+        declarations=("reads_pod", "reads_snapshot"),
+        any_of=("permit", "pre_bind", "post_bind"),
+    ),
+}
+
+OTHER_NAMES: Final[Mapping[str, str]] = {
+    "prefilter": "prepare",
+    "prescore": "prepare",
+    "reserve": "wants_claim",
+    "normalizescore": "normalize",
+    "arguments": "Args",
+}
+"""What kube-scheduler calls some hooks, or an author might."""
+
+
+LIKENESS: Final = 0.88
+"""How much of a name must be that of a hook to be taken for a misspelling, as by `difflib`."""
+
+VAGUE_LIKENESS: Final = 0.6
+"""The same in a class that lacks a hook which it must have."""
+
+
+def check_names(cls: type, own: Mapping[str, Hooks]) -> None:
+    """Refuse what looks like a hook and is none of this class.
+
+    Raises:
+        DefinitionError: The message has the name that is meant.
+    """
+    for name, value in cls.__dict__.items():
+        if not name.startswith("_") and not any(hasattr(base, name) for base in cls.__mro__[1:]):
+            _check_name(cls, name, value, own)
+
+
+def similar_to(wanted: Iterable[str], cls: type) -> str:
+    """Return `; it has X, did you mean Y?` if a method of the class may be meant as a hook."""
+    present = {_squashed(name): name for name, v in cls.__dict__.items() if callable(v)}
+    for hook in wanted:
+        near = difflib.get_close_matches(_squashed(hook), present, n=1, cutoff=VAGUE_LIKENESS)
+        if near:
+            return f"; it has {present[near[0]]}, did you mean {hook}?"
+    return ""
+
+
+def _check_name(cls: type, name: str, value: object, own: Mapping[str, Hooks]) -> None:
+    hooks = {_squashed(hook): hook for each in own.values() for hook in each.names}
+    if name in hooks.values():
+        return
+    elsewhere = [kind for kind, each in HOOKS.items() if name in each.names]
+    statement = rf"\s*{name}\b"
+    if elsewhere and len(own) > 1:
+        problem = f"{cls.__name__}.{name} is not called: {cls.__name__} is no {elsewhere[0]}"
+        refuse(problem, value, statement=statement)
+    near = difflib.get_close_matches(_squashed(name), hooks, n=1, cutoff=LIKENESS)
+    meant = hooks[near[0]] if near else OTHER_NAMES.get(_squashed(name), "")
+    if meant in hooks.values():
+        refuse(
+            f"{cls.__name__} has {name}, which Moorage does not use: did you mean {meant}? If it "
+            f"is your own, call it _{name}",
+            value,
+            statement=statement,
+        )
+
+
+def _squashed(name: str) -> str:
+    return name.lower().replace("_", "").replace("normalis", "normaliz")
+
 
 _PACKAGE: Final = "moorage.plugin."
 

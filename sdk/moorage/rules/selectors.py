@@ -1,14 +1,33 @@
-"""The label selector language of kubectl: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>1,j<5`."""
+r"""The selector languages of kubectl, and which objects of a kind a plugin reads by them.
+
+Of labels: `a=b,c!=d,e in (x,y),f notin (z),g,!h,i>1,j<5`. Of fields:
+`spec.nodeName=n1,status.phase!=Failed`, where a backslash, a comma and an equals sign in values are
+written with a backslash before them. Both decide as the API server does.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
-from moorage.models.selectors import Requirement
-from moorage.rules.errors import LONGEST, SelectorError
+from moorage.models import ObjectKind
+from moorage.models.base import Requirement
 from moorage.rules.nodes import matches_requirement
 from moorage.units.integers import parse_int64
+
+LONGEST = 200
+"""Characters of a selector that messages quote."""
+
+
+class SelectorError(ValueError):
+    """A selector cannot be understood; the message names the place and what was expected there."""
+
+    def __init__(self, kind: str, text: str, position: int, problem: str) -> None:
+        shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+        super().__init__(f"{kind} selector {shown!r}, character {position + 1}: {problem}")
+        self.position = position
+        """Where the mistake starts, counted in characters from 0."""
+
 
 _TOKEN: Final = re.compile(
     r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!<>(),])|(?P<word>[^ \t\r\n=!<>(),]+))"
@@ -130,3 +149,105 @@ class _Parser:
         raise SelectorError(
             "label", self._text, token.position, f"expected {expected}, found {found}"
         )
+
+
+_TERM: Final = re.compile(r"(?:\\.|[^,])*", re.DOTALL)
+_OPERATOR: Final = re.compile(r"!=|==|=")
+_SPECIAL: Final = re.compile(r"\\([\\,=])|([\\=])")
+
+
+class FieldTerm(NamedTuple):
+    """One comparison of a field, named by its dotted path."""
+
+    field: str
+    value: str
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMatcher:
+    """A field selector; call it with a function from dotted paths to the object's values."""
+
+    terms: tuple[FieldTerm, ...] = ()
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The dotted paths that it reads, for a server to refuse those it does not support."""
+        return frozenset(term.field for term in self.terms)
+
+    def __call__(self, get: Callable[[str], str]) -> bool:
+        """Return whether the object meets every term."""
+        return all((get(term.field) == term.value) != term.negated for term in self.terms)
+
+
+def parse_field_selector(text: str) -> FieldMatcher:
+    """Read a field selector as people write it; an empty text matches everything.
+
+    Raises:
+        SelectorError: The text is not a selector; the message has the place of the mistake.
+    """
+    return FieldMatcher(tuple(_terms(text)))
+
+
+def _terms(text: str) -> Iterator[FieldTerm]:
+    for part in _TERM.finditer(text):
+        if part[0]:
+            yield _term(text, part[0], part.start())
+
+
+def _term(text: str, part: str, start: int) -> FieldTerm:
+    operator = _OPERATOR.search(part)
+    if operator is None:
+        raise SelectorError("field", text, start + len(part), "expected one of = == !=")
+    field = part[: operator.start()]
+    if not field:
+        raise SelectorError("field", text, start, "expected a field such as metadata.name")
+    value = _unescape(text, part[operator.end() :], start + operator.end())
+    return FieldTerm(field, value, negated=operator[0] == "!=")
+
+
+def _unescape(text: str, value: str, start: int) -> str:
+    def literal(match: re.Match[str]) -> str:
+        if match[2]:
+            wanted = r"after a backslash one of \ , =" if match[2] == "\\" else r"'\=' in a value"
+            raise SelectorError("field", text, start + match.start(), f"expected {wanted}")
+        return match[1]
+
+    return _SPECIAL.sub(literal, value)
+
+
+def check_kind(kind: ObjectKind) -> None:
+    """Read the selectors of a kind.
+
+    Raises:
+        SelectorError: One of them is none; the message has the place of the mistake.
+    """
+    parse_label_selector(kind.label_selector)
+    parse_field_selector(kind.field_selector)
+
+
+def selects_object(kind: ObjectKind, manifest: Mapping[str, Any]) -> bool:
+    """Return whether an object of the kind is one of those that are meant.
+
+    Args:
+        kind: The kind, with a namespace and selectors perhaps.
+        manifest: The object as the API server has it.
+
+    Raises:
+        SelectorError: A selector of the kind is none.
+    """
+    metadata = manifest.get("metadata") or {}
+    if kind.namespace and metadata.get("namespace", "") != kind.namespace:
+        return False
+    if not parse_label_selector(kind.label_selector)(metadata.get("labels") or {}):
+        return False
+    return parse_field_selector(kind.field_selector)(lambda path: _field(manifest, path))
+
+
+def _field(manifest: Mapping[str, Any], path: str) -> str:
+    value: Any = manifest
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

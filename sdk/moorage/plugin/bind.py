@@ -1,16 +1,50 @@
-"""What bind plugins get: the decision about one pod.
+"""Bind plugins act before and after a pod is bound: their base class, and what they get and answer.
 
 The binder makes a `Binding` for each bind; the `DecisionSummary` comes from the gateway.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from moorage.models import Pod
+from moorage.plugin.base import Plugin
+from moorage.plugin.errors import refuse
 from moorage.snapshot import Nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pod may not be bound now; kube-scheduler tries it again later.
+
+    Keep `reason` constant: users read it in the pod's event, which is counted by its text.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The bind may go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The bind waits until others with the same `permit_key` come, and is asked again then.
+
+    Attributes:
+        seconds: How long it waits at most, from when it came. The bind's deadline may be earlier.
+        awaited: What it waits for, as users read it after "waited 3.2 s for" when time runs out.
+    """
+
+    seconds: float
+    awaited: str = "others with the same key"
+
+
+Permission = Allow | Wait | Refusal
+"""The answers of `permit`."""
 
 
 class _Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -127,3 +161,54 @@ class Binding:
                 f"an annotation is text: got {type(key).__name__}, {type(value).__name__}"
             )
         self.annotations[key] = value
+
+
+class BindPlugin(Plugin, abstract=True):
+    """Acts before and after a pod is bound. Override `permit`, `pre_bind` or `post_bind`.
+
+    Binds of several pods run at the same time: keep what belongs to one pod by its uid.
+
+    Attributes:
+        reads_pod: Whether it needs `binding.pod`, or should not be asked about pods that are bound
+            already. False saves a request to the API server if no plugin of the profile needs it.
+        reads_snapshot: Whether it needs `binding.nodes`. The gateway sends the binder the state of
+            the cluster while such a plugin is enabled, with the objects of `reads`.
+    """
+
+    reads_pod: ClassVar[bool] = True
+    reads_snapshot: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
+        super().__init_subclass__(abstract=abstract, **kwargs)
+        of_other_kinds = hasattr(cls, "filter") or hasattr(cls, "score")
+        if cls.reads and not cls.reads_snapshot and not of_other_kinds:
+            refuse(
+                f"{cls.__name__} reads further objects, but not the snapshot that has them: set "
+                "reads_snapshot = True",
+                statement=r"\s*reads\b",
+            )
+
+    def permit_key(self, binding: Binding) -> str:
+        """Return the key of the binds that *binding* may have to wait for; "" if it need not.
+
+        `permit` then sees those that have come in `binding.arrived`.
+        """
+        return ""
+
+    async def permit(self, binding: Binding) -> Permission:
+        """Return `Allow()`, `Wait(seconds)` for others, or a `Refusal` (Permit).
+
+        Called before `pre_bind`, and again for a bind that waits whenever another with the same
+        `permit_key` comes; at once if that one is allowed.
+        """
+        return Allow()
+
+    async def pre_bind(self, binding: Binding) -> Refusal | None:
+        """Do what must be done before *binding* is written; return why it may not be, or None.
+
+        Called again when kube-scheduler tries the pod again, maybe for another node.
+        """
+        return None
+
+    async def post_bind(self, binding: Binding) -> None:
+        """Do what is to be done once the pod is bound; that may be after it has started."""

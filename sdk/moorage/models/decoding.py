@@ -1,0 +1,211 @@
+"""Reads and writes models as JSON; the only module that knows how.
+
+Decoded pods and nodes share what they have in common, so that large clusters fit in memory: 150,000
+pods come from a few hundred templates, and only names, uids and times differ. What they share is
+made read-only, before anyone else has seen it.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from moorage.models.base import (
+    NOTHING,
+    LabelSelector,
+    Model,
+    OwnerReference,
+    ReadOnlyDict,
+    read_only,
+)
+from moorage.models.interning import Interned, InternedTexts
+from moorage.models.node import Condition, ContainerImage, NodeManifest, NodeSpec
+from moorage.models.pod import Pod, PodStatus
+from moorage.models.pod_spec import Affinity, PodSpec, Volume
+from moorage.units.quantity import Quantity
+
+
+def freeze_pod(pod: Pod) -> Pod:
+    """Make all mappings of a pod read-only."""
+    _freeze_both(pod.metadata, "labels", "annotations")
+    freeze_template(pod.spec)
+    return pod
+
+
+def freeze_template(spec: PodSpec) -> PodSpec:
+    """Make all mappings of a pod's spec read-only."""
+    # Each is looked at first: a call for each of many empty ones would cost more than they do.
+    if spec.overhead is not NOTHING or spec.node_selector is not NOTHING:
+        _freeze_both(spec, "overhead", "node_selector")
+    resources = [container.resources for container in (*spec.containers, *spec.init_containers)]
+    for each in (spec.resources, *resources):
+        if each.requests is not NOTHING or each.limits is not NOTHING:
+            _freeze_both(each, "requests", "limits")
+    if spec.affinity is not None:
+        _freeze_affinity(spec.affinity)
+    for constraint in spec.topology_spread_constraints:
+        _freeze_selector(constraint.label_selector)
+    return spec
+
+
+def freeze_node(node: NodeManifest) -> NodeManifest:
+    """Make all mappings of a node read-only."""
+    _freeze_both(node.metadata, "labels", "annotations")
+    _freeze(node.status, "allocatable", node.status.allocatable)
+    return node
+
+
+def _freeze(owner: Model, name: str, mapping: Mapping[str, object]) -> None:
+    if type(mapping) is not ReadOnlyDict:
+        force_setattr(owner, name, ReadOnlyDict(mapping) if mapping else NOTHING)
+
+
+def _freeze_both(owner: Model, name: str, other: str) -> None:
+    for each in (name, other):
+        mapping = getattr(owner, each)
+        if type(mapping) is not ReadOnlyDict:
+            force_setattr(owner, each, ReadOnlyDict(mapping) if mapping else NOTHING)
+
+
+def _freeze_affinity(affinity: Affinity) -> None:
+    for part in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if part is not None:
+            for term in (*part.required, *(each.pod_affinity_term for each in part.preferred)):
+                _freeze_selector(term.label_selector)
+                _freeze_selector(term.namespace_selector)
+
+
+def _freeze_selector(selector: LabelSelector | None) -> None:
+    if selector is not None:
+        _freeze(selector, "match_labels", selector.match_labels)
+
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which kubectl keeps a second copy of the object; decoding drops it."""
+
+_text = InternedTexts()
+_texts: Interned[Mapping[str, str]] = Interned(_text.of)
+_owners: Interned[tuple[OwnerReference, ...]] = Interned()
+_templates: Interned[PodSpec] = Interned(freeze_template)
+_pod_statuses: Interned[PodStatus] = Interned()
+_node_specs: Interned[NodeSpec] = Interned()
+_conditions: Interned[tuple[Condition, ...]] = Interned()
+_quantities: Interned[Mapping[str, Quantity]] = Interned(read_only)
+_images: Interned[ContainerImage] = Interned()
+
+
+def trim_pod(pod: Pod) -> Pod:
+    """Drop what nobody reads of a pod that nobody else has seen yet."""
+    metadata, spec = pod.metadata, pod.spec
+    if LAST_APPLIED in metadata.annotations:
+        force_setattr(metadata, "annotations", _wanted(metadata.annotations))
+    if spec.volumes:
+        force_setattr(spec, "volumes", tuple(filter(_is_read, spec.volumes)))
+    return pod
+
+
+def share_pod(pod: Pod) -> Pod:
+    """Trim a pod, and give it the parts that other pods have as well."""
+    metadata = trim_pod(pod).metadata
+    force_setattr(metadata, "namespace", _text(metadata.namespace))
+    force_setattr(metadata, "labels", _texts(metadata.labels))
+    force_setattr(metadata, "annotations", _texts(metadata.annotations))
+    force_setattr(metadata, "owner_references", _owners(metadata.owner_references))
+    force_setattr(pod, "status", _pod_statuses(pod.status))
+    force_setattr(pod, "spec", _with_shared_template(pod.spec))
+    return pod
+
+
+def share_node(node: NodeManifest) -> NodeManifest:
+    """Give a node that nobody else has seen yet the parts that other nodes have as well."""
+    metadata, status = node.metadata, node.status
+    # Most labels of nodes are the same, but no two nodes have all of them in common.
+    force_setattr(metadata, "labels", _text.of(metadata.labels))
+    force_setattr(metadata, "annotations", _text.of(_wanted(metadata.annotations)))
+    force_setattr(node, "spec", _node_specs(node.spec))
+    force_setattr(status, "allocatable", _quantities(status.allocatable))
+    force_setattr(status, "conditions", _conditions(status.conditions))
+    force_setattr(status, "images", tuple([_images(image) for image in status.images]))
+    return node
+
+
+def _with_shared_template(spec: PodSpec) -> PodSpec:
+    # Where a pod runs and which claims it mounts are its own; all the rest comes from its template.
+    node_name, volumes = spec.node_name, spec.volumes
+    force_setattr(spec, "node_name", "")
+    force_setattr(spec, "volumes", ())
+    own = copy(_templates(spec))
+    force_setattr(own, "node_name", _text(node_name))
+    force_setattr(own, "volumes", volumes)
+    return own
+
+
+def _is_read(volume: Volume) -> bool:
+    return volume != Volume(name=volume.name)
+
+
+def _wanted(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    if LAST_APPLIED not in annotations:
+        return annotations
+    return {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+
+
+T = TypeVar("T")
+
+TOO_DEEP = "JSON is nested too deeply"
+
+
+def tolerant_decoder(
+    kind: type[T], finish: Callable[[T], T] = lambda obj: obj
+) -> Callable[[bytes | str], T]:
+    """Return what reads JSON as *kind*, null being the same as nothing, and applies *finish*.
+
+    It raises msgspec.DecodeError if the text is not JSON, is nested too deeply, or a field has the
+    wrong type.
+    """
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decode_tolerantly(text: bytes | str) -> T:
+        try:
+            return finish(decode(text))
+        except msgspec.ValidationError:
+            # Go writes null for some empty fields, where msgspec wants the field to be absent.
+            try:
+                return finish(msgspec.convert(_without_nulls(msgspec.json.decode(text)), kind))
+            except RecursionError:
+                raise msgspec.DecodeError(TOO_DEEP) from None
+        except RecursionError:
+            raise msgspec.DecodeError(TOO_DEEP) from None
+
+    return decode_tolerantly
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(v) for key, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_without_nulls(v) for v in value if v is not None]
+    return value
+
+
+decode_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, share_pod)
+"""Read a pod from JSON.
+
+Raises:
+    msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
+"""
+
+decode_passing_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, trim_pod)
+"""Read the same from JSON, for less time: a pod that nobody keeps need not share its parts."""
+
+decode_node: Callable[[bytes | str], NodeManifest] = tolerant_decoder(NodeManifest, share_node)
+"""Read a node from JSON.
+
+Raises:
+    msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
+"""
+
+encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode
+"""Write a model as JSON: known fields without defaults, in a stable order; equal models alike."""

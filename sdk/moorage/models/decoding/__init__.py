@@ -1,1 +1,0 @@
-"""How JSON becomes models and back, with equal parts shared to save memory."""

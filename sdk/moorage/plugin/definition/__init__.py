@@ -1,1 +1,0 @@
-"""Refuses plugin classes that would fail, or be ignored, at their first pod."""
