@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 
@@ -12,15 +11,7 @@ async def start_tiny() -> AsyncIterator[Callable[..., Awaitable[Tiny]]]:
     """Start the tiny service with options; what still runs after the test is killed."""
     async with AsyncExitStack() as stack:
 
-        async def start(*options: str, errors: int = asyncio.subprocess.PIPE) -> Tiny:
-            tiny = await run_tiny(*options, errors=errors)
-            stack.push_async_callback(_kill, tiny)
-            return tiny
+        async def start(*options: str, errors: int | None = None) -> Tiny:
+            return await stack.enter_async_context(run_tiny(*options, errors=errors))
 
         yield start
-
-
-async def _kill(tiny: Tiny) -> None:
-    if tiny.process.returncode is None:
-        tiny.process.kill()
-        await tiny.process.communicate()

@@ -1,6 +1,6 @@
 """`moorage config`, and what `moorage up` refuses before it starts anything."""
 
-import subprocess
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from tests.cli.support import MOORAGE
+from tests.cli.support import ran
 from tests.cli.up.test_up import MAX_TEMPERATURE
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
@@ -19,10 +19,8 @@ def moorage(*arguments: object) -> Result:
 
 
 def up(*arguments: object) -> tuple[int, str]:
-    """Run `moorage up` in a process of its own, which forks; return exit code and stderr."""
-    words = [str(each) for each in (MOORAGE, "up", "--once", *arguments)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    return done.returncode, done.stderr
+    """Run `moorage up` in a process of its own, which forks; return exit code and output."""
+    return asyncio.run(ran("up", "--once", *map(str, arguments)))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Each fault that doctor looks for, planted in an installation, is found and named."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ from cli.doctor.check import Finding, Level
 from cli.doctor.groups import GROUPS, findings
 from tests.cli.doctor.faults import Fault, faults
 from tests.cli.doctor.installed import Installed
-from tests.cli.support import MOORAGE
+from tests.cli.support import ran
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,22 +36,9 @@ async def test_a_fault_is_found_and_named(installed: Installed, fault: Fault) ->
     assert fault.advice in finding.change, finding
 
 
-async def run(*arguments: str) -> tuple[int, str, str]:
-    """Run `moorage doctor`; return its exit code, and what it wrote."""
-    process = await asyncio.create_subprocess_exec(
-        str(MOORAGE),
-        "doctor",
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, errors = await process.communicate()
-    return process.returncode or 0, out.decode(), errors.decode()
-
-
 async def test_the_exit_code_is_for_ci(installed: Installed) -> None:
     there = f"--kubeconfig={installed.kubeconfig}"
-    code, out, _ = await run(there, "-o", "json")
+    code, out = await ran("doctor", there, "-o", "json")
     assert (code, json.loads(out)["counts"]["problem"]) == (0, 0), out
     timeout, weight = (
         next(each for each in faults() if start in each.evidence)
@@ -64,7 +50,7 @@ async def test_the_exit_code_is_for_ci(installed: Installed) -> None:
         (timeout, (), 1),
     ):
         async with installed.changed(fault.path, fault.change):
-            code, out, _ = await run(there, *options)
+            code, out = await ran("doctor", there, *options)
         assert code == expected, out
         assert fault.advice in out, out
 
@@ -77,6 +63,6 @@ async def test_an_installation_outside_of_the_cluster_is_no_release(installed: I
 
 
 async def test_where_nothing_answers_the_next_step_is_named() -> None:
-    code, out, errors = await run("--admin=http://127.0.0.1:1", "--gateway=other")
-    assert (code, out) == (2, ""), out
-    assert "give --admin" in errors
+    code, out = await ran("doctor", "--admin=http://127.0.0.1:1", "--gateway=other")
+    assert code == 2, out
+    assert "give --admin" in out

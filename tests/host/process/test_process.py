@@ -54,9 +54,9 @@ async def test_a_second_signal_ends_at_once(start_tiny: StartTiny, number: int) 
 
 
 async def _log_has(tiny: Tiny, sentence: bytes) -> None:
-    assert tiny.process.stderr
+    assert tiny.stderr
     async with asyncio.timeout(20):
-        while sentence not in await tiny.process.stderr.readline():
+        while sentence not in await tiny.stderr.readline():
             pass
 
 
@@ -89,10 +89,13 @@ async def test_a_taken_port_is_one_line(start_tiny: StartTiny, option: str) -> N
 
 async def test_a_process_dies_with_its_parent_if_told_to(start_tiny: StartTiny) -> None:
     program = (
-        "import os, subprocess; from tests.host.rpc.support import tiny_command;"
-        "subprocess.run(tiny_command(f'--exit-with-parent={os.getpid()}'))"
+        "import os, subprocess, sys; from tests.host.rpc.support import tiny_options;"
+        "options = tiny_options(f'--exit-with-parent={os.getpid()}');"
+        "subprocess.run([sys.executable, '-m', 'tests.host.rpc.tiny', *options])"
     )
-    parent = Tiny(await run(sys.executable, "-c", program))
+    process = await run(sys.executable, "-c", program)
+    assert process.stdout
+    parent = Tiny(process, process.stdout, process.stderr)
     assert (await parent.event())["event"] == "serving"
     parent.process.kill()
     await parent.ended()  # reads to the end of stdout, which the child holds as well

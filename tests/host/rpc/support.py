@@ -1,12 +1,13 @@
 import asyncio
 import json
 import os
-import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from cli.up.processes import Forked, fork
 from moorage_host.rpc.serve import ServerSettings
 
 ROOT = Path(__file__).parents[3]
@@ -28,37 +29,63 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 class Tiny:
     """The tiny service in a process of its own."""
 
-    process: asyncio.subprocess.Process
+    process: Forked | asyncio.subprocess.Process
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader | None
 
     async def event(self) -> dict[str, str]:
         """Read the next line of its stdout."""
-        assert self.process.stdout
         async with asyncio.timeout(20):
-            event: dict[str, str] = json.loads(await self.process.stdout.readline())
+            event: dict[str, str] = json.loads(await self.stdout.readline())
         return event
 
     async def ended(self) -> tuple[int, str]:
         """Wait for its end; return its exit code and the rest of its stderr."""
         async with asyncio.timeout(20):
-            _, errors = await self.process.communicate()
-        return self.process.returncode or 0, (errors or b"").decode()
+            errors = await self.stderr.read() if self.stderr else b""
+            await self.stdout.read()
+            return await self.process.wait(), errors.decode()
 
 
-async def run(*command: str, errors: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
+async def run(*command: str) -> asyncio.subprocess.Process:
     path = os.pathsep.join((str(ROOT), str(ROOT / "sdk")))
     return await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
         stdout=asyncio.subprocess.PIPE,
-        stderr=errors,
+        stderr=asyncio.subprocess.PIPE,
     )
 
 
-def tiny_command(*options: str) -> list[str]:
-    free = [f"--{name.replace('_', '-')}={value}" for name, value in FREE.items()]
-    return [sys.executable, "-m", "tests.host.rpc.tiny", *free, *options]
+def tiny_options(*options: str) -> list[str]:
+    return [*(f"--{name.replace('_', '-')}={value}" for name, value in FREE.items()), *options]
 
 
-async def run_tiny(*options: str, errors: int = asyncio.subprocess.PIPE) -> Tiny:
-    return Tiny(await run(*tiny_command(*options), errors=errors))
+@asynccontextmanager
+async def run_tiny(*options: str, errors: int | None = None) -> AsyncIterator[Tiny]:
+    """Run the tiny service; kill it in the end. It is forked, its stderr may go to a descriptor."""
+    async with AsyncExitStack() as stack:
+        (stdout, out), (stderr, err) = await _pipe(stack), await _pipe(stack)
+        process = await fork(
+            "tests.host.rpc.tiny",
+            tiny_options(*options),
+            stdout=out.fileno(),
+            stderr=err.fileno() if errors is None else errors,
+        )
+        out.close()
+        err.close()
+        stack.push_async_callback(process.wait)
+        stack.callback(process.kill)
+        yield Tiny(process, stdout, stderr if errors is None else None)
+
+
+async def _pipe(stack: AsyncExitStack) -> tuple[asyncio.StreamReader, BinaryIO]:
+    """Open a pipe; return what reads, and the end to give away and to close."""
+    read, write = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb")
+    )
+    stack.callback(transport.close)
+    return reader, os.fdopen(write, "wb")
