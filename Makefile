@@ -22,16 +22,16 @@ demo: $(VENV)/.run ## Schedule a small workload with six real processes, print w
 up: $(VENV)/.run ## The same, but keep it running: kubectl works against it until Ctrl-C
 	$(BIN)/moorage up --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
 
-# What `make test` leaves to `make test-all`: packages, type checkers, walkthroughs, the monitored run, the browser, tools.
+# What `make test` leaves to `make test-all`: packages, type checkers, pages, walkthroughs, the monitored run, the browser, tools.
 BEYOND := tests/bench tests/deploy/test_distributions.py tests/deploy/test_pytest_plugin.py tests/deploy/test_typing.py \
-  tests/deploy/test_wheel.py tests/docs/test_language.py tests/docs/test_reading_on_the_sandbox.py tests/docs/test_types.py \
-  tests/docs/walkthroughs tests/gateway/inspector/test_page.py tests/gateway/inspector/test_pages_of_a_gateway.py \
-  tests/cli/skeleton/test_written_plugins.py tests/monitoring/test_real_metrics.py \
-  $(filter-out %/test_corpus.py,$(wildcard tests/tools/*))
+  tests/deploy/test_wheel.py tests/docs tests/gateway/inspector/test_page.py tests/gateway/inspector/test_pages_of_a_gateway.py \
+  tests/cli/skeleton/test_next_steps.py tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py \
+  tests/monitoring/test_real_metrics.py $(filter-out %/test_corpus.py %/__pycache__,$(wildcard tests/tools/*))
 
 test: $(VENV)/.dev ## Run the tests of behaviour in a few minutes; TESTS=... selects files or folders
 	$(PYTEST) $(or $(TESTS),$(BEYOND:%=--ignore=%))
 
+test-all: export MOORAGE_EXAMPLES := 100
 test-all: test test-beyond ## Run every test that this machine can run: also packages, type checkers, walkthroughs, browser, tools
 
 test-beyond: $(VENV)/.dev
@@ -44,6 +44,7 @@ coverage: $(VENV)/.dev ## Measure the branch coverage of the tests in process, f
 
 # Each is run, also after one that failed.
 NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-older soak matrix
+nightly: export MOORAGE_EXAMPLES := 500
 nightly: ## Run what takes hours: fuzz, chaos, soak, every layout, image, version skew, older Kubernetes, other Pythons
 	$(MAKE) --keep-going $(NIGHTLY)
 

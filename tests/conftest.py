@@ -15,9 +15,13 @@ REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
 """Set to 1, a test that cannot run on this machine fails instead of being skipped."""
 
 
+EXAMPLES = int(os.environ.get("MOORAGE_EXAMPLES", "25"))
+"""How many examples a property test tries that does not say it itself."""
+
 # A busy machine is no failure. In CI the same examples are tried each time.
 settings.register_profile(
     "moorage",
+    max_examples=EXAMPLES,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=os.environ.get("CI") == "true",

@@ -168,6 +168,7 @@ def test_options_exist() -> None:
 
 def test_environment_variables_exist() -> None:
     known = {row.environment for cls in classes() for row in settings_table(cls)}
+    known.add("MOORAGE_EXAMPLES")  # of tests: tests/conftest.py
     known.add("MOORAGE_HOME")  # of builds: deploy/metadata.py
     assert set(re.findall(r"MOORAGE_[A-Z_]+", prose())) - known == set()
 

@@ -1,8 +1,10 @@
-"""The model in CI; `python -m tools.model` runs it for longer."""
+"""The model, for a moment; `make nightly` and `python -m tools.model` run it for longer."""
+
+from hypothesis import settings
 
 from tools.model.machine import Failover
-from tools.model.search import MACHINES, settings_for
+from tools.model.search import settings_for
 
-Failover.TestCase.settings = settings_for(MACHINES)
+Failover.TestCase.settings = settings_for(2 * settings().max_examples)
 
 TestFailover = Failover.TestCase

@@ -39,6 +39,14 @@ def test_a_pod_keeps_its_node_while_it_may_be_bound_there(
     assert gateway.state.place_of("uid-p0") == "n0"
 
 
+def test_a_bound_pod_stays_where_it_is_after_a_restart(machine: Failover) -> None:
+    machine.place(at=0, fault="dark", kind="claims", node=0, seen=False)
+    machine.restart(at=0)
+    machine.schedule(at=0, node=1, pick=0)
+    assert machine.chosen == {}
+    assert machine.gateways[0].state.place_of("uid-p0") == "n0"
+
+
 def test_a_pod_may_move_once_its_bind_is_known_to_have_failed(machine: Failover) -> None:
     machine.place(at=0, fault="held", kind="checks", node=0, seen=True)
     machine.time_passes(seconds=1.0)
