@@ -194,10 +194,10 @@ def extender_called(installation: Installation) -> Iterator[Finding]:
 
 def calls_answered(installation: Installation) -> Iterator[Finding]:
     """kube-scheduler's calls get good answers; failures of prioritize are hidden there."""
-    process, name = known(installation.report.process), "moorage_extender_requests_total"
-    every, good = process.total(name), process.total(name, result="ok")
-    hidden = process.total("moorage_extender_hidden_failures_total")
-    failed = process.total("moorage_http_refused_total", port="extender", reason="handshake")
+    metrics, name = known(installation.report.process).metrics, "moorage_extender_requests_total"
+    every, good = metrics.grown(name), metrics.grown(name, result="ok")
+    hidden = metrics.grown("moorage_extender_hidden_failures_total")
+    failed = metrics.grown("moorage_http_refused_total", port="extender", reason="handshake")
     if hidden:
         yield warning(
             f"{hidden:.0f} prioritize calls failed, which kube-scheduler does not report: pods are "

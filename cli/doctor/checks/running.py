@@ -160,22 +160,22 @@ def policy_active(installation: Installation) -> Iterator[Finding]:
 
 def plugins_work(installation: Installation) -> Iterator[Finding]:
     """No plugin fails in cycles, and scores have an effect."""
-    process = known(installation.report.process)
-    cycles = process.total("moorage_extender_requests_total", verb="prioritize", result="ok")
-    for each in process.samples:
-        plugin = each.labels.get("plugin", "")
-        if each.name == "moorage_plugin_failures_total" and each.value:
+    metrics = known(installation.report.process).metrics
+    cycles = metrics.grown("moorage_extender_requests_total", verb="prioritize", result="ok")
+    for (plugin,) in metrics.values_of("moorage_plugin_failures_total", "plugin"):
+        if failed := metrics.grown("moorage_plugin_failures_total", plugin=plugin):
             yield warning(
-                f"plugin {plugin} has failed in {each.value:.0f} cycles, which went on without it",
+                f"plugin {plugin} has failed in {failed:.0f} cycles, which went on without it",
                 "look for the cause in `moorage top`, and in the service's log",
             )
-        elif each.name == "moorage_neutral_scores_total" and each.value >= cycles >= FEWEST:
+    for (plugin,) in metrics.values_of("moorage_neutral_scores_total", "plugin"):
+        if metrics.grown("moorage_neutral_scores_total", plugin=plugin) >= cycles >= FEWEST:
             yield warning(
                 f"plugin {plugin} has affected the order of nodes in none of {cycles:.0f} cycles: "
                 "all nodes had the same score, or it skipped the pod",
                 "see its scores in the inspector; if it measures, whether there are measurements",
             )
-    rounded = process.total("moorage_rounded_scores_total")
+    rounded = metrics.grown("moorage_rounded_scores_total")
     if cycles >= FEWEST and rounded > cycles * ROUNDED:
         yield warning(
             f"in {rounded:.0f} of {cycles:.0f} cycles rounding made worse nodes equal to the best",

@@ -65,8 +65,9 @@ def _versions(installation: Installation) -> Iterator[tuple[str, str]]:
     for place, version in seen["binder"]["moorageVersions"].items():
         yield f"binder at {place}", version
     for name, process in installation.processes.items():
-        if not isinstance(process, Missing) and process.service == "gateway" and process.version:
-            yield name, process.version
+        if not isinstance(process, Missing) and process.service == "gateway":
+            for (version,) in process.metrics.values_of("moorage_build_info", "version"):
+                yield name, version
 
 
 def scheduler_version(installation: Installation) -> Iterator[Finding]:

@@ -4,15 +4,16 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
-from prometheus_client.parser import text_string_to_metric_families
 
 from cli.doctor.installation.objects import Missing, Object
 from cli.doctor.installation.pods import admin_port, is_active, services_in
 from cli.shared.gateway.client import Gateway, connected_to_pod
 from cli.shared.gateway.finding import GatewayError
+from cli.shared.gateway.metrics import Change, Sample, sample
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError
@@ -36,13 +37,13 @@ METRICS = (
 """The metrics that checks look at; reading all takes long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """A value of a metric."""
+def since_start(text: str) -> Change:
+    """Return what the metrics of a process have counted since it started.
 
-    name: str
-    labels: Mapping[str, str]
-    value: float
+    Raises:
+        ValueError: It is not in Prometheus' text format.
+    """
+    return Change(Sample(time=0.0, values={}), sample(text, 0.0, METRICS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,27 +54,13 @@ class Process:
         service: What it runs, such as "filter".
         problems: Why it is not ready, by the name of the check of its `/readyz`.
         notes: What it notes although it is ready, by name.
-        samples: Its metrics.
+        metrics: What it has counted.
     """
 
     service: str
     problems: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
-    samples: Sequence[Sample] = ()
-
-    @property
-    def version(self) -> str:
-        """The version of Moorage that runs; "" if it is not known."""
-        found = (s.labels.get("version", "") for s in self.samples if "build_info" in s.name)
-        return next(found, "")
-
-    def total(self, name: str, **labels: str) -> float:
-        """Return the sum of the values of a metric, 0 without any."""
-        return sum(
-            each.value
-            for each in self.samples
-            if each.name == name and labels.items() <= each.labels.items()
-        )
+    metrics: Change = field(default_factory=partial(since_start, ""))
 
 
 Processes = Mapping[str, Process | Missing]
@@ -160,27 +147,17 @@ async def read_process(port: Gateway, service: str) -> Process | Missing:
     """Ask an admin port for probes and metrics."""
     try:
         ready = msgspec.json.decode(await port.text("GET", "/readyz", statuses=(200, 503)))
-        text = await port.text("GET", "/metrics")
+        metrics = since_start(await port.text("GET", "/metrics"))
     except GatewayError as error:
         return Missing(str(error))
-    except msgspec.DecodeError:
-        return Missing(f"{port.place}/readyz answers no JSON")
+    except ValueError:  # msgspec.DecodeError too
+        return Missing(f"{port.place} answers something else than a process of Moorage")
     return Process(
         service=service,
         problems=_reasons(ready.get("checks"), "reason"),
         notes=_reasons(ready.get("notes"), "note"),
-        samples=samples(text),
+        metrics=metrics,
     )
-
-
-def samples(text: str) -> Sequence[Sample]:
-    """Return the values of the metrics that checks look at."""
-    wanted = [line for line in text.splitlines(keepends=True) if line.startswith(METRICS)]
-    return [
-        Sample(name=sample.name, labels=sample.labels, value=sample.value)
-        for family in text_string_to_metric_families("".join(wanted))
-        for sample in family.samples
-    ]
 
 
 async def _asked(gateway: Gateway, path: str) -> Object | Missing:

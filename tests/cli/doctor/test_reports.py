@@ -13,7 +13,7 @@ from cli.doctor.check import Finding
 from cli.doctor.groups import findings
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.objects import Missing, known
-from cli.doctor.installation.processes import Process, samples
+from cli.doctor.installation.processes import Process, since_start
 from cli.doctor.installation.schedulers import find_schedulers, parsed
 from tests.cli.doctor.installed import Installed, event
 from tools.planes.embedded import ROOT
@@ -58,7 +58,7 @@ def replicas(change: Callable[[dict[str, Any]], None]) -> Planted:
 
 
 def metrics(text: str) -> Planted:
-    return report(process=Process(service="gateway", samples=samples(text)))
+    return report(process=Process(service="gateway", metrics=since_start(text)))
 
 
 def second_filter(**changes: Any) -> Planted:
