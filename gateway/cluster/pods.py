@@ -4,9 +4,11 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
+import structlog
 
 from gateway.cluster.reflector import Resource, decode_list
-from moorage.models import Pod, decode_pod
+from moorage.models import Pod, decode_passing_pod, decode_pod
+from moorage.models.decoding import MAX_CONSTRAINTS, constraints_size, share_pod
 from moorage_host.kube import KubeClient, KubeError
 
 UNREAD = (KubeError, TimeoutError, msgspec.DecodeError)
@@ -36,6 +38,7 @@ class _Header(msgspec.Struct):
     status: _Status | None = None
 
 
+_log = structlog.get_logger()
 _decode = msgspec.json.Decoder(_Header).decode
 
 
@@ -58,10 +61,16 @@ def failure_of(pod: bytes | msgspec.Raw) -> str:
 def decode_seen_pod(raw: bytes | msgspec.Raw) -> SeenPod:
     """Read a pod, and whether its last attempt failed if it has no node.
 
+    One with too many constraints, see `MAX_CONSTRAINTS`, is kept without them.
+
     Raises:
         msgspec.DecodeError: It is no pod.
     """
-    pod = decode_pod(raw)
+    pod = decode_passing_pod(raw)
+    if (size := constraints_size(pod)) > MAX_CONSTRAINTS:
+        name = f"{pod.namespace}/{pod.name}"
+        _log.warning("A pod is kept without its constraints", pod=name, bytes=size)
+    pod = share_pod(pod)
     return SeenPod(pod, "" if pod.spec.node_name else failure_of(raw))
 
 

@@ -19,6 +19,7 @@ from gateway.cycle import Cycle, GivenNode, NodeSet
 from gateway.edge import casing
 from gateway.edge.bodies import BadRequestError
 from moorage.models import NodeManifest, Pod, decode_node, decode_passing_pod, decode_pod
+from moorage.models.decoding import MAX_CONSTRAINTS, constraints_size
 
 _OPENING, _NAMES_MODE = b'{"Pod":', b',"Nodes":null,"NodeNames":'
 _NULL = msgspec.Raw(b"null")
@@ -201,6 +202,12 @@ class RequestReader:
             pod = decode_passing_pod(encoded)
         except _UNREADABLE as error:
             raise _bad_request(error, "$.Pod") from error
+        if constraints_size(pod) > MAX_CONSTRAINTS:
+            raise BadRequestError(
+                f"the pod's node selector, affinities, tolerations and spread constraints have "
+                f"more than {MAX_CONSTRAINTS} bytes",
+                reason="large_pod",
+            )
         if not pod.metadata.name or not pod.metadata.uid:
             field = "name" if not pod.metadata.name else "uid"
             raise _empty(f"$.Pod.metadata.{field}")

@@ -85,6 +85,14 @@ def _freeze_selector(selector: LabelSelector | None) -> None:
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which kubectl keeps a second copy of the object; decoding drops it."""
 
+MAX_CONSTRAINTS: Final = 65_536
+"""Bytes of a pod's constraints, see `constraints_size`; one that has more is kept without them.
+
+A pod of 1 MB with 13,000 terms of anti-affinity takes 7 MiB in each process that keeps it, and
+whoever may create pods may create many. Its resources count all the same.
+"""
+
+_pack = msgspec.msgpack.Encoder().encode
 _text = InternedTexts()
 _texts: Interned[Mapping[str, str]] = Interned(_text.of)
 _owners: Interned[tuple[OwnerReference, ...]] = Interned()
@@ -106,9 +114,32 @@ def trim_pod(pod: Pod) -> Pod:
     return pod
 
 
+def constraints_size(pod: Pod) -> int:
+    """Return the size of a pod's node selector, affinities, tolerations and spread constraints."""
+    spec = pod.spec
+    try:
+        return len(
+            _pack(
+                (
+                    spec.node_selector,
+                    spec.affinity,
+                    spec.tolerations,
+                    spec.topology_spread_constraints,
+                )
+            )
+        )
+    except OverflowError:  # an integer of more than 64 bits, which no API server takes
+        return MAX_CONSTRAINTS + 1
+
+
 def share_pod(pod: Pod) -> Pod:
     """Trim a pod, and give it the parts that other pods have as well."""
     metadata = trim_pod(pod).metadata
+    if constraints_size(pod) > MAX_CONSTRAINTS:
+        force_setattr(pod.spec, "node_selector", NOTHING)
+        force_setattr(pod.spec, "affinity", None)
+        force_setattr(pod.spec, "tolerations", ())
+        force_setattr(pod.spec, "topology_spread_constraints", ())
     force_setattr(metadata, "namespace", _text(metadata.namespace))
     force_setattr(metadata, "labels", _texts(metadata.labels))
     force_setattr(metadata, "annotations", _texts(metadata.annotations))

@@ -153,3 +153,11 @@ def test_a_pod_that_no_api_server_takes_is_refused() -> None:
     body = text(names_args("a") | {"Pod": pod() | {"x": "y" * (4 << 20)}}).encode()
     with pytest.raises(BadRequestError, match="the pod has more than 4194304 bytes"):
         read(body, new_reader())
+
+
+def test_a_pod_with_too_many_constraints_is_refused() -> None:
+    toleration = {"key": "a", "value": "b" * 60, "effect": "NoSchedule"}
+    heavy = pod()
+    heavy["spec"]["tolerations"] = [toleration] * 2000
+    with pytest.raises(BadRequestError, match=r"tolerations .* have more than 65536 bytes"):
+        read(text(names_args("a") | {"Pod": heavy}).encode(), new_reader())

@@ -183,3 +183,14 @@ def test_interning_never_changes_a_value(several: list[object]) -> None:
     for value in several:
         known = interned(value)
         assert (known, type(known)) == (value, type(value))
+
+
+def test_a_pod_with_too_many_constraints_is_kept_without_them_and_its_resources_count() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": [term] * 2000}
+    text = json.dumps(web(1, affinity={"podAntiAffinity": terms}, nodeSelector={"disk": "ssd"}))
+    pod, passing = decode_pod(text), decode_passing_pod(text)
+    assert passing.spec.affinity is not None, "what a call is about is judged as it is, or refused"
+    assert (pod.spec.affinity, pod.spec.tolerations, dict(pod.spec.node_selector)) == (None, (), {})
+    assert pod.requests == passing.requests
+    assert (pod.spec.node_name, pod.labels) == ("n1", passing.labels)
