@@ -6,12 +6,12 @@ The plugins of the policy decide which verbs an entry has, for which pods, and w
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
 
 import yaml
 
 from moorage_host.policy import KINDS, Kind, PluginInfo, ResolvedPolicy
 from moorage_host.tls.identities import service_identity
+from sandbox.scheduler.config import VERBS, Verb
 
 TLS_FOLDER = "/etc/moorage/tls"
 """Where kube-scheduler finds its certificate as it is deployed."""
@@ -28,11 +28,6 @@ def tls_fields(url: str) -> dict[str, object]:
         "tlsConfig": {"serverName": service_identity("gateway"), **paths},
     }
 
-
-Verb = Literal["filter", "prioritize", "preempt", "bind"]
-
-VERBS: tuple[Verb, ...] = get_args(Verb)
-"""All verbs, in the order in which kube-scheduler's configuration is written."""
 
 CLAIMS = "Reserve"
 """The extension point of filter plugins that claim nodes."""

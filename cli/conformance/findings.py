@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from cli.conformance.recordings import Verb
 from cli.conformance.requests import Answer, Request, shortened
-from sandbox.scheduler.config import ExtenderConfig
+from sandbox.scheduler.config import ExtenderConfig, Verb
 
 ALL = "all"
 """Every version of kube-scheduler from 1.30 on does this."""

@@ -10,9 +10,8 @@ import pytest
 
 from cli.conformance.findings import Finding, Severity, merged
 from cli.conformance.probe import Probe
-from cli.conformance.recordings import VERBS
 from cli.conformance.requests import BEST_SCORE, RECORDED_NODES, Requests
-from sandbox.scheduler.config import ExtenderConfig
+from sandbox.scheduler.config import VERBS, ExtenderConfig
 
 CHECKS = Path(__file__).with_name("checks.py")
 

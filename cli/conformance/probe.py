@@ -16,10 +16,9 @@ import aiohttp
 from cli.conformance.filtering import survivors
 from cli.conformance.findings import ALL, Exchange, Finding, Severity
 from cli.conformance.judging import Reading, judge
-from cli.conformance.recordings import Verb
 from cli.conformance.requests import Answer, Object, Request, Requests
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import ExtenderConfig
+from sandbox.scheduler.config import ExtenderConfig, Verb
 from sandbox.scheduler.extenders.answers import FilterAnswer
 from sandbox.scheduler.extenders.client import extender_context
 

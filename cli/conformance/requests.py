@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from cli.conformance.recordings import Verb, recorded_requests, recording_names
-from sandbox.scheduler.config import ExtenderConfig
+from cli.conformance.recordings import recorded_requests, recording_names
+from sandbox.scheduler.config import ExtenderConfig, Verb
 
 Object = dict[str, Any]
 

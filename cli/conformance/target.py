@@ -5,9 +5,8 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from cli.conformance.recordings import VERBS
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import TLS, ExtenderConfig, load_configuration
+from sandbox.scheduler.config import TLS, VERBS, ExtenderConfig, load_configuration
 
 DEFAULT_VERBS = "filter,prioritize,preempt"
 

@@ -7,7 +7,7 @@ path. Fields that a stand-in has no use for are known and ignored.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -108,6 +108,12 @@ class TLS(Strict, frozen=True):
     ca_file: str = ""
 
 
+Verb = Literal["filter", "prioritize", "preempt", "bind"]
+
+VERBS: tuple[Verb, ...] = get_args(Verb)
+"""What an extender may be asked, in the order in which the configuration is written."""
+
+
 class ExtenderConfig(Strict, frozen=True):
     """One extender. Empty verbs are not offered."""
 
@@ -124,7 +130,7 @@ class ExtenderConfig(Strict, frozen=True):
     ignorable: bool = False
     tls_config: TLS | None = None
 
-    def verb(self, name: Literal["filter", "prioritize", "preempt", "bind"]) -> str:
+    def verb(self, name: Verb) -> str:
         """Return the path of a verb, "" if it is not offered."""
         path: str = getattr(self, f"{name}_verb")
         return path

@@ -4,12 +4,10 @@ import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
 
 import msgspec
 
-Verb = Literal["filter", "prioritize", "preempt", "bind"]
-VERBS: tuple[Verb, ...] = get_args(Verb)
+from sandbox.scheduler.config import Verb
 
 HERE = Path(__file__).parent
 PREFIX, SUFFIX = "kube-scheduler-", ".jsonl.gz"

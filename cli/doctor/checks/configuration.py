@@ -7,9 +7,7 @@ from urllib.parse import urlsplit
 from cli.config.extender import (
     IN_TREE_SUM,
     POINTS,
-    VERBS,
     ExtenderEntry,
-    Verb,
     entries_for,
     extender_weight,
     tls_fields,
@@ -20,7 +18,7 @@ from cli.doctor.installation.objects import NotReadError, Object, known
 from cli.doctor.installation.pods import name_of
 from moorage.errors import suggestion
 from moorage_host.policy import KINDS, PluginInfo
-from sandbox.scheduler.config import DEFAULT_NAME, TLS, ExtenderConfig
+from sandbox.scheduler.config import DEFAULT_NAME, TLS, VERBS, ExtenderConfig, Verb
 
 ALL = 100
 

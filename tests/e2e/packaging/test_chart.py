@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.config.extender import VERBS, extender_weight
+from cli.config.extender import extender_weight
+from sandbox.scheduler.config import VERBS
 from services.filter.plugins.stateful_set_zone import StatefulSetZone
 from tests.deploy.test_manifests import pod_spec, rules
 from tools.build import find
