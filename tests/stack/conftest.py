@@ -30,7 +30,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         plugins=(PLUGINS,),
         scorers=2,
         # A process that was killed has this long, less the margin, to come back on a busy machine.
-        gateway_options=("--http-timeout=12s",),
+        gateway_options=("--http-timeout=12s", "--unknown-pod-wait=50ms"),
     )
     messages: list[str] = []
     processes = Processes(messages.append)
