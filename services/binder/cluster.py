@@ -14,9 +14,6 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-UNLIMITED = 0.0
-"""A timeout of the client that never ends a request."""
-
 
 class Cluster:
     """One API server.
@@ -49,9 +46,7 @@ class Cluster:
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         path = f"/api/v1/namespaces/{binding.namespace}/pods/{binding.name}/binding"
         with step("POST pods/binding"):
-            answer = await self._client.request(
-                "POST", path, body=msgspec.json.encode(body), timeout=UNLIMITED
-            )
+            answer = await self._client.post(path, msgspec.json.encode(body))
         answer.check()
 
     async def read_pod(self, binding: Binding, *, timeout: float) -> Pod:

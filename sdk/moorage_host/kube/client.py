@@ -7,6 +7,7 @@ nor is its session: that asks a thread for the environment's proxies, and anothe
 
 import asyncio
 import functools
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 from aiohttp.helpers import get_env_proxy_for_url
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from moorage_host.kube.config import SERVICE_ACCOUNT, ApiServer, find_server
@@ -33,6 +35,9 @@ READ_AHEAD = 1 << 21
 """Bytes of an answer that may wait to be read; lines of a watch are up to 1.5 MB long."""
 
 _FAILURES = (OSError, aiohttp.ClientError)
+
+_TARGET = re.compile("/[!-~]*")
+"""What may stand in the first line of a request as it is."""
 
 _HEADERS = {"User-Agent": "moorage", "Accept": "application/json"}
 
@@ -82,6 +87,21 @@ class KubeClient:
         # A proxy comes from the kubeconfig, else from the environment (HTTPS_PROXY, NO_PROXY ...).
         proxy = {} if "proxy" in server.options else _environment_proxy(server.host)
         self._way = {"allow_redirects": False, **proxy, **server.options}
+        # What `post` has aiohttp connect for, and the head of what it writes.
+        url = URL(server.host)
+        self._way_of_posts = aiohttp.ClientRequest(
+            "POST",
+            url,
+            loop=asyncio.get_running_loop(),
+            response_class=aiohttp.ClientResponse,
+            session=self._session,
+            ssl=True,
+            server_hostname=server.options.get("server_hostname"),
+        )
+        host = self._way_of_posts.headers["Host"]
+        fields = {**_HEADERS, "Host": host, "Content-Type": "application/json"}
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        self._prefix = url.raw_path.rstrip("/")
 
     @property
     def host(self) -> str:
@@ -161,6 +181,44 @@ class KubeClient:
             if not found.metadata.next_page:
                 return items
             page["continue"] = found.metadata.next_page
+
+    async def post(self, path: str, body: bytes) -> Response:
+        """Send a POST as `request` does, for a fifth of its processor time; the caller limits it.
+
+        It is written onto a connection of the session as one text, without a request object, an
+        answer object and timers of its own. Through a proxy it goes the usual way.
+
+        Args:
+            path: The path below the API server's URL, percent-encoded, with a leading slash.
+            body: The body, which is JSON.
+
+        Raises:
+            KubeUnreachableError: No answer came.
+        """
+        if "proxy" in self._way or not _TARGET.fullmatch(path):
+            return await self.request("POST", path, body=body, timeout=0.0)
+        what, head = f"POST {path}", self._head
+        if authorization := await self._server.authorization():
+            head = f"{head}Authorization: {authorization}\r\n"
+        text = f"POST {self._prefix}{path} HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n"
+        try:
+            connector = self._session.connector
+            assert connector is not None  # noqa: S101 - until the session is closed
+            connection = await connector.connect(self._way_of_posts, [], _limit(0.0))
+            try:
+                protocol = connection.protocol
+                assert protocol is not None and protocol.transport is not None  # noqa: S101, PT018
+                protocol.set_response_params(read_bufsize=READ_AHEAD)
+                protocol.transport.write(text.encode() + body)
+                message, payload = await protocol.read()
+                content = await payload.read()
+            except BaseException:
+                connection.close()  # the answer may still come, and is nobody else's
+                raise
+            connection.release()
+        except (*_FAILURES, HttpProcessingError) as error:
+            raise _explained(error, what, self.host, 0.0) from error
+        return Response(what, message.code, message.headers, content)
 
     async def stream_lines(
         self,

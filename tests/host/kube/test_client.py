@@ -1,4 +1,5 @@
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -118,6 +119,70 @@ async def test_a_connection_that_breaks_before_the_answer_is_unreachable(serve: 
 async def test_a_server_that_is_not_there_is_unreachable(client_of_nobody: KubeClient) -> None:
     with pytest.raises(KubeUnreachableError, match=client_of_nobody.host):
         await client_of_nobody.request("GET", "/", timeout=5)
+
+
+async def test_a_post_arrives_as_it_was_given_and_keeps_its_connection(serve: Any) -> None:
+    seen: list[Any] = []
+    connections = set()
+
+    async def handler(request: web.Request) -> web.Response:
+        connections.add(request.transport)
+        seen.append((request.method, request.raw_path, await request.read()))
+        seen.append({name: request.headers[name] for name in ("Content-Type", "User-Agent")})
+        status = 201 if len(seen) == 2 else 409
+        return web.json_response({"reason": "Conflict"}, status=status)
+
+    client: KubeClient = await serve(handler)
+    assert (await client.post("/api/v1/pods/a%20b/binding", b"{}")).check().status == 201
+    with pytest.raises(KubeStatusError, match="409 Conflict"):
+        (await client.post("/api/v1/pods/c/binding", b"x" * 100_000)).check()
+    assert (await client.request("POST", "/x", body=b"{}", timeout=5)).status == 409
+    assert seen[0] == ("POST", "/prefix/api/v1/pods/a%20b/binding", b"{}")
+    assert seen[1] == {"Content-Type": "application/json", "User-Agent": "moorage"}
+    assert seen[2] == ("POST", "/prefix/api/v1/pods/c/binding", b"x" * 100_000)
+    assert len(connections) == 1
+
+
+async def test_a_post_that_is_given_up_leaves_no_answer_to_the_next(serve: Any) -> None:
+    release = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        if request.path.endswith("slow"):
+            await release.wait()
+        return web.Response(text=request.path)
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await client.post("/slow", b"{}")
+    release.set()
+    assert (await client.post("/fast", b"{}")).body == b"/prefix/fast"
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Len", b"nonsense\r\n\r\n"])
+async def test_a_post_without_a_whole_answer_is_unreachable(serve: Any, answer: bytes) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        assert request.transport
+        request.transport.write(answer)
+        request.transport.close()
+        return web.Response()
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(KubeUnreachableError, match="POST /x"):
+        await client.post("/x", b"{}")
+
+
+async def test_no_path_can_add_a_line_to_a_post(serve: Any) -> None:
+    seen = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("X-Evil"))
+        return web.Response()
+
+    client: KubeClient = await serve(handler)
+    with suppress(Exception):
+        await client.post("/x HTTP/1.1\r\nX-Evil: yes\r\nA: b", b"{}")
+    assert "yes" not in seen
 
 
 async def test_a_stream_gives_lines_however_they_are_cut(serve: Any) -> None:
