@@ -43,6 +43,9 @@ class StandsByError(CallFailedError):
     """Another gateway decides: the caller reaches it by a new connection."""
 
 
+NO_NODES = NodeSet(())
+
+
 class Cycle(msgspec.Struct, kw_only=True, eq=False):
     """A cycle, from the call to the records.
 
@@ -64,7 +67,8 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         names_after: The same at its end.
         rows: The rows that the verdicts are about.
         verdicts: What filter plugins say; None if none was asked.
-        feasible: The nodes that the pod may use, a subset of `nodes` in their order.
+        feasible: The nodes that the pod may use, in the order of `nodes`: all of them, until filter
+            plugins reject some.
         scored: The rows that the scores are about.
         scores: What score plugins say of feasible nodes; None if none was asked, or none has an
             opinion.
@@ -91,7 +95,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     names_after: Names = ()
     rows: NodeRows | None = None
     verdicts: Verdicts | None = None
-    feasible: NodeSet = None  # type: ignore[assignment]  # set before the call is answered
+    feasible: NodeSet = NO_NODES
     scored: NodeRows | None = None
     scores: Scores | None = None
     points: Sequence[int] = ()
@@ -101,13 +105,13 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     def __post_init__(self) -> None:
         self.profile = self.pod.spec.scheduler_name
         self.uid = self.pod.metadata.uid
+        self.feasible = self.nodes
 
     def judge(self, verdicts: Verdicts) -> None:
         """Take over verdicts on `rows`."""
         self.verdicts, nodes, rows = verdicts, self.nodes, self.rows
-        if verdicts.record.feasible == len(nodes.names):
-            self.feasible = nodes
-        elif rows is not None:
+        self.feasible = nodes
+        if verdicts.record.feasible < len(nodes.names) and rows is not None:
             codes = rows.to_call_order(verdicts.codes, UNKNOWN_NODE_CODE)
             self.feasible = nodes.restricted(codes == 0)
 

@@ -11,7 +11,8 @@ import numpy as np
 from msgspec import structs
 
 from gateway.cluster.changes import Changes
-from gateway.cycle import Cycle, NodeSet
+from gateway.cycle import Cycle
+from gateway.cycle.cycle import NO_NODES
 from gateway.cycle.decision import Decision
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Verdicts
@@ -24,8 +25,6 @@ from moorage_host.rpc.convert import kind_to_proto, object_name_to_proto
 
 FIXED = 500
 """Bytes that any entry takes."""
-
-NO_NODES = NodeSet(())
 
 OBJECT = 2000
 """Bytes that a node, pod or other object takes; most are in the cluster state all the same."""
@@ -134,7 +133,6 @@ class EndedCycle:
             cycle=structs.replace(
                 cycle,
                 nodes=NO_NODES,
-                feasible=NO_NODES,
                 rows=None,
                 scored=None,
                 names=(),

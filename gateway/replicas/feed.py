@@ -1,12 +1,10 @@
 """Puts changes of the cluster state on the wire."""
 
-import asyncio
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 from gateway.cluster.changes import Changes
 from gateway.cluster.state import ClusterState
-from gateway.cluster.waiters import wait_for
 from gateway.cycle.nodes import RowIndex
 from moorage.models import ObjectKind, encode
 from moorage.v1 import types_pb2 as pb
@@ -35,29 +33,20 @@ class StateFeed:
     """
 
     def __init__(self, state: ClusterState) -> None:
-        self.state = self._state = state
+        self.state = state
         self.index = RowIndex(state)
         self._newest: dict[Kinds, tuple[int, int, pb.State | None]] = {}
-
-    @property
-    def generation(self) -> int:
-        """The generation of the state now."""
-        return self._state.generation
-
-    async def wait_for(self, condition: Callable[[], bool], longest: float) -> None:
-        """Wait until *condition* holds, checked after each change, but only so many seconds."""
-        await wait_for(self._state, condition, asyncio.get_running_loop().time() + longest)
 
     def full(self, policy: pb.Policy, kinds: Kinds) -> Generator[pb.State, None, None]:
         """Yield the messages of a full snapshot, in order; see `ClusterState.everything`."""
         yield pb.State(
-            generation=self.generation,
+            generation=self.state.generation,
             full=True,
             partial=True,
             policy=policy,
             kinds=[kind_to_proto(kind) for kind in sorted(kinds)],
         )
-        with closing(self._state.everything(PART)) as parts:
+        with closing(self.state.everything(PART)) as parts:
             for changes in parts:
                 message = _message(changes, kinds)
                 if message is not None:
@@ -69,9 +58,9 @@ class StateFeed:
     def opening(self, generation: int, kinds: Kinds) -> Iterator[pb.State]:
         """Yield the messages that give a replica further *kinds*, with all their objects."""
         yield pb.State(generation=generation, kinds=[kind_to_proto(kind) for kind in sorted(kinds)])
-        names = [name for name in self._state.objects if name.kind in kinds]
+        names = [name for name in self.state.objects if name.kind in kinds]
         for start in range(0, len(names), PART):
-            found = self._state.objects.contents(names[start : start + PART])
+            found = self.state.objects.contents(names[start : start + PART])
             objects = [(name, content) for name, content in found if content is not None]
             message = _message(Changes(generation=generation, objects=objects), kinds)
             if message is not None:
@@ -84,8 +73,8 @@ class StateFeed:
             LookupError: The replica is too far behind.
         """
         since, reached, message = self._newest.get(kinds, (0, 0, None))
-        if (since, reached) != (generation, self.generation):
-            changes = self._state.changes_since(generation)
+        if (since, reached) != (generation, self.state.generation):
+            changes = self.state.changes_since(generation)
             if changes is None:
                 raise LookupError("the replica is too far behind for a delta")
             reached, message = changes.generation, _message(changes, kinds)

@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from gateway.cluster.cluster import Cluster
+from gateway.cluster.waiters import wait_for
 from gateway.cycle import CallFailedError
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.versions import versions_of
@@ -262,7 +263,8 @@ class ReplicaSet:
         """
         state = self.feed.state
         while True:
-            await self.feed.wait_for(self._is_stale, LONGEST_SLEEP)
+            longest = asyncio.get_running_loop().time() + LONGEST_SLEEP
+            await wait_for(self.feed.state, self._is_stale, longest)
             many = state.generation + MANY_CHANGES
             for _ in range(FEW_CHANGES_TICKS):
                 await asyncio.sleep(self.settings.delta_interval)
@@ -274,7 +276,10 @@ class ReplicaSet:
 
     def _is_stale(self) -> bool:
         """Whether a replica that keeps up has not been sent the newest state."""
-        return any(member.session.is_stale() for member in self.all)
+        for member in self.all:  # noqa: SIM110 - called for each change, and a generator is two calls
+            if member.session.is_stale():
+                return True
+        return False
 
     async def _keep_session(self, place: str) -> None:
         """Keep a session with a replica.

@@ -110,7 +110,6 @@ class Scheduler:
         """Rule nodes out, and go on to score the others."""
         await self._term.enter(cycle.deadline)
         if not self._is_ours(cycle.profile):
-            cycle.feasible = cycle.nodes
             return
         pod, profile, uid = cycle.pod, cycle.profile, cycle.uid
         self._cycle_states.end(uid)
@@ -169,7 +168,6 @@ class Scheduler:
     async def preempt(self, cycle: Cycle) -> None:
         """Drop the candidates on which the pod could not run even without the victims."""
         await self._term.enter(cycle.deadline)
-        cycle.feasible = cycle.nodes
         if not self._is_ours(cycle.profile):
             return
         if cycle.profile not in self._policy.dependencies.filters:
@@ -301,7 +299,6 @@ class Scheduler:
     def _pass_all(self, cycle: Cycle) -> None:
         """Let all nodes pass: the profile has no filter plugins."""
         decision, count = cycle.decision, len(cycle.nodes.names)
-        cycle.feasible = cycle.nodes
         decision.filter = FilterRecord(nodes=count, feasible=count, seconds=0.0)
         decision.generation = self._state.generation
         self._rejected.note(decision)
