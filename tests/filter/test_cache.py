@@ -1,10 +1,12 @@
 """The cache changes no answer, and asks plugins only about what has changed."""
 
+import time
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from moorage import (
@@ -22,11 +24,12 @@ from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.models import ObjectName, decode_pod, encode
 from moorage.testing import make_node, make_pod
 from moorage_host.plugins import CycleInput, Replica
-from moorage_host.plugins.cache import CacheLimits
+from moorage_host.plugins.cache import WORTH_SECONDS, CacheLimits
 from moorage_host.plugins.host import Policy
 from services.filter.cache import MOST_REASONS, FilterCache
 from services.filter.engine import FilterRun, run_filters
 from services.filter.plugins import BUILT_INS
+from tests.filter.sessions import cycle, filtering, full_state
 from tests.gateway.random_clusters import RandomCluster
 
 THINGS = ObjectKind("example.com/v1", "things")
@@ -404,3 +407,23 @@ async def test_the_cache_changes_no_verdict(seed: int) -> None:
 def texts(run: FilterRun) -> list[tuple[str, str, bool] | None]:
     reasons = [(r.plugin, r.rejection.reason, r.rejection.unresolvable) for r in run.reasons]
     return [reasons[code - 1] if code else None for code in run.codes.tolist()]
+
+
+class Slow(FilterPlugin):
+    depends_on = Scope.NODE
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        time.sleep(WORTH_SECONDS)
+        return Rejection("no") if node.name == "n2" else None
+
+
+@pytest.mark.parametrize("pods", [8, 0])
+async def test_a_session_reports_what_it_caches(pods: int) -> None:
+    async with filtering(Slow, cache_pods=pods) as service:
+        session = await service.session(full_state(4, Slow))
+        for _ in range(5):
+            answer = (await session.ask(cycle=cycle(candidates=b"\x0f"))).result
+        await session.end()
+    assert (answer.status.code, answer.generation) == (0, 1)
+    assert np.frombuffer(answer.verdicts, "<u2").tolist() == [0, 0, 1, 0]
+    assert (answer.cached_nodes, answer.cached_from) == ((4, "default/p") if pods else (0, ""))

@@ -90,7 +90,11 @@ async def ask_for_scores(
         PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
         TimeoutError: The supervisor's deadline passed.
     """
-    plugin, point = _score_plugin(enabled)
+    plugin = enabled.plugin
+    assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
+    point = "score_node" if type(plugin).score is ScorePlugin.score else "score"
+    if enabled.breaker.overruns:
+        enabled.check_not_suspended(point)
     if enabled.prepares and not await _concerns(enabled, plugin, pod, nodes, supervisor):
         return None
     raw = supervisor.call(enabled, point, _score, plugin, pod, nodes)
@@ -156,8 +160,8 @@ def _scoring(plugin: ScorePlugin) -> Callable[..., object]:
 def _normalized_scores(
     enabled: EnabledPlugin, plugin: ScorePlugin, raw: CheckedScores, supervisor: Supervisor
 ) -> PluginScores:
-    normalized = raw.scores
-    if normalization_of(type(plugin)) is not Normalization.NONE:
+    normalized, kind = raw.scores, type(plugin)
+    if kind.normalize is not ScorePlugin.normalize or kind.normalization is not Normalization.NONE:
         normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw)
     elif raw.least < 0 or raw.most > MAX_SCORE:  # no code of the plugin, so nothing to guard
         raise _outside_range(enabled, plugin, raw)

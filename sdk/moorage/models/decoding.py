@@ -39,10 +39,12 @@ def freeze_template(spec: PodSpec) -> PodSpec:
     # Each is looked at first: a call for each of many empty ones would cost more than they do.
     if spec.overhead is not NOTHING or spec.node_selector is not NOTHING:
         _freeze_both(spec, "overhead", "node_selector")
-    resources = [container.resources for container in (*spec.containers, *spec.init_containers)]
-    for each in (spec.resources, *resources):
-        if each.requests is not NOTHING or each.limits is not NOTHING:
-            _freeze_both(each, "requests", "limits")
+    if spec.resources.requests is not NOTHING or spec.resources.limits is not NOTHING:
+        _freeze_both(spec.resources, "requests", "limits")
+    for container in (*spec.containers, *spec.init_containers):
+        resources = container.resources
+        if resources.requests is not NOTHING or resources.limits is not NOTHING:
+            _freeze_both(resources, "requests", "limits")
     if spec.affinity is not None:
         _freeze_affinity(spec.affinity)
     for constraint in spec.topology_spread_constraints:

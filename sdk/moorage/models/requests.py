@@ -143,7 +143,10 @@ def _computed(spec: PodSpec) -> Demands:
                 ports.append(port)
     if len(running) == 1 and not (spec.init_containers or spec.overhead or spec.resources.requests):
         requests = _container_requests(running[0], NOTHING)  # most pods are that simple
-        nonzero = {name: requests.get(name, size) for name, size in DEFAULT_REQUESTS.items()}
+        nonzero = dict(DEFAULT_REQUESTS)
+        for name in nonzero:
+            if name in requests:
+                nonzero[name] = requests[name]
     else:
         requests, nonzero = pod_requests(spec), nonzero_requests(spec)
     return Demands(read_only(requests), read_only(nonzero), tuple(ports))

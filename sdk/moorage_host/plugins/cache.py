@@ -190,12 +190,7 @@ class _Rules:
         # The less of the last two cycles in which plugins were asked about all nodes, for one node:
         # the first one after a start is slow.
         self.seconds_per_node = 0.0
-        self._latest = 0.0
-
-    def measure(self, seconds_per_node: float) -> None:
-        """Note how long plugins took."""
-        self.seconds_per_node = min(self._latest, seconds_per_node)
-        self._latest = seconds_per_node
+        self.latest = 0.0
 
 
 class Question(msgspec.Struct, Generic[Run], frozen=True):
@@ -280,7 +275,11 @@ class Cache(ABC, Generic[Run]):
                 return run
         run = await question.engine(profile, question.pod, question.nodes, question.supervisor)
         if count and rules.scope < Scope.ANYTHING:
-            rules.measure(sum([each.node_seconds for each in run.plugins]) / count)
+            seconds = 0.0
+            for each in run.plugins:
+                seconds += each.node_seconds
+            rules.seconds_per_node = min(rules.latest, seconds / count)
+            rules.latest = seconds / count
         if key and self._is_second(key):
             entry = self.new_entry(run, snapshot.capacity)
             if self._learn(entry, run, question.shard.rows, question.pod):

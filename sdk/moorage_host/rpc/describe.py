@@ -22,7 +22,6 @@ from moorage_host.rpc.convert import (
     kind_to_proto,
     normalization_to_proto,
     scope_to_proto,
-    set_duration,
     to_duration,
     to_struct,
 )
@@ -74,7 +73,8 @@ def report_runs(answer: Any, runs: Iterable[PluginRun]) -> float:
         report = answer.plugins.add(
             plugin=run.plugin, failure=run.failure, skipped=run.skipped, note=run.note
         )
-        set_duration(report.duration, run.seconds)
+        seconds, nanos = divmod(round(run.seconds * 1e9), 1_000_000_000)
+        report.duration.seconds, report.duration.nanos = seconds, nanos
         node_seconds += run.node_seconds
         if run.kept and not run.failure:
             for key, kept in run.kept.items():
