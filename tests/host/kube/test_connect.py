@@ -105,7 +105,7 @@ async def authorizing_server(tls: ssl.SSLContext | None = None) -> AsyncIterator
         return web.Response(text=request.headers.get("Authorization", ""))
 
     app = web.Application()
-    app.router.add_get("/whoami", handler)
+    app.router.add_route("*", "/whoami", handler)
     server = TestServer(app, scheme="https" if tls else "http")
     await server.start_server(ssl=tls)
     try:
@@ -121,6 +121,7 @@ async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> Non
         file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
         client = await connect(file, refresh_interval=0)
         assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer first"
+        assert (await client.post("/whoami", b"{}")).body == b"Bearer first"
         (tmp_path / "token").write_text("second")
         assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
         (tmp_path / "token").unlink()
@@ -159,13 +160,14 @@ async def test_a_proxy_of_the_environment_is_used_with_its_password_unless_told_
         return web.Response()
 
     app = web.Application()
-    app.router.add_get("/whoami", proxy)
+    app.router.add_route("*", "/whoami", proxy)
     async with TestServer(app) as server:
         monkeypatch.setenv("http_proxy", f"http://me:secret@{server.host}:{server.port}")
         client = await connect(write_kubeconfig(tmp_path / "file", "http://nowhere.example"))
         await client.request("GET", "/whoami", timeout=5)
+        await client.post("/whoami", b"{}")
         await client.close()
-    assert seen == [("http://nowhere.example/whoami", "Basic bWU6c2VjcmV0")]
+    assert seen == [("http://nowhere.example/whoami", "Basic bWU6c2VjcmV0")] * 2
     async with authorizing_server() as direct:
         monkeypatch.setenv("no_proxy", direct.host)
         file = write_kubeconfig(tmp_path / "direct", str(direct.make_url("")).rstrip("/"))
