@@ -73,6 +73,10 @@ def _victim(uid: str, document: bytes, uids_only: bool) -> bytes:
 
 _IDLE_SECONDS = 90.0  # Go's IdleConnTimeout
 
+_MOST_IDLE = 2
+"""Connections that outlive their calls, Go's MaxIdleConnsPerHost: the next ones are made again, so
+that a Service soon leads away from a gateway that no longer decides."""
+
 
 class Extender:
     """One extender's client: `async with` opens and closes its connections.
@@ -84,22 +88,26 @@ class Extender:
     def __init__(self, config: ExtenderConfig) -> None:
         self.config = config
         self._managed = frozenset(resource.name for resource in config.managed_resources)
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: tuple[aiohttp.ClientSession, ...] = ()
+        self._calls = 0
 
     async def __aenter__(self) -> "Extender":
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=extender_context(self.config)
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=self.config.timeout),
-            skip_auto_headers=("Accept", "User-Agent"),
+        tls = extender_context(self.config)
+        kept = aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ssl=tls)
+        closed = aiohttp.TCPConnector(limit=0, force_close=True, ssl=tls)
+        self._sessions = tuple(
+            aiohttp.ClientSession(
+                connector=connector,
+                timeout=aiohttp.ClientTimeout(total=self.config.timeout),
+                skip_auto_headers=("Accept", "User-Agent"),
+            )
+            for connector in (kept, closed)
         )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session:
-            await self._session.close()
+        for session in self._sessions:
+            await session.close()
 
     @property
     def name(self) -> str:
@@ -126,12 +134,14 @@ class Extender:
         return decode_answer(await self._post(verb, url, body))
 
     async def _post(self, verb: str, url: str, body: bytes) -> bytes:
-        if self._session is None:
+        if not self._sessions:
             raise RuntimeError("an extender is called inside `async with` only")
+        session = self._sessions[self._calls >= _MOST_IDLE]
+        self._calls += 1
         answered = False
         options: Any = {"data": body, "headers": _headers(body), **self._server_name()}
         try:
-            async with self._session.post(url, **options) as response:
+            async with session.post(url, **options) as response:
                 answered = True
                 if response.status != 200:
                     raise ExtenderError(
@@ -142,6 +152,8 @@ class Extender:
             raise ExtenderError(_timeout_message(url, answered)) from error
         except (aiohttp.ClientError, ValueError, OSError) as error:
             raise ExtenderError(f'Post "{url}": {_network_message(error)}') from error
+        finally:
+            self._calls -= 1
 
     def _server_name(self) -> dict[str, str]:
         tls = self.config.tls_config

@@ -57,7 +57,7 @@ class ScriptedExtender:
             "preempt": lambda body: {"NodeNameToMetaVictims": metas(body)},
             "bind": lambda _: {"Error": ""},
         }
-        self.connections: set[object] = set()
+        self.connections: set[asyncio.Transport | None] = set()
         self.url = ""
         self._runner: web.AppRunner | None = None
 
@@ -72,6 +72,10 @@ class ScriptedExtender:
     async def stop(self) -> None:
         if self._runner:
             await self._runner.cleanup()
+
+    @property
+    def open_connections(self) -> int:
+        return sum(each is not None and not each.is_closing() for each in self.connections)
 
     @property
     def port(self) -> int:

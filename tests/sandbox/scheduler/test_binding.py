@@ -135,3 +135,16 @@ async def test_a_stopping_scheduler_lets_binds_end(
     assert world.place("web") == ("a" if answers else None)
     assert [e["reason"] for e in world.events("web")] == (["Scheduled"] if answers else [])
     assert world.extender.verbs("late") == []
+
+
+async def test_two_connections_outlive_their_calls_as_in_go(world: World) -> None:
+    gate, names = world.hold_binds(), [f"web-{number}" for number in range(6)]
+    world.node("a")
+    for name in names:
+        world.pod(name)
+    async with world.scheduler(BINDER):
+        await until(lambda: world.extender.busy.get("bind") == len(names))
+        gate.set()
+        await until(world.placed(*names))
+        await until(lambda: world.extender.open_connections <= 2)
+        assert world.extender.open_connections == 2
