@@ -74,8 +74,8 @@ def _victim(uid: str, document: bytes, uids_only: bool) -> bytes:
 _IDLE_SECONDS = 90.0  # Go's IdleConnTimeout
 
 _MOST_IDLE = 2
-"""Connections that outlive their calls, Go's MaxIdleConnsPerHost: the next ones are made again, so
-that a Service soon leads away from a gateway that no longer decides."""
+"""Connections that outlive their calls, Go's MaxIdleConnsPerHost: those of more calls at once end
+with them. So a Service soon leads away from a gateway that no longer decides."""
 
 
 class Extender:
