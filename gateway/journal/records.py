@@ -74,7 +74,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyChange:
-    """The policy and the plugins from here on, and the further kinds that plugins read."""
+    """The policy and the plugins from here on, and the additional kinds that plugins read."""
 
     resolved: ResolvedPolicy
     plugins: Mapping[str, Sequence[types_pb2.Plugin]]
@@ -209,7 +209,7 @@ Entry = Opening | StateChange | PolicyChange | EndedCycle | EndedBind | End
 def kinds_record(
     kinds: Iterable[ObjectKind], generation: int, *, full: bool = False
 ) -> pb.JournalRecord:
-    """Return the record that announces further kinds; *full* begins a snapshot with them."""
+    """Return the record that announces additional kinds; *full* begins a snapshot with them."""
     state = types_pb2.State(
         generation=generation,
         full=full,

@@ -56,7 +56,7 @@ class Redaction:
         return encode(node)
 
     def object(self, name: ObjectName, content: bytes) -> bytes:
-        """Return an object of a further kind as JSON, of its JSON."""
+        """Return an object of an additional kind as JSON, of its JSON."""
         if not self.is_on:
             return content
         obj = _decode(content)

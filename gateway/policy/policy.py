@@ -192,7 +192,7 @@ class PolicyHolder:
         return {info.name for kind in kinds for info in self._plugins.get(kind, ())}
 
     def reads(self, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
-        """Return the further kinds of objects that enabled plugins read, with these plugins."""
+        """Return the additional kinds of objects that enabled plugins read, with these plugins."""
         return reads_of(self.resolved, *kinds) if self.resolved else {}
 
     @property
@@ -211,7 +211,7 @@ def policy_for(resolved: ResolvedPolicy, kind: Kind) -> pb.Policy:
 
 
 def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:
-    """Return the further kinds of objects that a policy's plugins read, with these plugins."""
+    """Return the additional kinds of objects that a policy's plugins read, with these plugins."""
     readers: dict[ObjectKind, dict[str, None]] = {}
     for kind in kinds:
         for name in resolved.policies[kind].plugins:

@@ -104,7 +104,7 @@ class Session:
 
         Args:
             policy: The policy.
-            kinds: The further kinds whose objects the replica gets, now and later.
+            kinds: The additional kinds whose objects the replica gets, now and later.
             wait_until_idle: Waits until no cycle runs.
 
         Raises:
@@ -163,7 +163,7 @@ class Session:
         await _accepted(self._send(state))
 
     def open_kinds(self, kinds: Kinds) -> None:
-        """Send the replica all objects of further kinds, now and later.
+        """Send the replica all objects of additional kinds, now and later.
 
         Raises:
             StreamLostError: The stream broke.
@@ -173,7 +173,7 @@ class Session:
             self._send(state, "delta")
 
     def keep_kinds(self, kinds: Kinds) -> None:
-        """Remove the objects of all further kinds but *kinds* from the replica.
+        """Remove the objects of all additional kinds but *kinds* from the replica.
 
         Raises:
             StreamLostError: The stream broke.
