@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from moorage.errors import TooManyNodesError
 from moorage.models import NodeManifest, Pod
+from moorage.models.requests import Demands, demands_of
 from moorage.snapshot.columns.encoded import EncodedColumn, EncodedColumns, resized
 from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.columns.pods import PodIndex
@@ -139,34 +140,28 @@ class Snapshot:
             KeyError: There is no node in *row*.
             QuantityError: A request is not a quantity; nothing has changed.
         """
-        pod.requests, pod.nonzero_requests  # noqa: B018 - raise before anything has changed
-        if self.node_at(row) is None:
+        demands = demands_of(pod.spec)  # raises before anything has changed
+        if row >= self.capacity or self.node_table[row] is None:
             raise KeyError(f"no node in row {row} for pod {pod.namespace}/{pod.name}")
-        before = self.pods.row_of(pod.uid)
+        uid = pod.metadata.uid
+        before = self.pods.row_of(uid)
         if since is None:
-            stays = before == row
-            since = self.placements.time_of(pod.uid) if stays else self.placements.now()
+            since = self.placements.time_of(uid) if before == row else self.placements.now()
         if before is not None:
-            self.remove_pod(pod.uid)
-        self._touch(row)
-        self._account(row, pod, 1)
-        self.ports.add(row, pod.host_ports)
-        self.disks.add(row, pod.disks)
+            self.remove_pod(uid)
+        self._account(row, pod, demands, 1)
         self.pods.add(row, pod)
         self.placements.add(row, pod, since)
-        self._pods[row][pod.uid] = pod
+        self._pods[row][uid] = pod
 
     def remove_pod(self, uid: str) -> None:
         """Take a pod off its node, if it is on one."""
         row = self.pods.remove(uid)
         if row is None:
             return
-        self._touch(row)
         self.placements.remove(uid)
         pod = self._pods[row].pop(uid)
-        self._account(row, pod, -1)
-        self.ports.remove(row, pod.host_ports)
-        self.disks.remove(row, pod.disks)
+        self._account(row, pod, demands_of(pod.spec), -1)
 
     def nodes(self, rows: npt.NDArray[np.intp] | None = None) -> Nodes:
         """Select the nodes of *rows*, or all in the order of rows."""
@@ -247,10 +242,19 @@ class Snapshot:
         self.changes += 1
         self.touched[row] = self.changes
 
-    def _account(self, row: int, pod: Pod, sign: int) -> None:
-        self.requested.add(row, pod.requests, sign)
+    def _account(self, row: int, pod: Pod, demands: Demands, sign: int) -> None:
+        """Add to what the pods on a node use, or take away with a *sign* of -1."""
+        self.changes += 1
+        self.touched[row] = self.changes
+        self.requested.add(row, demands.requests, sign)
         self.requested.add(row, ONE_POD, sign)
-        self.nonzero_requested.add(row, pod.nonzero_requests, sign)
+        self.nonzero_requested.add(row, demands.nonzero_requests, sign)
+        if demands.host_ports:
+            change_ports = self.ports.add if sign > 0 else self.ports.remove
+            change_ports(row, demands.host_ports)
+        if pod.spec.volumes:
+            change_disks = self.disks.add if sign > 0 else self.disks.remove
+            change_disks(row, pod.disks)
         node = self.node_table[row]
         if node is not None:
             node.pods_changed()

@@ -95,10 +95,10 @@ class Replica:
         """
         for row, content in pods:
             pod = decode_pod(content)
-            is_full = self.snapshot.pod_count >= self._max_pods
+            is_full = len(self.snapshot.pods) >= self._max_pods
             if is_full and self.snapshot.pods.row_of(pod.uid) is None:
                 raise TooManyObjectsError(f"more than {self._max_pods} pods; see --max-pods")
-            self.snapshot.place_pod(row, pod, since=self._placed(pod))
+            self.snapshot.place_pod(row, pod, since=None if self.generation else self._placed(pod))
 
     def open_kinds(self, kinds: Iterable[ObjectKind]) -> None:
         """Let objects of further kinds come.
@@ -171,10 +171,8 @@ class Replica:
                 nodes.names  # noqa: B018 - read while nodes that the cycle brought are there
             return nodes, await engine(profile, cycle.pod, nodes, supervisor)
 
-    def _placed(self, pod: Pod) -> float | None:
-        """Return since when a pod of the full snapshot has its node; later ones come just now."""
-        if self.generation:
-            return None
+    def _placed(self, pod: Pod) -> float:
+        """Guess since when a pod of the full snapshot has its node; later ones come just now."""
         return time_from_creation(pod, self.snapshot.placements.now())
 
     def _rows_for(self, given: Iterable[NodeManifest]) -> dict[int, NodeManifest]:
