@@ -129,7 +129,7 @@ def _questions(found: Mapping[str, Contender], *, quick: bool) -> list[Question]
 
 
 def _built(name: str, checkout: Path, package: str) -> Path:
-    """Return the program of a package of a checkout, built anew: its sources may have changed.
+    """Build and return the program of a package of a checkout.
 
     Raises:
         BuildError: It does not compile.
