@@ -18,7 +18,8 @@ from sandbox.apiserver import ApiServer
 from services.annotator.settings import AnnotatorSettings
 from tests.cli.support import PATIENCE, Command, moorage, node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
+from tools.waiting import until
 
 MODULE = "services.annotator"
 GIB = 1024**3

@@ -11,8 +11,9 @@ from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
 from services.binder.binding.ledger import UnresolvedBind, UnresolvedBinds
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from tools.inprocess.api import COUNTED, Api, Object, send, until
+from tools.inprocess.api import COUNTED, Api, Object, send
 from tools.inprocess.binder import World, binding_of, bound
+from tools.waiting import until
 
 BINDINGS = ("create", "pods/binding")
 

@@ -10,8 +10,9 @@ from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
 from services.binder.events import EventRecorder
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
 from tools.inprocess.binder import Observed, binding_of, events_of
+from tools.waiting import until
 
 GATED = BindError(Reason.GATED, "pod default/web has scheduling gates: g")
 

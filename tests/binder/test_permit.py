@@ -12,8 +12,9 @@ from moorage.plugin.points import extension_points
 from moorage.testing import make_binding, make_pod, run_permit
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from tools.inprocess.api import Api, Object, until
+from tools.inprocess.api import Api, Object
 from tools.inprocess.binder import World, policy_of
+from tools.waiting import until
 
 
 class Gang(BindPlugin):

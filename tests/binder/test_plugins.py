@@ -8,8 +8,9 @@ import pytest
 from moorage import Annotated, Arguments, Binding, BindPlugin, Meta, Refusal
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
 from tools.inprocess.binder import World, policy_of
+from tools.waiting import until
 
 BINDINGS = ("create", "pods/binding")
 READS = ("get", "pods")

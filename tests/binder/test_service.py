@@ -18,8 +18,9 @@ from moorage_host.rpc.serve import running
 from services.binder.binding.outcomes import Reason
 from services.binder.servicer import binder_service
 from services.binder.wire import CODES
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
 from tools.inprocess.binder import BINDINGS, events_of, policy_of, request, settings_for
+from tools.waiting import until
 
 
 @pytest.fixture

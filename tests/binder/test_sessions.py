@@ -17,8 +17,9 @@ from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.serve import Running, running
 from services.binder.cluster import Cluster
 from services.binder.servicer import BinderServicer, binder_service
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
 from tools.inprocess.binder import BINDINGS, request, settings_for
+from tools.waiting import until
 
 
 class Stream:

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,13 +152,6 @@ async def ran(*arguments: str, environment: Mapping[str, str] | None = None) -> 
             code = await process.wait()
         file.seek(0)
         return code, file.read().decode()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - another process's state
-            await asyncio.sleep(0.02)
 
 
 def node(name: str, **metadata: Any) -> Object:

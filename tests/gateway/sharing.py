@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from moorage import Node, Pod, ScorePlugin
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, gateway
+from tools.waiting import until
 
 ALWAYS = {"min_nodes_per_shard": 1, "min_shard_time": 0.0}
 NODES = 40

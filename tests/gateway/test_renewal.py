@@ -13,7 +13,6 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.rpc.credentials import ServerCredentials
 from moorage_host.tls.reload import Certificates
-from tools.inprocess.api import until
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import (
     Gateway,
@@ -24,6 +23,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 OURS = authority()
 NAMES = ("gateway", "scheduler", "operator", "filter", "scorer", "binder")

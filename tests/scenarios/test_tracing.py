@@ -17,9 +17,9 @@ from moorage.v1 import filter_pb2, filter_pb2_grpc
 from tests.collector import Collector, ReceivedSpan, collecting
 from tests.prometheus import scraping
 from tests.scenarios.world import World
-from tools.inprocess.api import until
 from tools.planes.embedded import EmbeddedPlane
 from tools.planes.objects import node, pod
+from tools.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

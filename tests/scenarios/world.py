@@ -15,6 +15,7 @@ from tests.scenarios.services import Services
 from tools.planes.embedded import Object, Plane, shipped_config
 from tools.planes.objects import NAMESPACE, pod
 from tools.planes.programs import Program
+from tools.waiting import until
 
 PATIENCE = 60.0
 AT_ONCE = 32
@@ -302,9 +303,7 @@ class World:
         self, condition: Callable[[], Awaitable[bool]], patience: float = PATIENCE
     ) -> None:
         """Wait until a condition holds."""
-        async with asyncio.timeout(patience):
-            while not await condition():  # noqa: ASYNC110 - conditions of any kind
-                await asyncio.sleep(0.05)
+        await until(condition, patience)
 
     async def clear(self) -> None:
         """Remove what a scenario left, start what it killed, wait until the gateway has seen it."""

@@ -1,6 +1,5 @@
 """What tests do with a running stack."""
 
-import asyncio
 import os
 import re
 import signal
@@ -17,6 +16,7 @@ from cli.up.processes import Processes
 from cli.up.processes.stack import Addresses
 from cli.up.workload import Workload
 from sandbox.client import Api
+from tools.waiting import until
 
 PATIENCE = 60.0
 KEPT = {
@@ -147,9 +147,7 @@ class Stack:
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         """Wait until a condition holds."""
-        async with asyncio.timeout(PATIENCE):
-            while not await condition():  # noqa: ASYNC110 - conditions of any kind
-                await asyncio.sleep(0.02)
+        await until(condition, PATIENCE)
 
     async def clear(self) -> None:
         """Remove all objects and faults, and wait until the gateway has seen that."""

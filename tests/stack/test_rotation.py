@@ -17,9 +17,10 @@ from cli.up.processes import Process, free_ports
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context
 from sandbox.apiserver import ApiServer
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import IN_TREE, pod
+from tools.waiting import until
 
 ROUNDS = 20
 IDENTITIES = ("gateway", "filter", "scorer", "binder", "scheduler", "operator")

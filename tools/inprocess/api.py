@@ -1,6 +1,5 @@
 """A client's view of the embedded API server, for tests that change the cluster from outside."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +11,6 @@ from sandbox.apiserver.resources.paths import parse
 
 Object = dict[str, Any]
 COUNTED = 1000
-
-
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait for a condition; fail if it does not come true."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - conditions of any kind
-            await asyncio.sleep(0.005)
 
 
 class Api:

@@ -29,7 +29,8 @@ from services.filter.plugins import BUILT_INS as FILTERS
 from services.filter.servicer import FilterServicer
 from services.scorer.plugins import BUILT_INS as SCORERS
 from services.scorer.servicer import ScorerServicer
-from tools.inprocess.api import Api, Object, until
+from tools.inprocess.api import Api, Object
+from tools.waiting import until
 
 IN_TREE = """
 apiVersion: moorage.io/v1alpha1

@@ -11,8 +11,9 @@ from moorage import Allow, Binding, BindPlugin, Refusal, Wait
 from moorage_host.kube import KubeClient
 from services.binder.binding.fence import BarrierResult
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from tools.inprocess.api import Api, Object, until
+from tools.inprocess.api import Api, Object
 from tools.inprocess.binder import BINDINGS, World, binding_of, policy_of
+from tools.waiting import until
 
 READS = ("get", "pods")
 FOREVER = 30

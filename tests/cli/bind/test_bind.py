@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from sandbox.apiserver import ApiServer
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
+from tools.waiting import until
 
 Bind = Callable[..., Coroutine[Any, Any, Result]]
 

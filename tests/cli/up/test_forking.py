@@ -13,7 +13,8 @@ import pytest
 
 from cli.up.processes import Forked, fork, forking
 from moorage_apps import HOME
-from tests.cli.support import PATIENCE, until
+from tests.cli.support import PATIENCE
+from tools.waiting import until
 
 TWO = """\
 import asyncio

@@ -10,7 +10,8 @@ import pytest
 
 from cli.up.processes import Process, Processes, ProcessFailedError
 from moorage.errors import causes
-from tests.cli.support import PATIENCE, until
+from tests.cli.support import PATIENCE
+from tools.waiting import until
 
 
 @pytest.fixture

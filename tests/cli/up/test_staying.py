@@ -12,8 +12,9 @@ import yaml
 
 from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
-from tests.cli.support import Command, moorage, pod, until
+from tests.cli.support import Command, moorage, pod
 from tests.needs import needed
+from tools.waiting import until
 
 STARTING = "Starting the processes"
 STAYS = "The cluster stays up"

@@ -16,9 +16,9 @@ from gateway.cluster.objects import ObjectTable
 from moorage import ObjectKind
 from moorage_host.kube import KubeClient, connect
 from tools.docs.pages import blocks
-from tools.inprocess.api import until
 from tools.planes.embedded import Object
 from tools.planes.real import RealPlane, path_of
+from tools.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

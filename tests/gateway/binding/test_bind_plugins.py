@@ -20,7 +20,6 @@ from gateway.cycle.decision import (
 )
 from gateway.decisions.sentences import summary
 from moorage import DecisionSummary, ScoredNode
-from tools.inprocess.api import until
 from tools.inprocess.gateway import (
     Gateway,
     bind,
@@ -30,6 +29,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 NOW = datetime.now(UTC)
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n- "

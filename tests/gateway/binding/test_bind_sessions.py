@@ -13,7 +13,6 @@ from prometheus_client import REGISTRY
 from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
-from tools.inprocess.api import until
 from tools.inprocess.gateway import (
     Gateway,
     bind,
@@ -24,6 +23,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 BINDINGS = ("create", "pods/binding")
 

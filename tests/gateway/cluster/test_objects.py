@@ -19,8 +19,9 @@ from moorage.models import ObjectKind, ObjectName
 from moorage_host.kube import connect
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import Target, parse
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.waiting import until
 
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 OPTIONAL_SETS = ObjectKind("apps/v1", "statefulsets", optional=True)

@@ -10,7 +10,6 @@ import pytest
 from moorage import FilterPlugin, Node, Pod, ScorePlugin
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import types_pb2
-from tools.inprocess.api import until
 from tools.inprocess.gateway import (
     Gateway,
     filter_service,
@@ -20,6 +19,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 OK = types_pb2.CycleStatus()
 REASON = pb.Reason(plugin="X", text="no")

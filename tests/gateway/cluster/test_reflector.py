@@ -18,7 +18,8 @@ from gateway.cluster.reflector import Reflector, Resource, Restart, WatchLimits
 from moorage.models import NodeManifest, Pod
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
-from tools.inprocess.api import Api, Object, send, until
+from tools.inprocess.api import Api, Object, send
+from tools.waiting import until
 
 FAST: dict[str, Any] = {"backoff_initial": 0.01, "backoff_maximum": 0.05}
 PODS = "/api/v1/namespaces/default/pods"

@@ -10,8 +10,9 @@ from gateway.cluster.kinds import advice
 from moorage import FilterPlugin, Nodes, ObjectKind, Pod, Rejection, Verdicts
 from moorage.models import ObjectName
 from tests.gateway.cluster.test_objects import kinds_of
-from tools.inprocess.api import Api, until
+from tools.inprocess.api import Api
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.waiting import until
 
 MAPS = ObjectKind("v1", "configmaps")
 IN_PRICES = ObjectKind("v1", "configmaps", namespace="prices")

@@ -9,8 +9,8 @@ import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from tests.gateway.sharing import policy_of, sharing
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, bind, filter_service, pod, scorer_service
+from tools.waiting import until
 
 NAMES = ("n0", "n1", "n2", "n3")
 

@@ -17,7 +17,7 @@ from gateway.settings import GatewaySettings
 from moorage_host.http.reading import ForbiddenError, PodsReader, admit, refusal_of
 from moorage_host.policy import default_document
 from tests.gateway.decisions.test_decisions import NOW
-from tools.inprocess.api import until
+from tools.waiting import until
 
 MayGet = Callable[[str], Awaitable[bool]]
 

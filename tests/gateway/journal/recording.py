@@ -12,8 +12,8 @@ from gateway.journal.reading import find_segments, read_segment
 from gateway.whatif.replay import Engines, Replay
 from gateway.whatif.replay_report import Report
 from moorage.v1 import journal_pb2 as pb
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.waiting import until
 
 
 @asynccontextmanager

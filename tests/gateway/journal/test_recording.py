@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.gateway.journal.recording import recording, records, replay, schedule
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, pod
+from tools.waiting import until
 
 NODES = ("n1", "n2", "n3")
 

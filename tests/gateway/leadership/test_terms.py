@@ -14,7 +14,6 @@ from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.channel import connect
-from tools.inprocess.api import until
 from tools.inprocess.gateway import (
     Gateway,
     bind,
@@ -25,6 +24,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 LEASE = {"leader_election": "lease", "lease_namespace": "default", "lease_retry_period": 0.1}

@@ -11,7 +11,6 @@ import pytest
 from cli.up.processes import free_ports
 from moorage import Arguments, FilterPlugin, Node, Nodes, Pod, Rejection, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, Replicated, becomes, stateful_set
-from tools.inprocess.api import until
 from tools.inprocess.gateway import (
     Gateway,
     binder_service,
@@ -21,6 +20,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 NODES = ("n1", "n2")
 

@@ -10,8 +10,8 @@ import pytest
 
 from gateway.scheduling.queue import CycleQueue
 from sandbox.apiserver import Fault
-from tools.inprocess.api import until
 from tools.inprocess.gateway import filter_service, gateway, pod, ready, scorer_service
+from tools.waiting import until
 
 NAMES = [f"n{number}" for number in range(40)]
 

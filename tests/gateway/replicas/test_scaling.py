@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.gateway.sharing import ALWAYS, NAMES
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.waiting import until
 
 
 class Load:

@@ -12,7 +12,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from moorage import Node, Pod, ScorePlugin
 from tests.gateway.sharing import NAMES, ByNumber, place, policy_of, same, sharing
-from tools.inprocess.api import until
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
@@ -21,6 +20,7 @@ from tools.inprocess.gateway import (
     pod,
     scorer_service,
 )
+from tools.waiting import until
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
 from moorage.plugin.base import Plugin
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
@@ -19,6 +19,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}

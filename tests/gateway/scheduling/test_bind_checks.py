@@ -9,7 +9,7 @@ from typing import Any
 from cli.up.processes import free_ports
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from tests.gateway.sharing import policy_of
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
@@ -21,6 +21,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 OCCUPIED = "node(s) already ran a pod"
 REFUSED = f"checked again at the bind, Alone rejects: {OCCUPIED}"

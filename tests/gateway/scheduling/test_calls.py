@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.waiting import until
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from cli.up.processes import free_ports
 from moorage import Nodes, Pod, ScorePlugin
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gateway,
     binder_service,
@@ -19,6 +19,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

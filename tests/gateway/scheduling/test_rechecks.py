@@ -5,8 +5,8 @@ from typing import Any
 
 from moorage import STATEFUL_SETS, Node, Pod, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, stateful_set
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.waiting import until
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

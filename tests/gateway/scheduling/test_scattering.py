@@ -16,8 +16,8 @@ from services.scorer.plugins import BUILT_INS
 from tests.fake_prometheus import fake_prometheus
 from tests.gateway.random_clusters import Object, RandomCluster
 from tests.gateway.sharing import NAMES, NODES, ByNumber, place, policy_of, same, sharing
-from tools.inprocess.api import until
 from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
+from tools.waiting import until
 
 ARGS = {
     "CongestionFactor": "{onMissing: neutral}",

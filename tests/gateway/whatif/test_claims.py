@@ -13,8 +13,9 @@ from cli.main import main
 from gateway.journal.reading import find_segments
 from gateway.whatif.timeline import Timeline
 from tests.gateway.whatif.plugins.even import Claiming, Even
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
+from tools.waiting import until
 
 PLUGINS = Path(__file__).parent / "plugins"
 POLICY = """

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moorage import Node, Pod, ScorePlugin
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
@@ -20,6 +20,7 @@ from tools.inprocess.gateway import (
     ready,
     scorer_service,
 )
+from tools.waiting import until
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1

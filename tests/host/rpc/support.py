@@ -1,7 +1,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +16,6 @@ FREE: dict[str, Any] = {"host": "127.0.0.1", "admin_host": "127.0.0.1", "port": 
 
 def settings(**changes: Any) -> ServerSettings:
     return ServerSettings(**{**FREE, "shutdown_delay": 0.0, **changes})
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Poll until the condition holds."""
-    async with asyncio.timeout(20):
-        while not await condition():  # noqa: ASYNC110 - what is waited for is in another process
-            await asyncio.sleep(0.01)
 
 
 @dataclass(frozen=True)

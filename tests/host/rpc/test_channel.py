@@ -9,8 +9,9 @@ from moorage.v1.binder_pb2 import BindRequest, BindResponse, Outcome
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.channel import _OPTIONS, connect
 from moorage_host.rpc.serve import running
-from tests.host.rpc.support import settings, until
+from tests.host.rpc.support import settings
 from tests.host.rpc.tiny import SERVICE, TinyServicer, tiny
+from tools.waiting import until
 
 
 @pytest.mark.parametrize(

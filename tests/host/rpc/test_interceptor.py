@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.interceptor import CallInterceptor
-from tests.host.rpc.support import until
+from tools.waiting import until
 
 Code = grpc.StatusCode
 Context = grpc.aio.ServicerContext[Any, Any]

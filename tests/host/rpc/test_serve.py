@@ -13,8 +13,9 @@ from moorage.v1.binder_pb2 import BindRequest, Outcome
 from moorage.v1.binder_pb2_grpc import BinderServiceStub, add_BinderServiceServicer_to_server
 from moorage_host.rpc.channel import connect
 from moorage_host.rpc.serve import ServiceDefinition, running
-from tests.host.rpc.support import settings, until
+from tests.host.rpc.support import settings
 from tests.host.rpc.tiny import SERVICE, TinyServicer, tiny
+from tools.waiting import until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

@@ -7,7 +7,7 @@ import pytest
 
 from sandbox.apiserver import ApiServer, Fault
 from tests.sandbox.apiserver.support import NODES, PODS, Http, node, pod
-from tools.inprocess.api import until
+from tools.waiting import until
 
 
 async def test_the_next_requests_that_match_fail(http: Http, api: ApiServer) -> None:

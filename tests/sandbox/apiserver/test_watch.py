@@ -11,7 +11,7 @@ from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.store import Change, Item, Signal
 from sandbox.apiserver.watch import Watch
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
-from tools.inprocess.api import until
+from tools.waiting import until
 
 ALL_PODS = "/api/v1/pods"
 

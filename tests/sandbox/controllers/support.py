@@ -9,7 +9,8 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.paths import parse
 from sandbox.apiserver.store.binding import bind
 from sandbox.controllers import RESOURCES
-from tools.inprocess.api import Api, Object, until
+from tools.inprocess.api import Api, Object
+from tools.waiting import until
 
 NAMESPACE = "default"
 

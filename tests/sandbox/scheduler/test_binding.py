@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.sandbox.scheduler.support import World
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
+from tools.waiting import until
 
 BINDER: Object = {"bindVerb": "bind"}
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.sandbox.scheduler.support import ScriptedExtender, World, keep, never, node_names
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
+from tools.waiting import until
 
 FULL: Object = {
     "filterVerb": "filter",

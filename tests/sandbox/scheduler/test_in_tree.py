@@ -9,7 +9,8 @@ from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.cycle.attempt import Rejection
 from sandbox.scheduler.cycle.in_tree import InTreePlugins, named_nodes
 from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
+from tools.waiting import until
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 

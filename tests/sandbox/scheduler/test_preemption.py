@@ -6,7 +6,8 @@ import pytest
 
 from sandbox.apiserver.resources.paths import parse
 from tests.sandbox.scheduler.support import World, keep, metas, node_names
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
+from tools.waiting import until
 
 FULL: Object = {
     "filterVerb": "filter",

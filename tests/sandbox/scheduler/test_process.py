@@ -11,7 +11,7 @@ import aiohttp
 
 from cli.up.processes import free_ports
 from tests.sandbox.scheduler.support import World
-from tools.inprocess.api import until
+from tools.waiting import until
 
 ROOT = Path(__file__).parents[3]
 CONFIG = ROOT / "deploy/files/kube-scheduler-config.yaml"

@@ -3,7 +3,8 @@
 import asyncio
 
 from tests.sandbox.scheduler.support import World, keep
-from tools.inprocess.api import Object, until
+from tools.inprocess.api import Object
+from tools.waiting import until
 
 FILTER: Object = {"filterVerb": "filter", "nodeCacheCapable": True}
 

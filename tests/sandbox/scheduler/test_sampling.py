@@ -2,7 +2,7 @@ import pytest
 
 from sandbox.scheduler.cycle.cycle import sample_size
 from tests.sandbox.scheduler.support import World, node_names
-from tools.inprocess.api import until
+from tools.waiting import until
 
 
 @pytest.mark.parametrize(

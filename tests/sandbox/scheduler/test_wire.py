@@ -9,7 +9,7 @@ from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.client import Extender, bind_body, filter_body, preempt_body
 from sandbox.scheduler.extenders.gojson import node_json, pod_json
 from tests.sandbox.scheduler.support import World, known_pod, recordings
-from tools.inprocess.api import until
+from tools.waiting import until
 
 
 @pytest.mark.parametrize("mode", ["names", "nodes"])

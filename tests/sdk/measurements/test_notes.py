@@ -24,7 +24,7 @@ from moorage.testing import make_node, make_nodes, make_pod
 from moorage_host.policy.arguments import check_arguments
 from tests.annotated import loaded_node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from tools.inprocess.api import until
+from tools.waiting import until
 
 NODES = [make_node(name) for name in ("a", "b", "c")]
 

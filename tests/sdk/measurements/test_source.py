@@ -12,7 +12,7 @@ from moorage import ConfigurationError, Nodes
 from moorage.measurements import Measure, NoMeasurementsError, PrometheusSettings, PrometheusSource
 from moorage.testing import make_node, make_nodes
 from tests.fake_prometheus import Answer, FakePrometheus, fake_prometheus
-from tools.inprocess.api import until
+from tools.waiting import until
 
 LOAD = {"load": Measure(series="node_load1")}
 

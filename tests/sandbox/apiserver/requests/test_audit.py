@@ -11,7 +11,7 @@ import pytest
 
 from sandbox.apiserver import ApiServer, Fault, Settings
 from tests.sandbox.apiserver.support import NODES, PODS, Http
-from tools.inprocess.api import until
+from tools.waiting import until
 
 BINDING = {
     "apiVersion": "v1",

@@ -26,7 +26,7 @@ from services.scorer.plugins.in_tree.node_resources_least_allocated import (
 from services.scorer.plugins.load.load_variation_risk_balancing import LoadVariationRiskBalancing
 from services.scorer.plugins.load.network_traffic import NetworkTraffic
 from tests.prometheus import Counters, Prometheus, exporters, prometheus, wait_for_samples
-from tools.inprocess.api import until
+from tools.waiting import until
 
 TERABYTE = 1e12
 COUNTERS = {"old-idle": (TERABYTE, 0.0), "new-busy": (0.0, 10e6)}
