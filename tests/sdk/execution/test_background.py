@@ -5,7 +5,7 @@ import inspect
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from moorage import Arguments, Node, Nodes, Pod, Preparation, ScorePlugin
 from moorage.execution import EnabledPlugin, background, start_plugin, stop_plugin
 from moorage.testing import make_node, make_pod, run_score, running
 from tests.passing import Passes
-from tools.waiting import until
 
 
 class Polls(Passes):
@@ -42,6 +41,12 @@ LINE = inspect.getsourcelines(Polls._poll)[1] + 2
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(background, "LONGEST_WAIT", 0.002)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - plugins have no events for tests
+            await asyncio.sleep(0)
 
 
 @asynccontextmanager
