@@ -25,11 +25,6 @@ class Screen:
         """Write to *console*; a new one by default."""
         self._console = console or Console(markup=False, emoji=False, highlight=False)
 
-    @property
-    def most_rows(self) -> int:
-        """The longest table: somewhat more than a terminal shows; far more in a file."""
-        return 50 if self._console.is_terminal else 1000
-
     def write(self, text: str, style: str = "") -> None:
         """Write a line; it is never cut or broken."""
         self._console.print(text, style=style, soft_wrap=True)

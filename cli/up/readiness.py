@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.metrics import Labels, sample
@@ -149,8 +147,7 @@ async def _problem(gateway: Gateway, *, notes: bool = False) -> str:
 
 
 async def _readiness(gateway: Gateway) -> Mapping[str, Any]:
-    text = await gateway.text("GET", "/readyz", statuses=(200, 503))
-    answer: Mapping[str, Any] = msgspec.json.decode(text)
+    answer: Mapping[str, Any] = await gateway.get("/readyz", statuses=(200, 503))
     return answer
 
 
@@ -162,6 +159,6 @@ async def _numbers(gateway: Gateway) -> Mapping[tuple[str, Labels], float]:
     """Return what CACHED_NODES and COUNTED name; nothing of a gateway that does not answer."""
     names = tuple(name for name, _ in (CACHED_NODES, *COUNTED.values()))
     try:
-        return sample(await gateway.text("GET", "/metrics"), 0, names).values
+        return sample(await gateway.text("/metrics"), 0, names).values
     except GatewayError:
         return {}

@@ -27,7 +27,6 @@ def shadow(profile: str, output: str, limit: int, options: GatewayOptions) -> No
     policy has it as `shadow`.
     """
     with clear_failures():
-        from cli.decisions.shadow.asking import ask
-        from cli.decisions.shadow.output import show
+        from cli.decisions.shadow.output import ask, show
 
         show(asyncio.run(ask(options, profile)), output, limit)

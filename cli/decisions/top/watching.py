@@ -80,7 +80,7 @@ async def _views(
 
 
 async def _read(gateway: Gateway) -> Sample:
-    text = await gateway.text("GET", "/metrics")
+    text = await gateway.text("/metrics")
     try:
         found = sample(text, time.monotonic())
     except ValueError as error:

@@ -146,8 +146,8 @@ async def read_processes(
 async def read_process(port: Gateway, service: str) -> Process | Missing:
     """Ask an admin port for probes and metrics."""
     try:
-        ready = msgspec.json.decode(await port.text("GET", "/readyz", statuses=(200, 503)))
-        metrics = since_start(await port.text("GET", "/metrics"))
+        ready = msgspec.json.decode(await port.text("/readyz", statuses=(200, 503)))
+        metrics = since_start(await port.text("/metrics"))
     except GatewayError as error:
         return Missing(str(error))
     except ValueError:  # msgspec.DecodeError too

@@ -1,7 +1,6 @@
 """Asks a gateway's admin port, as somebody whom it knows; the gateway has to prove to be one."""
 
 import base64
-import io
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -22,7 +21,7 @@ from moorage_host.tls.contexts import client_context
 from moorage_host.tls.identities import service_identity
 
 SECONDS = 5.0
-"""How long the gateway may take for an answer, unless a command knows better."""
+"""How long the gateway may take for an answer."""
 
 _NEEDED = "give --tls DIR, an operator's certificate, or --ca-file FILE for a bearer token"
 
@@ -69,59 +68,40 @@ class Gateway:
         return self._forwarded.pod if self._forwarded is not None else None
 
     async def get(
-        self, path: str, query: Mapping[str, str] | None = None, *, timeout: float = SECONDS
-    ) -> Any:
-        """Return the answer of a GET, decoded from JSON.
-
-        Raises:
-            GatewayError: It is no success, or no answer came; the message has the next step.
-        """
-        return self._decoded(path, await self.text("GET", path, query=query, timeout=timeout))
-
-    async def post(
         self,
         path: str,
-        body: object,
         query: Mapping[str, str] | None = None,
         *,
-        timeout: float = SECONDS,
+        statuses: Collection[int] = (200,),
     ) -> Any:
-        """Send a value as JSON; return the answer, decoded from JSON.
+        """Return an answer with one of some *statuses*, decoded from JSON.
 
         Raises:
             GatewayError: It is no success, or no answer came; the message has the next step.
         """
-        text = await self.text("POST", path, query=query, body=body, timeout=timeout)
-        return self._decoded(path, text)
+        text = await self.text(path, query, statuses=statuses)
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise GatewayError(
+                f"{self.url}{path} answers no JSON: is it the gateway's admin port?"
+            ) from error
 
     async def text(
         self,
-        method: str,
         path: str,
-        *,
         query: Mapping[str, str] | None = None,
-        body: object = None,
-        timeout: float = SECONDS,
+        *,
         statuses: Collection[int] = (200,),
     ) -> str:
-        """Return the text of an answer with one of some *statuses*.
-
-        Raises:
-            GatewayError: It is no success, or no answer came; the message has the next step.
-        """
-        arguments = dict(self._arguments)
-        if body is not None:
-            arguments["data"] = io.BytesIO(msgspec.json.encode(body))
-            headers = arguments.get("headers", {})
-            arguments["headers"] = {**headers, "Content-Type": "application/json"}
+        """Return the text of an answer; raises the same."""
         try:
-            async with self._session.request(
-                method,
+            async with self._session.get(
                 f"{self.url}{path}",
                 params=query or {},
-                timeout=aiohttp.ClientTimeout(total=timeout),
+                timeout=aiohttp.ClientTimeout(total=SECONDS),
                 allow_redirects=False,
-                **arguments,
+                **self._arguments,
             ) as response:
                 text = await response.text()
                 if response.status in statuses:
@@ -129,14 +109,6 @@ class Gateway:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
         raise self._refused(path, response.status, text)
-
-    def _decoded(self, path: str, text: str) -> Any:
-        try:
-            return msgspec.json.decode(text)
-        except msgspec.DecodeError as error:
-            raise GatewayError(
-                f"{self.url}{path} answers no JSON: is it the gateway's admin port?"
-            ) from error
 
     def _refused(self, path: str, status: int, text: str) -> GatewayError:
         try:
