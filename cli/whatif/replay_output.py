@@ -6,13 +6,6 @@ from datetime import UTC, datetime
 from cli.shared.screen import Screen
 from gateway.whatif.replay_report import Report
 
-BAR = 24
-"""Characters of the longest bar."""
-
-FULL = "\u2588"
-PARTS: Sequence[str] = ("", *"\u258f\u258e\u258d\u258c\u258b\u258a\u2589")
-"""Characters of which bars are made: a whole one, and eighths of it."""
-
 MOST_NODES = 10
 """Nodes that gain or lose pods, those that do most."""
 
@@ -21,7 +14,7 @@ def show(report: Report, screen: Screen) -> None:
     """Write a report as tables."""
     screen.write(_headline(report), "bold")
     screen.write("")
-    screen.lines(("CYCLES", "", "SHARE", ""), list(_classes(report)))
+    screen.lines(("CYCLES", "SHARE", ""), list(_classes(report)))
     for block in (_verdicts, _rankings, _winners, _nodes):
         lines = block(report)
         if lines:
@@ -56,7 +49,7 @@ def _classes(report: Report) -> Iterator[Sequence[str]]:
         if what.startswith("not") and not report.checked:
             continue
         share = count / report.cycles if report.cycles else 0.0
-        yield f"{count:,}", what, f"{share:.1%}", _bar(share)
+        yield f"{count:,}", f"{share:.1%}", what
 
 
 def _verdicts(report: Report) -> list[Sequence[str]]:
@@ -103,13 +96,11 @@ def _nodes(report: Report) -> list[Sequence[str]]:
     if not report.nodes:
         return []
     shown = list(report.nodes.items())[:MOST_NODES]
-    most = max(max(counts) for _, counts in shown)
-    rows: list[Sequence[str]] = [("PODS BY NODE", "BEFORE", "AFTER", "CHANGE", "")]
+    rows: list[Sequence[str]] = [("PODS BY NODE", "BEFORE", "AFTER", "CHANGE")]
     for name, (before, after) in shown:
-        bars = f"{_bar(before / most)} -> {_bar(after / most)}"
-        rows.append((name or "no node", f"{before:,}", f"{after:,}", f"{after - before:+,}", bars))
+        rows.append((name or "no node", f"{before:,}", f"{after:,}", f"{after - before:+,}"))
     if len(report.nodes) > len(shown):
-        rows.append((f"and {len(report.nodes) - len(shown)} more", "", "", "", ""))
+        rows.append((f"and {len(report.nodes) - len(shown)} more", "", "", ""))
     return rows
 
 
@@ -134,8 +125,3 @@ def _notes(report: Report) -> Iterator[str]:
 
 def _top(nodes: Sequence[tuple[str, float]]) -> str:
     return " > ".join(f"{name} {total:.4g}" for name, total in nodes) or "not scored"
-
-
-def _bar(share: float) -> str:
-    eighths = round(min(max(share, 0.0), 1.0) * BAR * 8)
-    return FULL * (eighths // 8) + PARTS[eighths % 8]
