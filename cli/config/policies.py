@@ -65,7 +65,7 @@ class Policy:
     kinds: tuple[Kind, ...] = ()
 
     def readers(self) -> Iterator[tuple[ObjectKind, str]]:
-        """Yield the further kinds of objects that plugins read, each with such a plugin."""
+        """Yield the additional kinds of objects that plugins read, each with such a plugin."""
         for kind, policy in self.resolved.policies.items():
             for name in policy.plugins:
                 info = self.resolved.catalogue.get(kind, name)

@@ -1,1 +1,9 @@
-"""The cluster as the gateway sees it: watches in, rows and generations out."""
+"""The cluster as the API server shows it: one watch for each kind of object, and the state.
+
+reflector  follows the objects of one kind: list, watch, and why a watch ends
+cluster    the reflectors of nodes and pods, and how old what they show is
+kinds      the reflectors of additional kinds, for as long as plugins read them
+pods       how pods are read
+state      nodes, pods, places, generations; `rows`, `objects` and `changes` are parts of it
+waiters    waits for changes
+"""

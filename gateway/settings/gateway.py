@@ -97,7 +97,7 @@ class GatewaySettings(SimulateSettings):
     )
     max_object_bytes: int = setting(
         65_536,
-        "Largest object of a further kind that plugins read; larger ones are left out.",
+        "Largest object of an additional kind that plugins read; larger ones are left out.",
         unit="bytes",
         minimum=1024,
     )

@@ -39,7 +39,7 @@ def an_object(name: str) -> pb.Object:
         ),
         (
             state(kinds=[pb.ObjectKind(api_version="v1", plural=f"k{i}s") for i in range(65)]),
-            "more than 64 further kinds",
+            "more than 64 additional kinds",
         ),
         (state(nodes=[pb.NodeRow(row=0, json=DEEP)]), "cannot apply the state"),
         (state(nodes=[pb.NodeRow(row=0, json=b"\xff\xfe")]), "cannot apply the state"),

@@ -32,7 +32,7 @@ Located = tuple[str, Object]
 """An object, and its place for messages."""
 
 Readers = Mapping[ObjectKind, str]
-"""The further kinds of objects that plugins read, each with the name of such a plugin."""
+"""The additional kinds of objects that plugins read, each with the name of such a plugin."""
 
 _PLURALS: Final = {resource.kind: resource.plural for resource in BUILT_IN}
 

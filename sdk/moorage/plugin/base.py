@@ -57,7 +57,7 @@ class Plugin:
 
     Attributes:
         name: The name in the policy; the name of the class unless set.
-        reads: Further kinds of objects that it reads, see `Nodes.objects`; a bind plugin needs
+        reads: Additional kinds of objects that it reads, see `Nodes.objects`; a bind plugin needs
             `reads_snapshot` for that.
         depends_on: What its verdict on a node, or its raw score of it, depends on. Replicas
             cache them by this. Not inherited, since a subclass may depend on more; not for bind

@@ -1,4 +1,4 @@
-"""Objects of further kinds: those that plugins name in `reads`, as the gateway sent them.
+"""Objects of additional kinds: those that plugins name in `reads`, as the gateway sent them.
 
 An object is decoded when a plugin first asks for it, and once for each model that plugins want.
 """
@@ -101,7 +101,7 @@ class ObjectStore:
         return {kind: len(contents) for kind, contents in self._contents.items()}
 
     def open(self, kinds: Iterable[ObjectKind]) -> None:
-        """Let objects of further kinds come; those that are here already stay as they are."""
+        """Let objects of additional kinds come; those that are here already stay as they are."""
         self.changes += 1
         for kind in kinds:
             self._contents.setdefault(kind, {})

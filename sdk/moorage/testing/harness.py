@@ -151,7 +151,7 @@ def make_nodes(
         nodes: The nodes.
         pods: Pods that have long been there.
         new_pods: Pods that came to their nodes just now.
-        objects: Manifests of further kinds.
+        objects: Manifests of additional kinds.
 
     Raises:
         ValueError: Two nodes, pods or objects share a name or uid, or a pod's node is not there.
@@ -192,7 +192,7 @@ def run_filter(
         nodes: All nodes of the cluster.
         pods: The other pods, on their nodes.
         new_pods: More of them, which came to their nodes just now.
-        objects: Manifests of the further kinds that the plugin reads.
+        objects: Manifests of the additional kinds that the plugin reads.
 
     Raises:
         PluginFailedError: The plugin raised, answered wrongly or took longer than its time budget.

@@ -166,7 +166,7 @@ def assert_node_local(
         pod: The pod to place.
         nodes: All nodes of the cluster; the more they differ, the more is checked.
         pods: The other pods, on their nodes.
-        objects: Manifests of the further kinds that the plugin reads.
+        objects: Manifests of the additional kinds that the plugin reads.
         unlike: More pods from which all fields but the plugin's `pod_fields` are taken.
 
     Raises:

@@ -550,7 +550,7 @@ class FilterServiceGetStateResponse(_message.Message):
 
     @_builtins.property
     def object_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """The number of objects of each further kind, such as "statefulsets.apps"."""
+        """The number of objects of each additional kind, such as "statefulsets.apps"."""
 
     def __init__(
         self,

@@ -207,7 +207,7 @@ class State(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
-        """The further kinds of objects that the session has from here on, in addition to those that it has
+        """The additional kinds of objects that the session has from here on, in addition to those that it has
         already; `full` has dropped those.
         """
 
@@ -221,7 +221,7 @@ class State(_message.Message):
 
     @_builtins.property
     def removed_kinds(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
-        """Further kinds that the session has no longer; their objects are dropped."""
+        """Additional kinds that the session has no longer; their objects are dropped."""
 
     def __init__(
         self,
@@ -373,7 +373,7 @@ Global___ObjectKind: _TypeAlias = ObjectKind  # noqa: Y015
 
 @_typing.final
 class ObjectReference(_message.Message):
-    """Names an object of a further kind."""
+    """Names an object of an additional kind."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -405,7 +405,7 @@ Global___ObjectReference: _TypeAlias = ObjectReference  # noqa: Y015
 
 @_typing.final
 class Object(_message.Message):
-    """An object of a further kind."""
+    """An object of an additional kind."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -696,7 +696,7 @@ class Plugin(_message.Message):
 
     @_builtins.property
     def reads(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectKind]:
-        """The further kinds of objects that it reads. The gateway follows them while the plugin is enabled."""
+        """The additional kinds of objects that it reads. The gateway follows them while the plugin is enabled."""
 
     @_builtins.property
     def pod_fields(self) -> Global___PodFields:

@@ -30,10 +30,10 @@ MAX_PODS = 500_000
 """The pods that a session has at most, unless it is made with another limit."""
 
 MAX_OBJECTS = 100_000
-"""The objects of further kinds that a session has at most, unless it is made with another limit."""
+"""The objects of additional kinds that a session has at most, without another limit."""
 
 MAX_KINDS = 64
-"""The further kinds of objects that a session has at most."""
+"""The additional kinds of objects that a session has at most."""
 
 
 class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Replica:
         max_pods: int = MAX_PODS,
         max_objects: int = MAX_OBJECTS,
     ) -> None:
-        """Start empty, with room for so many nodes, pods, and objects of further kinds."""
+        """Start empty, with room for so many nodes, pods, and objects of additional kinds."""
         self.snapshot = Snapshot(max_nodes)
         self._max_pods = max_pods
         self._max_objects = max_objects
@@ -101,7 +101,7 @@ class Replica:
             self.snapshot.place_pod(row, pod, since=None if self.generation else self._placed(pod))
 
     def open_kinds(self, kinds: Iterable[ObjectKind]) -> None:
-        """Let objects of further kinds come.
+        """Let objects of additional kinds come.
 
         Raises:
             TooManyObjectsError: There would be more kinds than the limit.
@@ -109,10 +109,10 @@ class Replica:
         objects = self.snapshot.objects
         objects.open(kinds)
         if len(objects.counts) > MAX_KINDS:
-            raise TooManyObjectsError(f"more than {MAX_KINDS} further kinds of objects")
+            raise TooManyObjectsError(f"more than {MAX_KINDS} additional kinds of objects")
 
     def put_objects(self, objects: Iterable[tuple[ObjectName, bytes]]) -> None:
-        """Take over new and changed objects of further kinds: names with JSON.
+        """Take over new and changed objects of additional kinds: names with JSON.
 
         Raises:
             TooManyObjectsError: There would be more than the limit.
@@ -120,7 +120,7 @@ class Replica:
         store = self.snapshot.objects
         for name, content in objects:
             if len(store) >= self._max_objects and name not in store:
-                message = f"more than {self._max_objects} objects of further kinds"
+                message = f"more than {self._max_objects} objects of additional kinds"
                 raise TooManyObjectsError(f"{message}; see --max-objects")
             store.put(name, content)
 

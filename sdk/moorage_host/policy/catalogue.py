@@ -61,7 +61,7 @@ class PluginInfo:
         args_schema: Its arguments as JSON Schema; without, only the replica checks them.
         args_type: The class that declares its arguments; only the command line knows it.
         default_args: The values of its arguments when the policy gives none.
-        reads: The further kinds of objects that it reads.
+        reads: The additional kinds of objects that it reads.
         depends_on: What its verdict or raw score of a node depends on.
         reads_placements: Whether it reads which pods are on nodes, so that Moorage has to bind.
         pod_fields: The fields of the signature that matter for it; None if all do.

@@ -87,7 +87,7 @@ def node_from_proto(message: pb.Node, path: str = "node") -> tuple[NodeManifest,
 
 
 def kind_from_proto(message: pb.ObjectKind) -> ObjectKind:
-    """Return a further kind of objects.
+    """Return an additional kind of objects.
 
     Raises:
         ValueError: It is not called as kinds are.
@@ -123,7 +123,7 @@ def scope_to_proto(scope: Scope) -> pb.Scope.ValueType:
 
 
 def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:
-    """Put a further kind of objects on the wire."""
+    """Put an additional kind of objects on the wire."""
     return pb.ObjectKind(
         api_version=kind.api_version,
         plural=kind.plural,
@@ -135,12 +135,12 @@ def kind_to_proto(kind: ObjectKind) -> pb.ObjectKind:
 
 
 def object_name_from_proto(message: pb.ObjectReference) -> ObjectName:
-    """Return which object of a further kind is meant."""
+    """Return which object of an additional kind is meant."""
     return ObjectName(kind_from_proto(message.kind), message.namespace, message.name)
 
 
 def object_name_to_proto(name: ObjectName) -> pb.ObjectReference:
-    """Put on the wire which object of a further kind is meant."""
+    """Put on the wire which object of an additional kind is meant."""
     return pb.ObjectReference(
         kind=kind_to_proto(name.kind), namespace=name.namespace, name=name.name
     )

@@ -85,7 +85,7 @@ def report_runs(answer: Any, runs: Iterable[PluginRun]) -> float:
 
 
 def object_counts(replica: Replica) -> dict[str, int]:
-    """Return how many objects there are of each further kind."""
+    """Return how many objects there are of each additional kind."""
     return {str(kind): count for kind, count in replica.snapshot.objects.counts.items()}
 
 

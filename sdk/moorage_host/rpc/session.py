@@ -99,8 +99,8 @@ class CycleSettings(ServerSettings):
     )
     max_objects: int = setting(
         MAX_OBJECTS,
-        "Objects of the further kinds that plugins read, in a session; a session message with one "
-        "more is refused.",
+        "Objects of the additional kinds that plugins read, in a session; a session message with "
+        "one more is refused.",
         unit="objects",
         minimum=1,
     )

@@ -1,4 +1,4 @@
-"""Objects of further kinds: followed when plugins read them, and known before the first cycle."""
+"""Objects of additional kinds are followed when plugins read them, before the first cycle."""
 
 import asyncio
 from collections.abc import AsyncIterator

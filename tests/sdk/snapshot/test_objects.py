@@ -1,4 +1,4 @@
-"""Objects of further kinds, as plugins see them."""
+"""Objects of additional kinds, as plugins see them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Plugins that read further kinds of objects, and their tests."""
+"""Plugins that read additional kinds of objects, and their tests."""
 
 from typing import Any, ClassVar
 
