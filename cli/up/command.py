@@ -56,7 +56,7 @@ PORT = click.IntRange(0, 65535)
     default=20,
     type=click.IntRange(0),
     show_default=True,
-    help="Pods in the result, the most interesting ones; 0 shows all.",
+    help="Pods in the result, those without a node first; 0 shows all.",
 )
 @click.option("--extender-port", default=0, type=PORT, help="The extender's port; 0: a free one.")
 @click.option("--admin-port", default=0, type=PORT, help="The admin port; 0: a free one.")
