@@ -54,6 +54,8 @@ class Claims:
         pod = self._state.pod(cycle.uid)
         if pod is None:
             return  # nothing would end the claim of a pod that the watch never shows
+        if pod.spec.node_name:  # its caller may not have seen that
+            raise CallFailedError(f"the pod is bound to node {pod.spec.node_name} already")
         chosen = await self._choose(cycle)
         (node,) = chosen.names
         filters = self._policy.dependencies.filters.get(cycle.profile)
