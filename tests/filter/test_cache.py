@@ -24,7 +24,7 @@ from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.models import ObjectName, decode_pod, encode
 from moorage.testing import make_node, make_pod
 from moorage_host.plugins import CycleInput, Replica
-from moorage_host.plugins.cache import WORTH_SECONDS, CacheLimits
+from moorage_host.plugins.cache import MEASURE_AFTER, WORTH_SECONDS, CacheLimits
 from moorage_host.plugins.host import Policy
 from services.filter.cache import MOST_REASONS, FilterCache
 from services.filter.engine import FilterRun, run_filters
@@ -427,3 +427,9 @@ async def test_a_session_reports_what_it_caches(pods: int) -> None:
     assert (answer.status.code, answer.generation) == (0, 1)
     assert np.frombuffer(answer.verdicts, "<u2").tolist() == [0, 0, 1, 0]
     assert (answer.cached_nodes, answer.cached_from) == ((4, "default/p") if pods else (0, ""))
+
+
+async def test_plugins_are_measured_again_from_time_to_time() -> None:
+    made = await filled(ReadsNode)
+    asked = [len(await made.asked()) for _ in range(2 * MEASURE_AFTER + 2)]
+    assert asked == [*[0] * MEASURE_AFTER, 4, *[0] * MEASURE_AFTER, 4]

@@ -36,6 +36,9 @@ from moorage_host.plugins.host import Policy
 WORTH_SECONDS = 0.0005
 """What the plugins of a phase must take for the nodes of a cycle for the cache to take part."""
 
+MEASURE_AFTER = 100
+"""Answers from the cache after which plugins are asked about all nodes, to measure them again."""
+
 SEEN = 1000
 """Pods that are kept in mind to recognise the second of equal ones; most have no equal."""
 
@@ -191,6 +194,7 @@ class _Rules:
         # the first one after a start is slow.
         self.seconds_per_node = 0.0
         self.latest = 0.0
+        self.answered = 0
 
 
 class Question(msgspec.Struct, Generic[Run], frozen=True):
@@ -270,8 +274,11 @@ class Cache(ABC, Generic[Run]):
             and rules.seconds_per_node * count >= self._limits.worth_seconds
         ):
             key = b"%b\0%b" % (profile.name.encode(), rules.signature.of(question.pod))
-            run = await self._from_entry(question, key, rules)
+            run = None
+            if rules.answered < MEASURE_AFTER:
+                run = await self._from_entry(question, key, rules)
             if run is not None:
+                rules.answered += 1
                 return run
         run = await question.engine(profile, question.pod, question.nodes, question.supervisor)
         if count and rules.scope < Scope.ANYTHING:
@@ -279,7 +286,7 @@ class Cache(ABC, Generic[Run]):
             for each in run.plugins:
                 seconds += each.node_seconds
             rules.seconds_per_node = min(rules.latest, seconds / count)
-            rules.latest = seconds / count
+            rules.latest, rules.answered = seconds / count, 0
         if key and self._is_second(key):
             entry = self.new_entry(run, snapshot.capacity)
             if self._learn(entry, run, question.shard.rows, question.pod):
@@ -347,8 +354,9 @@ class Cache(ABC, Generic[Run]):
 
     def _keep(self, key: bytes, entry: Entry) -> None:
         """Keep an entry; those that were not used for longest go."""
+        before = self._entries.pop(key, None)
+        self._bytes += entry.nbytes - (0 if before is None else before.nbytes)
         self._entries[key] = entry
-        self._bytes += entry.nbytes
         while len(self._entries) > self._limits.pods or self._bytes > self._limits.bytes:
             self._bytes -= self._entries.popitem(last=False)[1].nbytes
 
