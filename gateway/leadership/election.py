@@ -77,7 +77,9 @@ class Lease:
 class LeaseStore:
     """Reads and writes one Lease."""
 
-    def __init__(self, client: KubeClient, namespace: str, name: str) -> None:
+    def __init__(self, client: KubeClient, namespace: str, name: str, *, longest: float) -> None:
+        """Read and write the Lease *name*; no duration in it counts for more than *longest*."""
+        self._longest = longest
         self.name = f"{namespace}/{name}"
         self._client = client
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -153,7 +155,7 @@ class LeaseStore:
             epoch = 0
         if seconds is None:
             doubts.append(f"leaseDurationSeconds is {str(spec['leaseDurationSeconds'])[:40]!r}")
-        elif seconds > LONGEST_SECONDS:
+        elif seconds > self._longest:
             doubts.append(f"leaseDurationSeconds is {seconds}")
         if doubts and version != self._doubted:
             self._doubted = version
@@ -164,7 +166,7 @@ class LeaseStore:
             )
         return Lease(
             holder=spec.get("holderIdentity") or "",
-            seconds=float(seconds or 0),
+            seconds=min(float(seconds or 0), self._longest),
             epoch=epoch,
             leaving=notes.get(LEAVING) == "true",
             version=version,
@@ -214,7 +216,12 @@ class Election:
                 f"--lease-retry-period ({self._retry_seconds:g} s): otherwise another gateway "
                 "takes the Lease before its holder stops"
             )
-        self._store = LeaseStore(client, settings.lease_namespace, settings.lease_name)
+        self._store = LeaseStore(
+            client,
+            settings.lease_namespace,
+            settings.lease_name,
+            longest=max(LONGEST_SECONDS, math.ceil(self._lease_seconds)),
+        )
         self._term = term
         self._begin_terms = begin_terms
         self._holder = holder
@@ -272,8 +279,7 @@ class Election:
         lease = self._lease
         if self._leaving:
             return False
-        own = self._lease_seconds
-        ends = self._seen_at + max(min(lease.seconds, LONGEST_SECONDS), own)
+        ends = self._seen_at + max(lease.seconds, self._lease_seconds)
         if lease.holder not in ("", self._holder) and time.monotonic() < ends:
             return False
         epoch = max(lease.epoch + 1, time.time_ns() // 1_000_000)

@@ -80,6 +80,15 @@ async def test_a_gateway_whose_lease_another_one_takes_stands_by(tmp_path: Path)
         assert not process.api.node_of("p")
 
 
+async def test_a_long_lease_of_our_own_is_no_nonsense(tmp_path: Path) -> None:
+    durations = {"lease_duration": 120.5, "lease_renew_deadline": 100.0}
+    with structlog.testing.capture_logs() as logs:
+        async with running(tmp_path, barrier_timeout=5.0, **LEASE | durations) as (process, _):
+            obj = process.api.pod("p", schedulerName="moorage")
+            assert await bind(process, obj) == ""
+    assert not [log for log in logs if log["event"].startswith("The Lease has values")]
+
+
 async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(tmp_path: Path) -> None:
     durations = {"lease_duration": 60.0, "lease_renew_deadline": 0.5}
     async with running(tmp_path, barrier_timeout=5.0, **LEASE | durations) as (process, _):
