@@ -2,17 +2,23 @@
 
 from dataclasses import dataclass
 
-from gateway.settings.tracing import GatewayTracingSettings
 from moorage_host.settings import setting
 from moorage_host.tls.identities import SCHEDULER
+from moorage_host.tracing.settings import TracingSettings
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeSettings(GatewayTracingSettings):
+class EdgeSettings(TracingSettings):
     """Settings of the extender edge; the gateway's own settings extend these."""
 
+    trace_ratio: float = setting(
+        0.01,
+        "Share of the scheduling cycles that are traced, with their binds, if spans are sent.",
+        minimum=0,
+        maximum=1,
+    )
     extender_prefix: str = setting(
         "", "Path before the verbs, as in the urlPrefix of the extender's configuration."
     )

@@ -4,14 +4,89 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.settings.simulate import SimulateSettings
+from gateway.settings.edge import EdgeSettings
 from moorage_host.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewaySettings(SimulateSettings):
+class GatewaySettings(EdgeSettings):
     """How the gateway runs."""
 
+    shadow_timeout: float = setting(
+        0.2,
+        "Time that a replica has for a phase of a shadow; see `shadow` in the policy.",
+        unit="seconds",
+        minimum=0.001,
+    )
+    shadow_disagreements: int = setting(
+        100,
+        "Newest disagreements that are kept of the shadow of each profile; one takes about 1 kB.",
+        minimum=0,
+    )
+    journal: Path | None = setting(
+        None,
+        "Folder for the journal of cycles, which `moorage replay` reads; one for each gateway. "
+        "Without it there is none.",
+    )
+    journal_segment_bytes: int = setting(
+        67_108_864,
+        "Size after which a new segment of the journal begins, without its snapshot of the state.",
+        unit="bytes",
+        minimum=65_536,
+    )
+    journal_segment_age: float = setting(
+        3600.0,
+        "Age after which a segment of the journal that has cycles is followed by a new one.",
+        unit="seconds",
+        minimum=1,
+    )
+    journal_segments: int = setting(
+        16, "Segments of the journal that are kept, the newest.", minimum=2
+    )
+    journal_fsync: Literal["never", "interval", "each"] = setting(
+        "interval",
+        "When the journal is forced to disk: never (the system decides), once a second while it "
+        "grows, or after each record. A journal that is not loses its newest seconds if the "
+        "machine fails, and nothing if only the gateway does.",
+    )
+    journal_memory: int = setting(
+        67_108_864,
+        "Memory for what waits to be written to the journal. If a slow disk needs more, records "
+        "are dropped and counted until a new segment has begun.",
+        unit="bytes",
+        minimum=1_048_576,
+    )
+    journal_retry_interval: float = setting(
+        10.0,
+        "How long after a failed write a new segment of the journal is tried.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    journal_redact: bool = setting(
+        True,
+        "Leave annotations, values of environment variables and the data of Secrets out of the "
+        "journal.",
+    )
+    journal_annotations: tuple[str, ...] = setting(
+        ("moorage.io/*",),
+        "Annotations that are not left out, such as those that plugins read; * stands for any "
+        "characters.",
+    )
+    simulate_calls: int = setting(
+        2,
+        "Questions at /simulate and /simulate/filter of the admin port that are answered at a "
+        "time; the services answer them in their lane for calls by hand.",
+        minimum=1,
+    )
+    simulate_waiting: int = setting(
+        16, "Such questions that may wait for that; more are refused.", minimum=0
+    )
+    simulate_body_limit: int = setting(
+        4_194_304, "The largest body of such a question.", unit="bytes", minimum=1024
+    )
+    simulate_timeout: float = setting(
+        10.0, "How long a service may take for such a question.", unit="seconds", minimum=0.1
+    )
     extender_host: str = setting(
         "0.0.0.0",  # noqa: S104 - kube-scheduler runs elsewhere
         "Address where kube-scheduler calls the extender.",
