@@ -41,8 +41,7 @@ from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
 from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import Check, address, admin_server, cause_of
-from moorage_host.process.lifecycle import announce, process
-from moorage_host.process.phase import Phase
+from moorage_host.process.lifecycle import Phase, announce, process
 from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
 from moorage_host.tracing.sink import span_sink

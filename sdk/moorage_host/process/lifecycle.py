@@ -135,6 +135,16 @@ class AdminSettings(ProcessSettings):
     )
 
 
+class Phase:
+    """How far a process is, a readiness check; whoever starts and stops it sets the `name`."""
+
+    name: Literal["starting", "serving", "shutting down"] = "starting"
+
+    def problem(self) -> str | None:
+        """Return why the process is not ready, or None while it serves."""
+        return None if self.name == "serving" else f"the process is {self.name}"
+
+
 @contextmanager
 def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
     """Set up logs and signals; give the event that the first SIGTERM or SIGINT sets.

@@ -27,8 +27,7 @@ import structlog
 from moorage.errors import ConfigurationError
 from moorage_host.http.callers import TokenReviewer
 from moorage_host.process.admin import Check, address, admin_server, cause_of
-from moorage_host.process.lifecycle import announce, process
-from moorage_host.process.phase import Phase
+from moorage_host.process.lifecycle import Phase, announce, process
 from moorage_host.process.printed import printed_to_log
 from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.channel import LARGEST_MESSAGE
