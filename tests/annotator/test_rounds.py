@@ -25,9 +25,9 @@ from services.annotator.rounds import Annotator, Round
 from services.annotator.settings import AnnotatorSettings
 from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.load.safe_balance import SafeBalance
-from tests.cli.support import node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.inprocess.api import Api
+from tools.planes.objects import node
 
 GIB = 1024**3
 Run = Callable[..., Awaitable[Round]]

@@ -16,9 +16,10 @@ import pytest
 from moorage.errors import ConfigurationError
 from sandbox.apiserver import ApiServer
 from services.annotator.settings import AnnotatorSettings
-from tests.cli.support import PATIENCE, Command, moorage, node
+from tests.cli.support import PATIENCE, Command, moorage
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.inprocess.api import Api
+from tools.planes.objects import node
 from tools.waiting import until
 
 MODULE = "services.annotator"

@@ -154,16 +154,6 @@ async def ran(*arguments: str, environment: Mapping[str, str] | None = None) -> 
         return code, file.read().decode()
 
 
-def node(name: str, **metadata: Any) -> Object:
-    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, **metadata},
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
-
-
 def pod(name: str, namespace: str = "default", **spec: Any) -> Object:
     container = {"name": "main", "image": "app:1"}
     return {

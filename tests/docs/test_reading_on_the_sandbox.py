@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.support import moorage, node, pod
+from tests.cli.support import moorage, pod
 from tools.docs.pages import DOCS, blocks
+from tools.planes.objects import node
 
 ZONE = "topology.kubernetes.io/zone"
 RACKS: list[dict[str, Any]] = [

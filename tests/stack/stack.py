@@ -162,19 +162,6 @@ class Stack:
         await self.until(gone)
 
 
-def node(
-    name: str, cpu: str = "8", labels: dict[str, str] | None = None, **metadata: Any
-) -> Object:
-    """Build a node."""
-    amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels or {}, **metadata},
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
-
-
 def pod(name: str, cpu: str = "10m", labels: dict[str, str] | None = None, **spec: Any) -> Object:
     """Build a pod in the namespace default, of the profile "moorage" unless *spec* differs."""
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}

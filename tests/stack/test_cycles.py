@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from tests.stack.stack import Stack, node, pod
+from tests.stack.stack import Stack, pod
+from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,7 +10,8 @@ import signal
 import pytest
 
 from cli.shared.manifests import Object
-from tests.stack.stack import Stack, node, pod
+from tests.stack.stack import Stack, pod
+from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,7 +14,8 @@ from cli.up.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer, Fault
 from sandbox.client import Api
-from tests.cli.support import PATIENCE, Object, node, pod
+from tests.cli.support import PATIENCE, Object, pod
+from tools.planes.objects import node
 from tools.waiting import until
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.cli.support import ROOT, Command, dump, moorage, node, pod
+from tests.cli.support import ROOT, Command, dump, moorage, pod
+from tools.planes.objects import node
 
 DEMO = ROOT / "deploy" / "demo"
 
@@ -91,11 +92,10 @@ async def test_the_demonstration_puts_each_app_on_its_group_and_the_notebook_on_
 async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
     tmp_path: Path,
 ) -> None:
-    hot = {"annotations": {"example.com/temperature": "90"}}
-    warm = {"annotations": {"example.com/temperature": "70"}}
+    hot, warm = ({"example.com/temperature": degrees} for degrees in ("90", "70"))
     cluster = dump(
-        *(node(name, **hot) for name in ("hot-1", "hot-2")),
-        node("cool", **warm),
+        *(node(name, annotations=hot) for name in ("hot-1", "hot-2")),
+        node("cool", annotations=warm),
         pod("stays", "prod", nodeName="hot-1"),
     )
     (tmp_path / "max_temperature.py").write_text(MAX_TEMPERATURE)

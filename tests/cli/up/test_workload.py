@@ -9,7 +9,8 @@ import yaml
 
 from cli.up.workload import DEFAULT_NODES, Workload, read_workload
 from moorage.errors import ConfigurationError
-from tests.cli.support import Object, dump, node, pod
+from tests.cli.support import Object, dump, pod
+from tools.planes.objects import node
 
 PROFILES = ("moorage", "second")
 

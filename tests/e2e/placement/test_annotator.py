@@ -10,11 +10,12 @@ import pytest
 import pytest_asyncio
 
 from moorage_host.kube import connect
-from tests.cli.support import moorage, node
+from tests.cli.support import moorage
 from tests.e2e.security.audit import Right, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.manifests.rendering import render
 from tools.planes.embedded import Object
+from tools.planes.objects import node
 from tools.planes.real import OUR_NAMESPACE, RBAC_KINDS, RealPlane, path_of, who
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

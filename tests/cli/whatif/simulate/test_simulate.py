@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from sandbox.apiserver import ApiServer
-from tests.cli.support import Object, dump, node, pod
+from tests.cli.support import Object, dump, pod
 from tools.inprocess.api import Api
+from tools.planes.objects import node
 
 POLICY = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
 
