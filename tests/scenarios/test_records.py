@@ -66,7 +66,9 @@ async def test_decisions_are_found_by_what_became_of_them(world: World) -> None:
         assert rejected["id"] == before[0]["id"]
         reason_of_none = "no node suits it: Steered rejected 4 of 4: rack is full"
         assert before[-1]["reason"] == reason_of_none
-        (found,) = (await get(session, "/decisions?node=n3&plugin=Steered&since=1h"))["items"]
+        (found,) = (await get(session, "/decisions?pod=best&node=n3&plugin=Steered&since=1h"))[
+            "items"
+        ]
         assert found == last
 
         path = f"/decisions/default/best/{last['id']}/nodes"

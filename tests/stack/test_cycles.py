@@ -107,6 +107,10 @@ async def test_the_decision_says_what_each_plugin_did(stack: Stack) -> None:
     await stack.create(nodes, [pod("p", labels={"nodeGroup": "1"})])
     place = (await stack.all_bound(1))["p"]
 
+    async def ended() -> bool:
+        return "bind" in await stack.decision("p")
+
+    await stack.until(ended)
     decision = await stack.decision("p")
 
     assert decision["filter"]["nodes"] == 3

@@ -24,6 +24,7 @@ _BUGS = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
 _SECONDS = 5.0
 _OF_THE_CLIENT = "Internal error from Core"
 """What grpc's client reports when a stream ends while it writes to it."""
+_OF_A_BUSY_MACHINE = "longer than its time budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +165,5 @@ def _check(method: Method, message: Any, answer: bytes) -> None:
     if "status" in {field.name for field in result.DESCRIPTOR.fields}:
         known = {code.value[0]: code for code in grpc.StatusCode}
         code = known[result.status.code]
-        require(code not in _BUGS, f"{code.name} of a request of {method.path}", result.status)
+        fails = code in _BUGS and _OF_A_BUSY_MACHINE not in result.status.message
+        require(not fails, f"{code.name} of a request of {method.path}", result.status)
