@@ -136,6 +136,7 @@ async def test_thousands_of_questions_leave_no_trace(world: World) -> None:
 
     async with aiohttp.ClientSession() as session:
         await ask_all(range(calls // 10))  # warm
+        await world.until(lambda: _replicas_follow(session, world))
         states = await _states(world)
         before = await _metrics(session, world)
         claims = await world.metric("moorage_claims_total")
@@ -184,6 +185,13 @@ async def _states(world: World) -> tuple[Any, Any]:
         more = scorer_pb2.ScorerServiceGetStateRequest(node_names=names)
         of_scorer = await ScorerServiceStub(scoring).GetState(more, timeout=10)
     return of_filter, of_scorer
+
+
+async def _replicas_follow(session: aiohttp.ClientSession, world: World) -> bool:
+    """Whether filter and scorer have the state that the gateway has."""
+    async with session.get(f"{world.services.admin}/replicas") as response:
+        generation = (await response.json())["generation"]
+    return all(each.generation == generation for each in await _states(world))
 
 
 async def _metrics(session: aiohttp.ClientSession, world: World) -> dict[str, str]:
