@@ -188,10 +188,11 @@ async def _states(world: World) -> tuple[Any, Any]:
 
 
 async def _replicas_follow(session: aiohttp.ClientSession, world: World) -> bool:
-    """Whether filter and scorer have the state that the gateway has."""
+    """Whether filter, scorer and binder have the state that the gateway has."""
     async with session.get(f"{world.services.admin}/replicas") as response:
         generation = (await response.json())["generation"]
-    return all(each.generation == generation for each in await _states(world))
+    binder = await world.metric("moorage_replica_generation", service="binder")
+    return {binder, *(each.generation for each in await _states(world))} == {generation}
 
 
 async def _metrics(session: aiohttp.ClientSession, world: World) -> dict[str, str]:
