@@ -77,7 +77,7 @@ def test_parts_that_were_not_measured_keep_their_sections(pages: Pages) -> None:
     pages.write(made.results())
     before, readme = pages.page.read_text(), pages.readme.read_text()
     partial = made.results()
-    partial.edge, partial.growth, partial.cost = [], [], []
+    partial.edge, partial.growth, partial.cost, partial.peers = [], [], [], []
     partial.machine = replace(partial.machine, date="later")
 
     assert pages.write(partial) == [CLUSTER]
