@@ -1,7 +1,7 @@
 """A rollout that never ends: replicas with two versions of a plugin come and go, cycle after cycle.
 
-Every answer is one of the versions' own. `MOORAGE_MIXED_STEPS` sets another number of steps,
-`MOORAGE_MIXED_SEED` the seed that a failure shows.
+Every answer is one of the versions' own. `MOORAGE_EXAMPLES` sets the number of steps, twenty for
+each example, `MOORAGE_MIXED_SEED` the seed that a failure shows.
 """
 
 import os
@@ -18,10 +18,11 @@ from cli.up.processes import free_ports
 from moorage import FilterPlugin, Normalization, ScorePlugin
 from moorage.plugin.base import Plugin
 from moorage_host.plugins.registry import load_registry
+from tests.conftest import EXAMPLES
 from tests.gateway.scheduling.noting import NAMES, fill, of_set, policy, told
 from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
-STEPS = int(os.environ.get("MOORAGE_MIXED_STEPS", "2000"))
+STEPS = 20 * EXAMPLES
 SEED = int(os.environ.get("MOORAGE_MIXED_SEED", "17"))
 
 CODE = '''
