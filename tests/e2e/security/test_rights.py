@@ -33,6 +33,8 @@ async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPla
             await world.event("stuck")
             await world.create(pod("waiting", "licensed"))
             await world.condition("waiting", "Unschedulable")
+            # The condition itself wakes its pod once.
+            await world.until(lambda: world.was_tried("waiting", times=2))
             (plane.directory / "license").touch()
             await world.bound("waiting")
         await _fail_to_bind(world)
