@@ -31,6 +31,7 @@ from gateway.replicas.scorers import Scorers
 from gateway.replicas.set import ReplicaSet
 from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
+from gateway.scheduling.rejected import RejectedPods, retried_pods, try_again
 from gateway.scheduling.scheduler import Scheduler
 from gateway.scheduling.tracing import TracedCycles, Tracer
 from gateway.settings import GatewaySettings
@@ -157,12 +158,14 @@ class _Gateway:
             unknown,
             decisions,
             leadership,
-            registry,
             security,
         )
         policy.listeners.append(self._follow)
+        self.rejected = rejected = RejectedPods(settings.retry_pods, state, policy)
+        policy.listeners.append(rejected.follow)
+        self._retried = retried_pods(registry)
         self.filters = filters = replicas(
-            FILTER, settings.filter, longest_wait=settings.filter_wait, retry=binders.retries.ask
+            FILTER, settings.filter, longest_wait=settings.filter_wait, retry=rejected.ask
         )
         self.scorers = scorers = replicas(
             SCORER, settings.scorer, longest_wait=settings.scorer_wait
@@ -203,7 +206,7 @@ class _Gateway:
             binding=binders.binding,
             log=decisions.log,
             cycle_states=decisions.cycle_states,
-            rejected=decisions.rejected,
+            rejected=rejected,
             on_end=on_end,
             on_bind=on_bind,
             metrics=CycleMetrics(registry),
@@ -236,6 +239,8 @@ class _Gateway:
         """Follow the cluster, and keep replicas, binders, the term and the rest going."""
         parts = (self.filters, self.scorers, self.binders, self.shadows, self.inspector.timeline)
         work = [self.leadership.run(), *(each.run() for each in parts)]
+        client, interval = self.binders.binding.client, self._settings.retry_interval
+        work.append(try_again(self.rejected, client, self.leadership.term, self._retried, interval))
         if self.journal is not None:
             work.append(self.journal.run())
         if self.reloader is not None and self._settings.config_reload_interval:

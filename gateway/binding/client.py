@@ -109,6 +109,23 @@ class BinderClient:
             raise BinderError(code, answered.status.message, answered.reason, answered.plugins)
         return answered.plugins
 
+    async def retry_pods(
+        self, plugin: str, reason: str, pods: Sequence[tuple[str, str, str]]
+    ) -> int:
+        """Have pods tried again, by namespace, name and uid; return how many were written to.
+
+        Raises:
+            BinderError: The binder fails, or does not answer in time.
+        """
+        request = pb.BinderServiceRetryPodsRequest(plugin=plugin, reason=reason)
+        for namespace, name, uid in pods:
+            request.pods.add(namespace=namespace, name=name, uid=uid)
+        try:
+            answer = await self.stub.RetryPods(request, timeout=LONGEST_CALL, wait_for_ready=True)
+        except grpc.aio.AioRpcError as error:
+            raise BinderError(error.code(), str(error.details())) from error
+        return int(answer.written)
+
     async def follow_certificate(self) -> None:
         """Replace the connection whenever this process's certificate is renewed."""
         certificate = self._security.certificate

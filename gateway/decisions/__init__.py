@@ -3,7 +3,6 @@
 log             the latest attempts of the newest pods
 arrays          the verdict and the scores of each node, for the newest attempts
 decisions       all that is kept of cycles
-rejected        pods that plugins may ask to try again
 sentences, why  what a decision amounts to, in words
 listing, nodes  pages of decisions, and of the nodes of one
 query, routes   what can be asked for, on the admin port

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from gateway.cycle.cycle_states import CycleStates
 from gateway.decisions.arrays import KeptArrays
 from gateway.decisions.log import DecisionLog
-from gateway.decisions.rejected import RejectedPods
 from gateway.decisions.stream import DecisionStream
 from gateway.settings import GatewaySettings
 
@@ -19,14 +18,12 @@ class Decisions:
         arrays: What the newest attempts found out about each node.
         stream: Those who follow decisions.
         cycle_states: What plugins keep for binds to come.
-        rejected: Pods that plugins may ask to try again.
     """
 
     log: DecisionLog
     arrays: KeptArrays
     stream: DecisionStream
     cycle_states: CycleStates
-    rejected: RejectedPods
 
 
 def make_decisions(settings: GatewaySettings) -> Decisions:
@@ -42,5 +39,4 @@ def make_decisions(settings: GatewaySettings) -> Decisions:
             clients=settings.decision_clients, waiting=settings.decision_client_queue
         ),
         cycle_states=CycleStates(settings.cycle_state_memory),
-        rejected=RejectedPods(settings.retry_pods),
     )

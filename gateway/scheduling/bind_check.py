@@ -10,10 +10,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+import numpy as np
+
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judge, NodeSet
 from gateway.cycle.decision import BindCheckRecord, Cause, Decision
+from gateway.cycle.nodes import Rows
 from gateway.cycle.verdicts import Verdicts
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
@@ -30,12 +33,18 @@ TOO_LATE = "the node could not be checked again in time"
 def changed_at(state: ClusterState, node: str, filters: FilterDependencies) -> int:
     """Return the generation in which something last changed that verdicts on a node depend on."""
     row = state.rows.of.get(node)
-    if row is None or (filters.reads_placements and filters.scope >= Scope.CLUSTER):
-        return state.generation
+    return state.generation if row is None else changed_on(state, np.array([row]), filters)
+
+
+def changed_on(state: ClusterState, rows: Rows, filters: FilterDependencies) -> int:
+    """Return the same for verdicts on the nodes in some rows."""
     if not filters.reads_placements:
         return state.manifests_changed
-    touched = int(state.rows.touched[row])
-    return touched if filters.scope < Scope.MANIFESTS else max(touched, state.manifests_changed)
+    if filters.scope >= Scope.CLUSTER:
+        return state.generation
+    touched = state.rows.touched
+    newest = int(touched[rows[rows < len(touched)]].max(initial=0))
+    return newest if filters.scope < Scope.MANIFESTS else max(newest, state.manifests_changed)
 
 
 class BindCheck:

@@ -19,7 +19,6 @@ from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import Decision, FilterRecord
 from gateway.cycle.rules import tied, whole
 from gateway.decisions.log import Attempt, DecisionLog
-from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.bind_check import STALE, BindCheck
@@ -27,6 +26,7 @@ from gateway.scheduling.claims import Claims
 from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.recheck import Recheck
+from gateway.scheduling.rejected import RejectedPods
 from moorage_host.tracing.span import trace_id_of
 
 UNCOLLECTED_LIMIT = 256
@@ -67,7 +67,7 @@ class Scheduler:
             binding: Binds pods.
             log: Keeps decisions.
             cycle_states: Keeps what plugins keep for the bind.
-            rejected: Keeps pods that plugins may ask to try again.
+            rejected: Keeps pods that found no node, to be tried again.
             on_end: Are called at the end of each cycle, perhaps with an error, in order, in the
                 event loop: they return at once, and never raise.
             on_bind: Are called when the outcome of a bind is in a decision.
@@ -225,7 +225,7 @@ class Scheduler:
         decision.filter, decision.generation = record, verdicts.generation
         if verdicts.kept:
             self._cycle_states.begin(cycle.uid, verdicts.kept)
-        self._rejected.note(decision)
+        self._rejected.note(cycle)
         if record.feasible < record.nodes:
             self._metrics.rejected(record)
         if record.claimants and record.feasible:
@@ -301,7 +301,7 @@ class Scheduler:
         decision, count = cycle.decision, len(cycle.nodes.names)
         decision.filter = FilterRecord(nodes=count, feasible=count, seconds=0.0)
         decision.generation = self._state.generation
-        self._rejected.note(decision)
+        self._rejected.note(cycle)
 
     def _is_ours(self, profile: str) -> bool:
         """Whether there is such a profile here; extenders are asked about every pod."""

@@ -294,13 +294,13 @@ class GatewaySettings(EdgeSettings):
     )
     retry_pods: int = setting(
         1000,
-        "Pods without a feasible node that are kept, the newest, for plugins that ask for another "
-        "attempt on those that they rejected.",
+        "Pods without a feasible node that are kept, the newest, to be tried again where "
+        "kube-scheduler would not do it.",
         minimum=0,
     )
     retry_interval: float = setting(
         2.0,
-        "How often such pods are tried again at most; see `retry_rejected` of plugins.",
+        "How often such pods are tried again at most.",
         unit="seconds",
         minimum=1,
     )

@@ -1,6 +1,7 @@
 """What users read when a pod cannot be scheduled, and what brings it back."""
 
 import pytest
+import yaml
 
 from tests.scenarios.world import World
 from tools.planes.objects import NO_CLAIMS, node, pod
@@ -62,6 +63,29 @@ async def test_a_plugin_brings_back_the_pods_that_it_rejected(world: World) -> N
     (asked,) = (c for c in pods["p"]["status"]["conditions"] if c["type"] == ASKED)
     assert (asked["reason"], asked["message"]) == ("License", "there is a license")
     assert ASKED not in str(pods["other"])
+
+
+async def test_a_rejected_pod_is_tried_again_when_the_policy_changes(world: World) -> None:
+    file = world.plane.directory / "policy.yaml"
+    before = file.read_text()
+    policy = yaml.safe_load(before)
+    (second,) = (each for each in policy["profiles"] if each["schedulerName"] == "second")
+    del second["plugins"]
+    await world.nodes(node("n1"))
+    async with world.scheduler("second"):
+        await world.create(pod("p", "second", reject={"n1": "no free slice"}))
+        await world.condition("p", "Unschedulable")
+        # The condition itself wakes its pod once.
+        await world.until(lambda: world.was_tried("p", times=2))
+        try:
+            file.write_text(yaml.safe_dump(policy))
+            assert await world.bound("p") == {"p": "n1"}
+        finally:
+            file.write_text(before)
+        pods = await world.pods()
+
+    (asked,) = (c for c in pods["p"]["status"]["conditions"] if c["type"] == ASKED)
+    assert asked["message"] == "the policy has changed since it was rejected"
 
 
 async def test_pods_that_fit_nowhere_are_rejected_until_a_node_comes(

@@ -18,7 +18,6 @@ from cli.legacy.names import (
     STRATEGIES,
 )
 from cli.main import main
-from gateway.binding.binders import retried_pods
 from gateway.binding.unknown import settled_binds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.edge.metrics import EdgeMetrics
@@ -28,6 +27,7 @@ from gateway.leadership.term import Term
 from gateway.replicas.metrics import ReplicaMetrics
 from gateway.replicas.reload import ReloadMetrics
 from gateway.scheduling.metrics import CycleMetrics
+from gateway.scheduling.rejected import retried_pods
 from gateway.settings import GatewaySettings
 from gateway.whatif.shadow_tally import ShadowMetrics
 from moorage.measurements.prometheus import gauges

@@ -21,7 +21,6 @@ from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.decisions.arrays import KeptArrays
 from gateway.decisions.log import DecisionLog
-from gateway.decisions.rejected import RejectedPods
 from gateway.leadership.barriers import BarrierResult, Barriers, RecordedBind, StateRecovery
 from gateway.leadership.leadership import TermLoop, TermMetrics
 from gateway.leadership.term import Term
@@ -30,6 +29,7 @@ from gateway.replicas.feed import StateFeed
 from gateway.replicas.filters import count_verdicts
 from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
+from gateway.scheduling.rejected import RejectedPods
 from gateway.scheduling.scheduler import Scheduler
 from moorage.v1 import types_pb2 as pb
 from moorage_host.kube import KubeClient
@@ -239,7 +239,7 @@ class ModelGateway:
             binding=binding,
             log=DecisionLog(pods=1000, attempts=3),
             cycle_states=cycle_states,
-            rejected=RejectedPods(100),
+            rejected=RejectedPods(100, state, policy),
             on_end=(),
             on_bind=(),
             metrics=CycleMetrics(registry),
