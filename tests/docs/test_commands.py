@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from bench.__main__ import main as bench
 from cli.main import main
-from moorage_host.settings import parse_settings, settings_table
-from moorage_host.settings.fields import Dataclass
+from moorage_host.settings import Dataclass, declared_settings, parse_settings
 from tests.docs.walkthroughs.page import EXERCISES, TUTORIAL
 from tools.docs.pages import DOCS, ROOT, blocks, pages
 from tools.docs.tables import SETTINGS
@@ -158,7 +157,7 @@ def test_modules_that_are_run_exist() -> None:
 
 
 def test_options_exist() -> None:
-    known = {row.option for cls in classes() for row in settings_table(cls)}
+    known = {each.option for cls in classes() for each in declared_settings(cls)}
     known |= {f"--no-{option.removeprefix('--')}" for option in known}
     for command in (main, *_leaves(main), bench):
         known |= {option for parameter in command.params for option in parameter.opts}
@@ -167,7 +166,7 @@ def test_options_exist() -> None:
 
 
 def test_environment_variables_exist() -> None:
-    known = {row.environment for cls in classes() for row in settings_table(cls)}
+    known = {each.variable for cls in classes() for each in declared_settings(cls)}
     known.add("MOORAGE_EXAMPLES")  # of tests: tests/conftest.py
     known.add("MOORAGE_HOME")  # of builds: deploy/metadata.py
     assert set(re.findall(r"MOORAGE_[A-Z_]+", prose())) - known == set()

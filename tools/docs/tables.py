@@ -1,11 +1,13 @@
 """What the tables of the documentation say, from the code itself. `generate` puts them there."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import ModuleType
 
 import click
 from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.registry import Collector
 
 from cli.doctor.check import about, name_of
 from cli.doctor.groups import GROUPS
@@ -32,6 +34,7 @@ from gateway.settings import GatewaySettings
 from gateway.whatif.shadow_tally import ShadowMetrics
 from moorage.measurements.prometheus import gauges
 from moorage_host.http.refusals import REFUSED
+from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
 from moorage_host.process.log_writer import DROPS
 from moorage_host.process.metrics import (
@@ -40,14 +43,11 @@ from moorage_host.process.metrics import (
     CACHE_DIFFERENCES,
     CALL_SECONDS,
     CALLS,
-    MetricRow,
-    metrics_table,
 )
 from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.session import CycleSettings
-from moorage_host.settings import SettingRow, settings_table
-from moorage_host.settings.fields import Dataclass
+from moorage_host.settings import Dataclass, declared_settings
 from moorage_host.tls.authorization import METHODS
 from moorage_host.tls.reload import EXPIRY, RELOADS, START
 from moorage_host.tracing.metrics import SPANS
@@ -81,34 +81,39 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
 }
 """For each table of settings the class that it shows, and the one whose settings are elsewhere."""
 
+GATEWAY_METRICS: tuple[Callable[[CollectorRegistry], object], ...] = (
+    EdgeMetrics,
+    CycleMetrics,
+    ReloadMetrics,
+    ShadowMetrics,
+    ReplicaMetrics,
+    WatchMetrics,
+    retried_pods,
+    settled_binds,
+    JournalMetrics,
+)
+
 
 def settings(name: str) -> str:
     """Return the settings that a kind of process adds to those of all, or has otherwise."""
     cls, base = SETTINGS[name]
-    elsewhere = settings_table(base) if base else []
-    rows = [row for row in settings_table(cls) if row not in elsewhere]
+    elsewhere = list(declared_settings(base)) if base else []
+    rows = [each for each in declared_settings(cls) if each not in elsewhere]
     return table(
         ("option", "environment variable", "default", "unit", "meaning"),
-        ((code(r.option), code(r.environment), code(r.default), r.unit, _meaning(r)) for r in rows),
+        (
+            (code(s.option), code(s.variable), code(s.show(s.default)), s.unit, escaped(s.meaning))
+            for s in rows
+        ),
     )
 
 
 def metrics(name: str) -> str:
     """Return the metrics of a kind of process."""
-    rows = {
-        "gateway": _gateway_metrics,
-        "binder": _binder_metrics,
-        "annotator": _annotator_metrics,
-        "common": _common_metrics,
-        "plugins": _plugin_metrics,
-        "tracing": _tracing_metrics,
-    }
+    rows = sorted(row for collector in METRICS[name]() for row in _families(collector))
     return table(
         ("name", "type", "labels", "meaning"),
-        (
-            (code(r.name), r.type, ", ".join(map(code, r.labels)), escaped(r.help))
-            for r in sorted(rows[name](), key=lambda row: row.name)
-        ),
+        ((code(n), kind, ", ".join(map(code, labels)), escaped(h)) for n, kind, labels, h in rows),
     )
 
 
@@ -226,10 +231,6 @@ TABLES: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def _meaning(row: SettingRow) -> str:
-    return escaped(row.meaning)
-
-
 def _parameters(found: click.Command) -> Iterator[Row]:
     for parameter in found.params:
         if isinstance(parameter, click.Argument):
@@ -256,71 +257,47 @@ def _default(option: click.Option) -> str:
     return code(f"{value:g}" if isinstance(value, float) else f"{value}")
 
 
-def _gateway_metrics() -> list[MetricRow]:
+def _gateway_metrics() -> Iterable[Collector]:
     registry = CollectorRegistry()
-    EdgeMetrics(registry)
-    CycleMetrics(registry)
-    ReloadMetrics(registry)
-    ShadowMetrics(registry)
-    ReplicaMetrics(registry)
-    WatchMetrics(registry)
-    retried_pods(registry)
-    settled_binds(registry)
+    for make_metrics in GATEWAY_METRICS:
+        make_metrics(registry)
     TermMetrics(registry, Term())
-    JournalMetrics(registry)
-    rows = metrics_table(registry)
-    cluster = ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0})
-    for family in cluster.collect():
-        labels = tuple(family.samples[0].labels)
-        rows.append(
-            MetricRow(name=family.name, type=family.type, labels=labels, help=family.documentation)
-        )
-    return rows
+    # The registry has no public way to see labels of metrics that have no values yet.
+    return [
+        *registry._collector_to_names,
+        ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0}),
+    ]
 
 
-def _binder_metrics() -> list[MetricRow]:
-    return _declared(
-        binder_metrics.BARRIER_SECONDS,
-        binder_metrics.BINDS,
-        binder_metrics.EPOCH,
-        binder_metrics.FENCED,
-        binder_metrics.BIND_SECONDS,
-        binder_metrics.BINDS_RUNNING,
-        binder_metrics.BIND_RETRIES,
-        binder_metrics.PLUGIN_SECONDS,
-        binder_metrics.PLUGIN_RESULTS,
-        binder_metrics.PERMIT_WAITING,
-        binder_metrics.PERMIT_SECONDS,
-        binder_metrics.EVENTS,
-    )
+def _collectors_of(module: ModuleType) -> Iterable[Collector]:
+    return [
+        each
+        for each in vars(module).values()
+        if isinstance(each, MetricWrapperBase | FastHistogram)
+    ]
 
 
-def _annotator_metrics() -> list[MetricRow]:
-    return _declared(
-        annotator_metrics.ROUNDS,
-        annotator_metrics.SAMPLES,
-        annotator_metrics.PATCHES,
-        annotator_metrics.NODES,
-        annotator_metrics.LAST_SUCCESS,
-    )
+METRICS: Mapping[str, Callable[[], Iterable[Collector]]] = {
+    "gateway": _gateway_metrics,
+    "binder": lambda: _collectors_of(binder_metrics),
+    "annotator": lambda: _collectors_of(annotator_metrics),
+    "common": lambda: (
+        *(BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram),
+        *(REFUSED, START, EXPIRY, RELOADS),
+    ),
+    "plugins": lambda: (
+        *(BACKGROUND_FAILURES, CACHE_DIFFERENCES),
+        *(gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES),
+    ),
+    "tracing": lambda: (SPANS,),
+}
 
 
-def _common_metrics() -> list[MetricRow]:
-    process = (BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram)
-    return _declared(*process, REFUSED, START, EXPIRY, RELOADS)
-
-
-def _plugin_metrics() -> list[MetricRow]:
-    plugins = (BACKGROUND_FAILURES, CACHE_DIFFERENCES)
-    return _declared(*plugins, gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES)
-
-
-def _tracing_metrics() -> list[MetricRow]:
-    return _declared(SPANS)
-
-
-def _declared(*collectors: Any) -> list[MetricRow]:
-    registry = CollectorRegistry()
-    for collector in collectors:
-        registry.register(collector)
-    return metrics_table(registry)
+def _families(collector: Collector) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+    """Yield name, type, labels and meaning of what a collector has."""
+    for family in collector.collect():
+        labels = getattr(collector, "_labelnames", None)
+        if labels is None:
+            labels = family.samples[0].labels
+        suffix = "_total" if family.type == "counter" else ""
+        yield family.name + suffix, family.type, tuple(labels), family.documentation

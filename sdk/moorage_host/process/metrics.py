@@ -8,14 +8,12 @@ registry.
 import functools
 import os
 import platform
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TypeVar
 
 import grpc
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.registry import Collector
 
 from moorage import __version__
 
@@ -74,29 +72,3 @@ def count_background_failure(plugin: str) -> None:
 def children(metric: MetricT) -> Callable[..., MetricT]:
     """Return a faster `metric.labels`, with a cache; give label values in order."""
     return functools.cache(metric.labels)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricRow:
-    """One metric as the documentation shows it."""
-
-    name: str
-    type: str
-    labels: tuple[str, ...]
-    help: str
-
-
-def metrics_table(registry: CollectorRegistry = REGISTRY) -> list[MetricRow]:
-    """Return one row for each metric that has been declared so far, by name."""
-    # The registry has no public way to see labels of metrics that have no values yet.
-    collectors = list(registry._collector_to_names)
-    return sorted((row for c in collectors for row in _rows(c)), key=lambda row: row.name)
-
-
-def _rows(collector: Collector) -> Iterator[MetricRow]:
-    labels = tuple(getattr(collector, "_labelnames", ()))
-    for family in collector.collect():
-        suffix = "_total" if family.type == "counter" else ""
-        yield MetricRow(
-            name=family.name + suffix, type=family.type, labels=labels, help=family.documentation
-        )

@@ -1,34 +1,14 @@
 import pytest
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, CollectorRegistry, Counter
 
 import moorage
-from moorage_host.process.metrics import MetricRow, children, metrics_table, show_build
+from moorage_host.process.metrics import children, show_build
 
 
-def test_the_table_names_labels_even_of_metrics_without_values() -> None:
-    registry = CollectorRegistry()
-    Counter("moorage_binds", "Binds.", ("code",), registry=registry)
-    Histogram("moorage_cycle_seconds", "Cycles.", ("verb", "result"), registry=registry)
-    Gauge("moorage_age_seconds", "Age.", registry=registry)
-    assert metrics_table(registry) == [
-        MetricRow(name="moorage_age_seconds", type="gauge", labels=(), help="Age."),
-        MetricRow(name="moorage_binds_total", type="counter", labels=("code",), help="Binds."),
-        MetricRow(
-            name="moorage_cycle_seconds",
-            type="histogram",
-            labels=("verb", "result"),
-            help="Cycles.",
-        ),
-    ]
-
-
-def test_the_table_of_a_process_names_what_all_processes_have() -> None:
-    names = {row.name for row in metrics_table()}
-    assert {
-        "grpc_server_handled_total",
-        "moorage_build_info",
-        "process_resident_memory_bytes",
-    } <= names
+def test_every_process_has_the_metrics_of_calls_build_and_memory() -> None:
+    names = {family.name for family in REGISTRY.collect()}
+    wanted = {"grpc_server_handled", "moorage_build_info", "process_resident_memory_bytes"}
+    assert wanted <= names
     assert not any(name.startswith("scheduler_") for name in names)
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from moorage_host.settings import parse_settings, setting, settings_table
+from moorage_host.settings import declared_settings, parse_settings, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,17 +156,22 @@ def test_help_shows_option_variable_default_and_meaning(
     assert "100% of it. [MOORAGE_RATIO; default: 0.5]" in text
 
 
-def test_the_table_has_a_row_for_every_setting_in_order() -> None:
-    rows = settings_table(Settings)
-    assert [row.option for row in rows[:3]] == ["--extender-port", "--http-timeout", "--ratio"]
-    assert len(rows) == 10
-    timeout = rows[1]
-    assert timeout.environment == "MOORAGE_HTTP_TIMEOUT"
-    assert (timeout.default, timeout.unit) == ("5s", "seconds")
+def test_what_is_declared_is_described_in_order() -> None:
+    declared = list(declared_settings(Settings))
+    assert [each.option for each in declared[:3]] == [
+        "--extender-port",
+        "--http-timeout",
+        "--ratio",
+    ]
+    assert len(declared) == 10
+    timeout = declared[1]
+    assert timeout.variable == "MOORAGE_HTTP_TIMEOUT"
+    assert (timeout.show(timeout.default), timeout.unit) == ("5s", "seconds")
     assert timeout.meaning == (
         "How long a call may take. "
         "Allowed: a duration such as 500ms or 1m30s, at least 1ms, at most 1h."
     )
-    assert [row.default for row in rows[3:]] == ["local", "false", "true", "", "a,b", "", "json"]
-    assert rows[9].meaning == "How log lines look. Allowed: json or text."
-    assert rows[3].meaning == "A name."
+    shown = [each.show(each.default) for each in declared[3:]]
+    assert shown == ["local", "false", "true", "", "a,b", "", "json"]
+    assert declared[9].meaning == "How log lines look. Allowed: json or text."
+    assert declared[3].meaning == "A name."
