@@ -15,9 +15,8 @@ import yaml
 
 from cli.certs.issuing import Issued, issue, new_authority
 from moorage.errors import ConfigurationError
-from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certificate
+from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, SHARE_LEFT, read_certificate
 from moorage_host.tls.identities import METRICS, OPERATOR, SCHEDULER, service_identity
-from moorage_host.tls.reload import SHARE_LEFT
 
 SERVICES = ("gateway", "filter", "scorer", "binder", "annotator")
 CLIENTS = {"scheduler": SCHEDULER, "operator": OPERATOR, "metrics": METRICS}

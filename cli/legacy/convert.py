@@ -28,8 +28,7 @@ from cli.legacy.names import (
 )
 from moorage.errors import ConfigurationError, suggestion
 from moorage.units.durations import format_duration
-from moorage_host.policy.checks import find_problems
-from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.checks import Problem, child, find_problems
 from moorage_host.policy.yaml_lines import Tree, read_tree
 
 Object = dict[str, Any]

@@ -17,7 +17,7 @@ from gateway.decisions.query import BadQueryError, checked, decision_query
 from gateway.decisions.sentences import facts, sentences
 from gateway.decisions.why import Known, Object, explanation, silence
 from gateway.policy.policy import PolicyHolder
-from moorage_host.http.reading import may_read, require_read
+from moorage_host.http.callers import may_read, require_read
 from moorage_host.kube import KubeClient, KubeError
 
 LIST = "/decisions"

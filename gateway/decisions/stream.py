@@ -9,7 +9,7 @@ from aiohttp import web
 
 from gateway.cycle import Cycle
 from gateway.cycle.decision import Decision, DecisionItem
-from moorage_host.http.reading import UncheckedError
+from moorage_host.http.callers import UncheckedError
 
 MayRead = Callable[[str], Awaitable[bool]]
 """Returns whether the caller may read the pods of a namespace."""

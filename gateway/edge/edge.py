@@ -35,8 +35,7 @@ from gateway.edge.requests import RequestReader, read_binding
 from gateway.settings.edge import EdgeSettings
 from moorage_host.http.callers import Callers
 from moorage_host.http.connections import State, connection_of
-from moorage_host.http.refusals import Refusals
-from moorage_host.http.requests import RequestChecks
+from moorage_host.http.requests import Refusals, RequestChecks
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from aiohttp import web
 from gateway.cluster.state import ClusterState, Placement
 from gateway.inspector.queries import Page, bad_query
 from gateway.inspector.usage import NodeLine, Usage
-from moorage_host.http.reading import readable
+from moorage_host.http.callers import readable
 
 SORTED_BY = ("name", "zone", "pods", "cpu", "memory", "changed")
 

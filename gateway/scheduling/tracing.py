@@ -16,8 +16,7 @@ from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Verdicts
 from gateway.decisions.log import DecisionLog
-from moorage_host.tracing.current import span, traceparent
-from moorage_host.tracing.span import Span, SpanContext, SpanSink, Value, parse
+from moorage_host.tracing.span import Span, SpanContext, SpanSink, Value, parse, span, traceparent
 
 OPEN_LIMIT = 256
 """Traced cycles that have not ended; of pods of other profiles nothing ends."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from moorage_host.settings import setting
 from moorage_host.tls.identities import SCHEDULER
-from moorage_host.tracing.settings import TracingSettings
+from moorage_host.tracing.sink import TracingSettings
 
 _MIB = 1 << 20
 

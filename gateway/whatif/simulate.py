@@ -30,7 +30,7 @@ from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
-from moorage_host.http.reading import ALL_NAMESPACES, require_read
+from moorage_host.http.callers import ALL_NAMESPACES, require_read
 from moorage_host.slots import Slots
 
 TRIES: Final = 6

@@ -8,8 +8,7 @@ from typing import Self
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from moorage_host.http.refusals import Refusals
-from moorage_host.http.requests import RequestChecks
+from moorage_host.http.requests import Refusals, RequestChecks
 from sandbox.apiserver import discovery, faults
 from sandbox.apiserver.requests.handling import Requests, failures_as_status
 from sandbox.apiserver.settings import Settings

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from moorage.errors import ConfigurationError
 from moorage.units.durations import parse_duration
-from moorage_host.policy.fields import PluginSet
+from moorage_host.policy.document import PluginSet
 from moorage_host.policy.merge import Entry, EntrySet, expand, merge
 from moorage_host.policy.yaml_lines import read_tree
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from moorage.errors import ConfigurationError
 from moorage.measurements import Preset, PrometheusSettings
 from moorage.units.durations import format_duration
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.settings import setting
 

@@ -8,7 +8,7 @@ import msgspec
 from moorage import Binding
 from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient
-from moorage_host.tracing.current import step
+from moorage_host.tracing.span import step
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
-from moorage_host.tracing.current import current, plugin_span
+from moorage_host.tracing.span import current, plugin_span
 from services.binder.binding.outcomes import (
     BindError,
     Outcome,

@@ -24,8 +24,7 @@ from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.describe import describe_plugins
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
-from moorage_host.tracing.current import traceparent
-from moorage_host.tracing.span import SpanSink
+from moorage_host.tracing.span import SpanSink, traceparent
 from services.binder.binding.binder import Binder
 from services.binder.binding.policies import Policies
 from services.binder.cluster import Cluster

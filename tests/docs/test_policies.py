@@ -10,7 +10,7 @@ import pytest
 from cli.config.policies import choose_policy
 from moorage.errors import ConfigurationError
 from moorage_host.policy import KIND, ResolvedPolicy
-from moorage_host.policy.fields import (
+from moorage_host.policy.document import (
     DisabledPlugin,
     EnabledPlugin,
     MoorageConfiguration,

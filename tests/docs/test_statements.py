@@ -19,7 +19,7 @@ from gateway.settings import GatewaySettings
 from moorage.execution.enabled import OVERRUNS, START_SECONDS, STOP_SECONDS, SUSPENSION_SECONDS
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
-from moorage_host.policy.defaults import default_failure_policy
+from moorage_host.policy.merge import default_failure_policy
 from sandbox.apiserver.faults import Fault
 from services.binder.binding.attempt import FINAL
 from services.binder.binding.outcomes import Reason

@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.rpc.credentials import ServerCredentials
-from moorage_host.tls.reload import Certificates
+from moorage_host.tls.certificate import Certificates
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import (
     Gateway,

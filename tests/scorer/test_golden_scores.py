@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from moorage import Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.models import Resources
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.engine import run_scores
 from services.scorer.plugins import BUILT_INS
 from services.scorer.plugins.in_tree.node_resources_least_allocated import (

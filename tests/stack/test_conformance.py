@@ -7,7 +7,7 @@ import pytest
 
 from cli.conformance.kit import Kit
 from cli.conformance.requests import PREFIX, RECORDED_NODES
-from moorage_host.policy.fields import DEFAULT_SCORE_SCALE
+from moorage_host.policy.document import DEFAULT_SCORE_SCALE
 from sandbox.scheduler.config import ExtenderConfig
 from tests.stack.stack import Stack
 from tools.planes.objects import node

@@ -12,7 +12,7 @@ from moorage.plugin.arguments import Arguments
 from moorage.plugin.base import Plugin
 from moorage.plugin.pod_fields import DISK_FIELDS, PORT_FIELDS, REQUEST_FIELDS
 from moorage.plugin.points import extension_points
-from moorage_host.policy.defaults import IN_TREE_PLUGINS
+from moorage_host.policy.merge import IN_TREE_PLUGINS
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS

@@ -33,10 +33,10 @@ from gateway.scheduling.rejected import retried_pods
 from gateway.settings import GatewaySettings
 from gateway.whatif.shadow_tally import ShadowMetrics
 from moorage.measurements.prometheus import gauges
-from moorage_host.http.refusals import REFUSED
+from moorage_host.http.requests import REFUSED
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
-from moorage_host.process.log_writer import DROPS
+from moorage_host.process.logs import DROPS
 from moorage_host.process.metrics import (
     BACKGROUND_FAILURES,
     BUILD_INFO,
@@ -48,9 +48,9 @@ from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.session import CycleSettings
 from moorage_host.settings import Dataclass, declared_settings
-from moorage_host.tls.authorization import METHODS
-from moorage_host.tls.reload import EXPIRY, RELOADS, START
-from moorage_host.tracing.metrics import SPANS
+from moorage_host.tls.certificate import EXPIRY, RELOADS, START
+from moorage_host.tls.identities import METHODS
+from moorage_host.tracing.sink import SPANS
 from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.settings import Settings as ApiServerSettings
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings

@@ -10,7 +10,7 @@ from cli.doctor.installation.installation import Entry, Installation
 from cli.doctor.installation.objects import Missing, NotReadError, Object, known
 from cli.doctor.installation.pods import is_active, name_of, runs
 from moorage.errors import suggestion
-from moorage_host.tls.reload import SHARE_LEFT
+from moorage_host.tls.certificate import SHARE_LEFT
 
 PORTS = {"https": 443, "http": 80}
 

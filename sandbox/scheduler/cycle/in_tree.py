@@ -16,7 +16,7 @@ from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, PluginScores, Supervisor
 from moorage.execution import Profile as RunningProfile
 from moorage.plugin.base import Plugin
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from sandbox.scheduler.config import DEFAULTS, Profile
 from sandbox.scheduler.cycle.attempt import PluginScore, Rejection
 from services.filter.engine import run_filters

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from moorage_host.http.refusals import Refusals
+from moorage_host.http.requests import Refusals
 from moorage_host.tls.identities import http_identities
 
 

@@ -12,7 +12,7 @@ from moorage.execution.failure import problem_of
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectiveProfile, decode_effective
 
 PROBLEMS_SECONDS = 1.0

@@ -4,9 +4,22 @@ The way of a policy: `examine` or `parse` a document, `resolve` it against the c
 send `for_kind` to the replicas, which `decode_effective` and `check_arguments`.
 """
 
-from moorage_host.policy.arguments import check_arguments
 from moorage_host.policy.catalogue import IN_TREE, KINDS, Catalogue, Kind, PluginInfo
-from moorage_host.policy.document import Document, default_document, examine, parse, read
+from moorage_host.policy.checks import check_arguments
+from moorage_host.policy.document import (
+    API_VERSION,
+    DEFAULT_PROFILE,
+    DEFAULT_SCORE_SCALE,
+    KIND,
+    Document,
+    MoorageConfiguration,
+    Profile,
+    Shadow,
+    default_document,
+    examine,
+    parse,
+    read,
+)
 from moorage_host.policy.effective import (
     EffectivePlugin,
     EffectivePolicy,
@@ -16,17 +29,7 @@ from moorage_host.policy.effective import (
     encode_effective,
     shadow_of,
 )
-from moorage_host.policy.fields import (
-    API_VERSION,
-    DEFAULT_PROFILE,
-    DEFAULT_SCORE_SCALE,
-    KIND,
-    MoorageConfiguration,
-    Profile,
-    Shadow,
-)
-from moorage_host.policy.resolve import resolve
-from moorage_host.policy.resolved import ResolvedPolicy
+from moorage_host.policy.resolve import ResolvedPolicy, resolve
 
 __all__ = [
     "API_VERSION",

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from moorage.errors import ConfigurationError
-from moorage_host.policy.problems import Problem, child
+from moorage_host.policy.checks import Problem, child
 
 MAX_BYTES = 1 << 20
 MAX_VALUES = 100_000

@@ -19,7 +19,13 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError
-from moorage_host.http.callers import Callers, TokenReviewer
+from moorage_host.http.callers import (
+    Callers,
+    ForbiddenError,
+    TokenReviewer,
+    UncheckedError,
+    refusal_of,
+)
 from moorage_host.http.connections import (
     HEAD_LIMITS,
     Connections,
@@ -27,9 +33,7 @@ from moorage_host.http.connections import (
     State,
     connection_of,
 )
-from moorage_host.http.reading import ForbiddenError, UncheckedError, refusal_of
-from moorage_host.http.refusals import Refusals
-from moorage_host.http.requests import RequestChecks
+from moorage_host.http.requests import Refusals, RequestChecks
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.tls.contexts import server_context
 from moorage_host.tls.security import LOOPBACK, Security
@@ -66,7 +70,7 @@ async def admin_server(
     The answer of `/readyz` shows what *notes* return, and is ready all the same. With TLS, all
     paths but the two for probes need the certificate of an operator, or a bearer token of which
     the *reviewer* approves; /metrics is for Prometheus' certificate too. Handlers that show pods
-    ask `moorage_host.http.reading` which.
+    ask `moorage_host.http.callers` which.
 
     Raises:
         ConfigurationError: The address cannot be listened on, or not in plain text.

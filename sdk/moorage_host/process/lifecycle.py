@@ -22,8 +22,7 @@ from prometheus_client import disable_created_metrics
 
 from moorage.errors import ConfigurationError, causes
 from moorage_host.process import pauses  # noqa: F401 - every process counts them
-from moorage_host.process.log_limits import LogLimits
-from moorage_host.process.logs import Flush, configure_logging
+from moorage_host.process.logs import Flush, LogLimits, configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting
 from moorage_host.tls.identities import METRICS, OPERATOR

@@ -2,22 +2,249 @@
 
 Modules take `structlog.get_logger()` and log a constant sentence plus fields. Libraries that use
 the standard `logging` come out in the same form. Tracebacks are text without local variables,
-which may hold pods. Lines are written in the background (`log_writer`) and bounded (`log_limits`).
+which may hold pods.
+
+Whoever can make a process log something can make it do so a thousand times a second. So a bad call
+costs one short line, and equal ones are counted. A thread of its own writes the lines, so that a
+full disk or an unread pipe stops nobody else. Its queue is bounded: what does not fit is dropped
+and counted, and nothing here takes a lock that code in the middle of a log call could hold, since
+signals and the garbage collector may log at any moment.
 """
 
 import atexit
 import logging
+import os
+import select
+import signal
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Final, Literal, TextIO
 
+import msgspec
 import structlog
+from prometheus_client import REGISTRY
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 from structlog.typing import Processor
 
-from moorage_host.process.log_limits import EventDict, LogLimits, Repeats, fitted
-from moorage_host.process.log_writer import DROPS, LogWriter
+MAX_EVENTS: Final = 1024
+"""Events whose repetitions are counted apart; with more, all counts begin again."""
+
+SHORTEST: Final = 32
+"""Characters to which the text of a field is cut at most."""
+
+CUT: Final = "..."
+
+NEEDED: Final = ("timestamp", "level", "event")
+
+EventDict = MutableMapping[str, Any]
+Render = Callable[[Any, str, EventDict], str | bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """How much may be logged; sizes in bytes, times in seconds."""
+
+    queue: int = 2000
+    """Lines that may wait to be written."""
+    line: int = 1024
+    """Size of a line without a traceback."""
+    traceback: int = 8192
+    """Size of a line with one."""
+    traceback_interval: float = 60.0
+    """The time between two tracebacks of one event; between them there is the error's text."""
+    repeats: int = 20
+    """How often a warning or error is logged in a row."""
+    repeat_interval: float = 1.0
+    """The time between two such lines after that."""
+    flush_timeout: float = 1.0
+    """Time at the end of the process for lines that wait."""
+
+
+class _Bucket(msgspec.Struct):
+    tokens: float
+    filled: float
+    suppressed: int = 0
+
+
+class Repeats:
+    """Which events may be logged again. Any thread may ask, also in the middle of another question.
+
+    Args:
+        limits: How often.
+        clock: A monotonic clock.
+    """
+
+    def __init__(self, limits: LogLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        # By hash: an event may be as long as who logs it likes.
+        self._buckets: dict[int, _Bucket] = {}
+        self._tracebacks: dict[int, float] = {}
+
+    def admit(self, *names: str) -> int | None:
+        """Return how many equal events were not logged since the last one; None if this one is not.
+
+        An event is named by a constant sentence. The fields that come with it do not count.
+        """
+        now, limits, event = self._clock(), self._limits, hash(names)
+        bucket = self._buckets.get(event)
+        if bucket is None:
+            if len(self._buckets) >= MAX_EVENTS:
+                self._buckets.clear()
+            bucket = self._buckets[event] = _Bucket(limits.repeats, now)
+        gained = (now - bucket.filled) / limits.repeat_interval
+        bucket.tokens, bucket.filled = min(limits.repeats, bucket.tokens + gained), now
+        if bucket.tokens < 1:
+            bucket.suppressed += 1
+            return None
+        bucket.tokens -= 1
+        suppressed, bucket.suppressed = bucket.suppressed, 0
+        return suppressed
+
+    def admit_traceback(self, *names: str | int) -> bool:
+        """Return whether the traceback of an error may be shown again; names say where it is."""
+        now, place = self._clock(), hash(names)
+        last = self._tracebacks.get(place)
+        if last is not None and now - last < self._limits.traceback_interval:
+            return False
+        if len(self._tracebacks) >= MAX_EVENTS:
+            self._tracebacks.clear()
+        self._tracebacks[place] = now
+        return True
+
+
+def fitted(render: Render, limits: LogLimits) -> Callable[[Any, str, EventDict], str]:
+    """Return what renders an event so that its line is no longer than allowed.
+
+    The longest texts are cut first: of a traceback the middle, of others the end.
+    """
+
+    def fit(logger: Any, method: str, event: EventDict) -> str:
+        limit = limits.traceback if "exception" in event else limits.line
+        fields = {key: _shortened(value, key, limit) for key, value in event.items()}
+        while len(line := _decoded(render(logger, method, dict(fields))).encode()) > limit:
+            key = max(fields, key=lambda key: len(str(fields[key])))
+            text = str(fields[key])
+            if len(text) > SHORTEST:
+                fields[key] = _shortened(text, key, max(len(text) * 3 // 4, SHORTEST))
+            elif rest := [key for key in fields if key not in NEEDED]:
+                del fields[rest[-1]]
+            else:
+                return line.decode()[:limit]
+        return line.decode()
+
+    return fit
+
+
+def _shortened(value: Any, key: str, length: int) -> Any:
+    if isinstance(value, bool | int | float | None):
+        return value
+    text = value if isinstance(value, str) else str(value)
+    if len(text) <= length:
+        return value
+    if key != "exception":
+        return text[: length - len(CUT)] + CUT
+    head = length // 4
+    return f"{text[:head]}\n{CUT}\n{text[head - length :]}"
+
+
+def _decoded(line: str | bytes) -> str:
+    return line if isinstance(line, str) else line.decode()
+
+
+Cause = Literal["queue", "write", "repeated"]
+
+WRITABLE_SECONDS: Final = 1.0
+"""How often a stream that never blocks, and is full, is looked at."""
+
+
+class LogDrops(Collector):
+    """Counts the log lines that nobody will see. Without locks."""
+
+    _labelnames = ("cause",)
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._lines: dict[Cause, int] = {"queue": 0, "write": 0, "repeated": 0}
+
+    def count(self, cause: Cause, lines: int = 1) -> None:
+        """Count lines."""
+        self._lines[cause] += lines
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Give the metric."""
+        family = CounterMetricFamily(
+            "moorage_log_dropped",
+            "Log lines that were not written, by cause: queue (too many waited), write (stderr "
+            "refused them), repeated (the same event was logged too often).",
+            labels=self._labelnames,
+        )
+        for cause, lines in self._lines.items():
+            family.add_metric([cause], lines)
+        yield family
+
+
+DROPS = LogDrops()
+REGISTRY.register(DROPS)
+
+
+class LogWriter:
+    """A bounded queue of lines, and the thread that writes them.
+
+    Args:
+        stream: Where to; its file is written to directly, past its buffer.
+        queue: Lines that may wait.
+        drops: Counts those that are not written.
+    """
+
+    def __init__(self, stream: TextIO, queue: int, drops: LogDrops = DROPS) -> None:
+        self._file = stream.fileno()
+        self._limit = queue
+        self._drops = drops
+        self._is_stuck = False
+        self._lines: SimpleQueue[bytes | threading.Event] = SimpleQueue()
+        threading.Thread(target=self._run, name="log", daemon=True).start()
+
+    def put(self, line: str) -> None:
+        """Have a line written, or dropped if too many wait. Never waits, never raises."""
+        if self._lines.qsize() >= self._limit:
+            self._drops.count("queue")
+        else:
+            self._lines.put(line.encode(errors="backslashreplace") + b"\n")
+
+    def flush(self, seconds: float) -> None:
+        """Wait until all is written, for so long at most; not again after that was in vain."""
+        done = threading.Event()
+        self._lines.put(done)
+        self._is_stuck = not done.wait(0 if self._is_stuck else seconds)
+
+    def _run(self) -> None:
+        # Signals are for the main thread: this one may be stuck in a write.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while True:
+            line = self._lines.get()
+            if isinstance(line, threading.Event):
+                line.set()
+                continue
+            try:
+                self._write(line)
+            except OSError:
+                self._drops.count("write")
+
+    def _write(self, line: bytes) -> None:
+        while line:
+            try:
+                line = line[os.write(self._file, line) :]
+            except BlockingIOError:
+                select.select((), (self._file,), (), WRITABLE_SECONDS)
+
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "text"]

@@ -7,8 +7,7 @@ from contextlib import suppress
 import grpc
 import structlog
 
-from moorage_host.tls.certificate import Certificate
-from moorage_host.tls.reload import Certificates
+from moorage_host.tls.certificate import Certificate, Certificates
 
 log = structlog.get_logger()
 

@@ -21,10 +21,8 @@ from structlog.contextvars import bound_contextvars
 from moorage_host.process.metrics import CALL_SECONDS, CALLS, children
 from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.errors import CallError, reason_of, report
-from moorage_host.tls.authorization import Authorization
-from moorage_host.tls.identities import grpc_identities
-from moorage_host.tracing.current import span
-from moorage_host.tracing.span import SpanContext, SpanSink, parse
+from moorage_host.tls.identities import Authorization, grpc_identities
+from moorage_host.tracing.span import SpanContext, SpanSink, parse, span
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -35,11 +35,9 @@ from moorage_host.rpc.credentials import ServerCredentials
 from moorage_host.rpc.interceptor import CallInterceptor
 from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
-from moorage_host.tls.authorization import Authorization
-from moorage_host.tls.identities import GATEWAY
+from moorage_host.tls.identities import GATEWAY, Authorization
 from moorage_host.tls.security import Security, is_local, securing
-from moorage_host.tracing.settings import TracingSettings
-from moorage_host.tracing.sink import span_sink
+from moorage_host.tracing.sink import TracingSettings, span_sink
 from moorage_host.tracing.span import SpanSink
 
 log = structlog.get_logger()

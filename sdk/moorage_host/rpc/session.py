@@ -51,8 +51,7 @@ from moorage_host.rpc.errors import CallError, report
 from moorage_host.rpc.serve import ServerSettings, Servicer
 from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
 from moorage_host.settings import setting
-from moorage_host.tracing.current import plugin_spans, span
-from moorage_host.tracing.span import SpanSink, parse
+from moorage_host.tracing.span import SpanSink, parse, plugin_spans, span
 
 Run = TypeVar("Run")
 

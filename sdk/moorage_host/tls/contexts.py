@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal
 
-from moorage_host.tls.certificate import Certificate
-from moorage_host.tls.reload import Certificates
+from moorage_host.tls.certificate import Certificate, Certificates
 
 ClientCertificate = Literal["required", "optional"]
 

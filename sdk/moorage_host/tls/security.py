@@ -15,8 +15,7 @@ from typing import Protocol
 import structlog
 
 from moorage.errors import ConfigurationError
-from moorage_host.tls.certificate import Certificate
-from moorage_host.tls.reload import Certificates
+from moorage_host.tls.certificate import Certificate, Certificates
 
 log = structlog.get_logger()
 

@@ -1,18 +1,54 @@
-"""Opens where a process sends its spans, if it does."""
+"""Opens where a process sends its spans, if it does: settings, metric, and the check of the URL."""
 
 import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
+from prometheus_client import Counter
 
 from moorage.errors import ConfigurationError
+from moorage_host.process.lifecycle import AdminSettings
+from moorage_host.settings import setting
 from moorage_host.tls.security import is_local
-from moorage_host.tracing.settings import TracingSettings
 from moorage_host.tracing.span import SpanSink
+
+SPANS = Counter(
+    "moorage_spans_total",
+    "Spans of sampled traces by what became of them: sent, failed (the collector did not take "
+    "them), dropped (too many waited).",
+    ("outcome",),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracingSettings(AdminSettings):
+    """Settings of the processes whose spans make up a trace."""
+
+    trace_endpoint: str = setting(
+        "",
+        "URL of an OpenTelemetry collector that takes OTLP over HTTP, such as "
+        "http://127.0.0.1:4318; needs moorage[otel]. Without it, "
+        "OTEL_EXPORTER_OTLP_ENDPOINT counts; without both there are no traces.",
+    )
+    trace_insecure: bool = setting(
+        False,
+        "Send spans in plain text to other machines too: they name pods and nodes.",
+    )
+    trace_flush_timeout: float = setting(
+        2.0, "Time for spans that wait when the process ends.", unit="seconds", minimum=0
+    )
+    trace_queue: int = setting(
+        4096,
+        "Spans that may wait to be sent; more are dropped and counted.",
+        unit="spans",
+        minimum=1,
+    )
+
 
 OPTION = "--trace-endpoint"
 VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")

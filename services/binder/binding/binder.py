@@ -8,8 +8,7 @@ from contextlib import nullcontext
 import structlog
 
 from moorage import Binding
-from moorage_host.tracing.current import span
-from moorage_host.tracing.span import SpanSink, parse
+from moorage_host.tracing.span import SpanSink, parse, span
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.cycle import BindingCycles
 from services.binder.binding.fence import Fence

@@ -6,7 +6,7 @@ import pytest
 from moorage import PluginFailedError, Rejection
 from moorage.measurements import PrometheusSettings
 from moorage.testing import make_pod, run_filter
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.filter.plugins.safe_overload import SafeOverload
 from tests.annotated import loaded_node
 

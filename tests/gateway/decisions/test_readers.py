@@ -14,7 +14,7 @@ from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.routes import decision_routes
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
-from moorage_host.http.reading import ForbiddenError, PodsReader, admit, refusal_of
+from moorage_host.http.callers import ForbiddenError, PodsReader, admit, refusal_of
 from moorage_host.policy import default_document
 from tests.gateway.decisions.test_decisions import NOW
 from tools.waiting import until

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.whatif.shadow import Shadows, shadow_route
 from gateway.whatif.shadow_report import Disagreement, ShadowReport
-from moorage_host.http.reading import PodsReader, admit
+from moorage_host.http.callers import PodsReader, admit
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 

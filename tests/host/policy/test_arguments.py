@@ -10,7 +10,7 @@ from msgspec import Meta
 from moorage.errors import ConfigurationError
 from moorage.plugin.arguments import Arguments
 from moorage_host.policy import check_arguments
-from moorage_host.policy.arguments import schema_problems
+from moorage_host.policy.checks import schema_problems
 
 PATH = "p.yaml:12: profiles[0].pluginConfig[2].args"
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from moorage_host.policy.arguments import schema_problems
+from moorage_host.policy.checks import schema_problems
 
 SCHEMA: dict[str, Any] = {
     "$ref": "#/$defs/Args",

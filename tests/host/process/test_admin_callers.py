@@ -13,13 +13,11 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from moorage.errors import ConfigurationError, MoorageError
-from moorage_host.http.callers import Review, TokenReviewer
-from moorage_host.http.reading import readable, require_read
+from moorage_host.http.callers import Review, TokenReviewer, readable, require_read
 from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings
-from moorage_host.tls.certificate import read_certificate
+from moorage_host.tls.certificate import Certificates, read_certificate
 from moorage_host.tls.contexts import client_context
-from moorage_host.tls.reload import Certificates
 from moorage_host.tls.security import Security
 from tools.inprocess.certificates import authority, write_folder
 

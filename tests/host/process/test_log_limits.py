@@ -17,7 +17,7 @@ import structlog
 
 from moorage.v1.binder_pb2 import BinderServiceBarrierRequest
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage_host.process.log_limits import LogLimits, Repeats, fitted
+from moorage_host.process.logs import LogLimits, Repeats, fitted
 from tests.host.rpc.support import Tiny, run
 
 StartTiny = Callable[..., Awaitable[Tiny]]
@@ -177,7 +177,7 @@ def test_a_traceback_is_cut_in_the_middle() -> None:
 PROGRAM = """
 import logging, structlog
 from moorage_host.process.logs import configure_logging
-from moorage_host.process.log_limits import LogLimits
+from moorage_host.process.logs import LogLimits
 configure_logging("info", "{form}", LogLimits(repeats=1, repeat_interval=1000))
 class Nameless:
     def __str__(self): raise RuntimeError("no text")

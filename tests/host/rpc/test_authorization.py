@@ -18,7 +18,7 @@ from moorage import FilterPlugin, ScorePlugin
 from moorage.v1 import binder_pb2, filter_pb2, filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import ServiceDefinition, running
-from moorage_host.tls.authorization import METHODS
+from moorage_host.tls.identities import METHODS
 from services.filter.servicer import FilterServicer
 from services.scorer.servicer import ScorerServicer
 from tests.host.rpc.support import settings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from prometheus_client import REGISTRY
 
-from moorage_host.tls.reload import Certificates
+from moorage_host.tls.certificate import Certificates
 from tools.inprocess.certificates import DAY, authority, write_folder
 
 GOOD = authority()

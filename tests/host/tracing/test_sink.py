@@ -6,9 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from moorage.errors import ConfigurationError
-from moorage_host.tracing.metrics import SPANS
-from moorage_host.tracing.settings import TracingSettings
-from moorage_host.tracing.sink import span_sink
+from moorage_host.tracing.sink import SPANS, TracingSettings, span_sink
 from moorage_host.tracing.span import Span, SpanContext
 from tests.collector import collecting
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from moorage import ConfigurationError
 from moorage.testing import make_node, make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.node_metadata import NodeMetadata
 
 KEY = "example.com/price"

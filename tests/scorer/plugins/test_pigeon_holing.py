@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from moorage import ConfigurationError, Nodes, Pod
 from moorage.testing import make_node, make_nodes, make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.pigeon_holing import PigeonHoling
 
 GPU = "nvidia.com/gpu"

@@ -13,7 +13,7 @@ from moorage.measurements.load import Load, LoadArguments, LoadMeter, Resource
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import Placements
 from moorage.testing import make_pod
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from tests.annotated import loaded_node
 from tests.fake_prometheus import fake_prometheus
 

@@ -10,7 +10,7 @@ from moorage.measurements import NoMeasurementsError, PrometheusSettings
 from moorage.measurements.load import Load, LoadArguments, LoadMeter
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_nodes
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from tests.annotated import loaded_node
 from tests.fake_prometheus import fake_prometheus
 

@@ -21,7 +21,7 @@ from moorage.measurements import (
 from moorage.measurements.load import LoadScorePlugin
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_nodes, make_pod
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from tests.annotated import loaded_node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.waiting import until

@@ -4,7 +4,7 @@ import pytest
 
 from moorage import ConfigurationError
 from moorage.measurements import PrometheusSettings
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 
 
 @pytest.mark.parametrize(

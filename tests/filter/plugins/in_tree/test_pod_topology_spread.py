@@ -16,7 +16,7 @@ from moorage.models import (
 from moorage.rules import matches_labels
 from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_filter
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from tests.clusters import Cluster, clusters, labels, pod_labels, spread_constraints, tolerations
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from moorage import Pod
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 

@@ -10,7 +10,7 @@ from moorage import Pod
 from moorage.models import LabelSelector, NodeManifest, OwnerReference, TopologySpreadConstraint
 from moorage.rules import matches_labels
 from moorage.testing import make_node, make_nodes, make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from tests.clusters import Cluster, clusters, pod_labels, spread_constraints
 

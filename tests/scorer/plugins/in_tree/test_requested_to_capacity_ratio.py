@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from moorage import ConfigurationError, Pod
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.in_tree.requested_to_capacity_ratio import RequestedToCapacityRatio
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 

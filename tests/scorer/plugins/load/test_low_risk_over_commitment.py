@@ -6,7 +6,7 @@ import pytest
 from moorage import Pod
 from moorage.models import Container, Resources
 from moorage.testing import make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.load.low_risk_over_commitment import LowRiskOverCommitment
 from tests.annotated import loaded_node
 

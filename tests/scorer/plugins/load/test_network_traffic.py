@@ -7,7 +7,7 @@ import pytest
 
 from moorage import ConfigurationError, PluginFailedError
 from moorage.testing import make_node, make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.load.network_traffic import NetworkTraffic
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 

@@ -7,7 +7,7 @@ import pytest
 
 from moorage import PluginFailedError, ScorePlugin
 from moorage.testing import make_node, make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins import BUILT_INS
 from services.scorer.plugins.load.congestion_factor import CongestionFactor
 from tests.annotated import loaded_node

@@ -6,7 +6,7 @@ import pytest
 from moorage import ConfigurationError, PluginFailedError
 from moorage.measurements import PrometheusSettings
 from moorage.testing import make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.load.safe_overload import SafeOverload
 from tests.annotated import loaded_node
 

@@ -5,7 +5,7 @@ import pytest
 from moorage import ConfigurationError, Pod
 from moorage.models import Container, Resources
 from moorage.testing import make_pod, run_score
-from moorage_host.policy.arguments import check_arguments
+from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.load.target_load_packing import TargetLoadPacking
 from tests.annotated import loaded_node
 
