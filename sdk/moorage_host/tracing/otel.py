@@ -20,8 +20,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from moorage import __version__
-from moorage_host.tracing.sink import SPANS
-from moorage_host.tracing.span import Span, SpanContext
+from moorage_host.tracing.span import SPANS, Span, SpanContext
 
 _UNNAMED = "unknown_service"
 _BATCH = 512

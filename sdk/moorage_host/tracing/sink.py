@@ -9,20 +9,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
-from prometheus_client import Counter
 
 from moorage.errors import ConfigurationError
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.settings import setting
 from moorage_host.tls.security import is_local
 from moorage_host.tracing.span import SpanSink
-
-SPANS = Counter(
-    "moorage_spans_total",
-    "Spans of sampled traces by what became of them: sent, failed (the collector did not take "
-    "them), dropped (too many waited).",
-    ("outcome",),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 import msgspec
+from prometheus_client import Counter
 
 from moorage.execution import PluginRun
 
@@ -24,6 +25,13 @@ Kind = Literal["internal", "server"]
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _SAMPLED = 1
+
+SPANS = Counter(
+    "moorage_spans_total",
+    "Spans of sampled traces by what became of them: sent, failed (the collector did not take "
+    "them), dropped (too many waited).",
+    ("outcome",),
+)
 
 
 class SpanContext(msgspec.Struct, frozen=True):

@@ -6,8 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from moorage.errors import ConfigurationError
-from moorage_host.tracing.sink import SPANS, TracingSettings, span_sink
-from moorage_host.tracing.span import Span, SpanContext
+from moorage_host.tracing.span import SPANS, Span, SpanContext, TracingSettings, span_sink
 from tests.collector import collecting
 
 VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
