@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.golden.objects import HOSTNAME, ZONE, container, expression, node, pod, taint
+from tools.golden.scheduler import HOSTNAME, SHORT, ZONE
 from tools.planes.embedded import Object
 from tools.planes.objects import NAMESPACE
 
@@ -50,14 +50,13 @@ class Group:
 
 def nodes() -> list[Object]:
     """Return the nodes of all pools."""
-    soft = [taint("busy", "PreferNoSchedule")]
     zones = ("i1", "i1", "i2")
     return [
         *(_node("cpu", i, cpu="4") for i in range(10)),
         *(_node("slots", i, pods="5") for i in range(4)),
         *(_node("gpu", i, gpu="2") for i in range(3)),
         *(_node("ports", i) for i in range(5)),
-        *(_node("tainted", i, taints=[taint("dedicated", "NoSchedule", "x")]) for i in range(3)),
+        *(_node("tainted", i, taint="dedicated") for i in range(3)),
         *(_node("cordoned", i, unschedulable=True) for i in range(2)),
         *(_node("apart", i) for i in range(6)),
         *(_node("together", i, {ZONE: f"h{i % 2}"}) for i in range(4)),
@@ -66,8 +65,8 @@ def nodes() -> list[Object]:
         *(_node("cores", i, {"cores": str(4 * 2**i)}) for i in range(4)),
         *(_node("named", i) for i in range(2)),
         _node("wishes", 0, {"disk": "ssd"}, cpu="16"),
-        *(_node("wishes", i, cpu="16", images={"big:1": 10**9}) for i in (1, 2)),
-        _node("wishes", 3, cpu="16", taints=soft),
+        *(_node("wishes", i, cpu="16", image="big:1") for i in (1, 2)),
+        _node("wishes", 3, cpu="16", taint="busy", effect="PreferNoSchedule"),
         *(_node("disks", i) for i in range(2)),
     ]
 
@@ -114,9 +113,9 @@ def _by_pods() -> Iterator[Group]:
 
 
 def _by_node() -> Iterator[Group]:
-    many = _required(expression("cores", "Gt", "8"))
-    some = _required(expression("cores", "In", "4", "16"), expression("missing", "DoesNotExist"))
-    too_many = _required(expression("cores", "Gt", "64"))
+    many = _required(_expression("cores", "Gt", "8"))
+    some = _required(_expression("cores", "In", "4", "16"), _expression("missing", "DoesNotExist"))
+    too_many = _required(_expression("cores", "Gt", "64"))
     here, torn = _named("named-0"), _named("named-0", "named-1")
     yield _free("many-cores", 12, 12, many, places=("cores-2", "cores-3"))
     yield _free("some-cores", 12, 12, some, places=("cores-0", "cores-2"))
@@ -130,7 +129,7 @@ def _by_node() -> Iterator[Group]:
 
 def _by_wish() -> Iterator[Group]:
     yield _group("anchor", "wishes", 1, 1, app="anchor", nodeName="wishes-2")
-    wish = {"weight": 100, "preference": {"matchExpressions": [expression("disk", "Exists")]}}
+    wish = {"weight": 100, "preference": {"matchExpressions": [_expression("disk", "Exists")]}}
     here = {"nodeAffinity": {PREFERRED: [wish]}}
     yield _group("prefers", "wishes", 20, 20, affinity=here, places=("wishes-0",))
     near = {"weight": 100, "podAffinityTerm": _term("anchor", HOSTNAME)}
@@ -181,8 +180,29 @@ def _free(
     return Group(pods=pods, fits=fits, reasons=frozenset(reasons), places=frozenset(places))
 
 
-def _node(pool: str, index: int, labels: Object | None = None, **more: Any) -> Object:
-    return node(f"{pool}-{index}", {"pool": pool, **(labels or {})}, **more)
+def _node(
+    pool: str,
+    index: int,
+    labels: Object | None = None,
+    *,
+    taint: str = "",
+    effect: str = "NoSchedule",
+    unschedulable: bool = False,
+    image: str = "",
+    **amounts: str,
+) -> Object:
+    name = f"{pool}-{index}"
+    has = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    has |= {SHORT.get(resource, resource): amount for resource, amount in amounts.items()}
+    taints = [{"key": taint, "effect": effect, "value": ""}] if taint else []
+    images = [{"names": [image], "sizeBytes": 10**9}] if image else []
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {HOSTNAME: name, "pool": pool, **(labels or {})}},
+        "spec": {"taints": taints, "unschedulable": unschedulable},
+        "status": {"allocatable": has, "capacity": has, "images": images},
+    }
 
 
 def _pod(
@@ -197,16 +217,27 @@ def _pod(
     **spec: Any,
 ) -> Object:
     wanted = {"cpu": cpu, "memory": memory}
-    requests: Object = {resource: amount for resource, amount in wanted.items() if amount}
-    main = container(
-        image=image,
-        limits={limits: "1"} if limits else None,
-        ports=[{"containerPort": port, "hostPort": port}] if port else (),
-        **requests,
-    )
+    resources = {"requests": {resource: amount for resource, amount in wanted.items() if amount}}
+    if limits:
+        resources["limits"] = {SHORT[limits]: "1"}
+    ports = [{"containerPort": port, "hostPort": port}] if port else []
+    main = {"name": "main", "image": image, "resources": resources, "ports": ports}
     labels = {"app": app} if app else {}
-    spec = {"schedulerName": SCHEDULER, **spec}
-    return pod(name, main, namespace=NAMESPACE, labels=labels, **spec)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [main],
+            "schedulerName": SCHEDULER,
+            **spec,
+        },
+    }
+
+
+def _expression(key: str, operator: str, *values: str) -> Object:
+    return {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
 
 
 def _term(app: str, topology_key: str) -> Object:
@@ -231,5 +262,5 @@ def _required(*expressions: Object) -> Object:
 
 
 def _named(*names: str) -> Object:
-    fields = [expression("metadata.name", "In", name) for name in names]
+    fields = [_expression("metadata.name", "In", name) for name in names]
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}}

@@ -2,6 +2,11 @@
 
 What `make test` compares our plugins with is recorded by: python -m tools.golden.oracle
 
+The clusters that it asks about are those of the last recording, which has them beside the answers.
+A new case is a new object there: a pod under `scored` with `"outcomes": {}`, or under `filtered`
+with its plugin. The four clusters are small but mean: about resources (fractions, zeros, defaults,
+overcommitment), what nodes are and have, who stands near whom, and everything mixed.
+
 Each pod is scheduled, bound and deleted again before the next comes, so that all see the same
 cluster. kube-scheduler logs every plugin's normalised score at -v=10, if at least two nodes are
 feasible. For the reasons of rejections each pod comes a second time with a request that no node can
@@ -13,27 +18,21 @@ import copy
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from moorage_host.kube import KubeClient, connect
-from tools.build import kubernetes_version, minor_version
-from tools.golden.clusters_nodes import NODE_PROPERTIES
-from tools.golden.clusters_random import RANDOM
-from tools.golden.clusters_resources import RESOURCES
-from tools.golden.clusters_topology import TOPOLOGY
-from tools.golden.objects import Cluster
-from tools.golden.scheduler import SCORE_PROFILES, UNMET, Log, scheduler
-from tools.planes.embedded import ROOT, Object, Plane
+from tools.build import kubernetes_version
+from tools.golden.scheduler import SCORE_PROFILES, UNMET, Log, last_recording, recording, scheduler
+from tools.planes.embedded import Object, Plane
 from tools.planes.real import RealPlane
 
-RECORDED = ROOT / "tests" / "data" / f"golden-scores-{minor_version()}.json"
-# In this order: the last one's pods are in the namespaces of the one before.
-CLUSTERS = (RESOURCES, NODE_PROPERTIES, TOPOLOGY, RANDOM)
+RECORDED = recording("golden-scores")
 
+NAMESPACES = ("team-a", "team-b")
 PATHS = {
     "Node": "/api/v1/nodes",
     "Namespace": "/api/v1/namespaces",
@@ -41,13 +40,48 @@ PATHS = {
     "ReplicaSet": "/apis/apps/v1/namespaces/default/replicasets",
     "StatefulSet": "/apis/apps/v1/namespaces/default/statefulsets",
 }
+
+
+def _controller(kind: str, name: str) -> Object:
+    """Build what owns pods; nobody makes them."""
+    labels = {"app": name}
+    containers = [{"name": "main", "image": "app:1"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+OTHERS = (
+    *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}} for n in NAMESPACES),
+    _controller("ReplicaSet", "web"),
+    _controller("StatefulSet", "db"),
+    {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "heavy"},
+        "handler": "heavy",
+        "overhead": {"podFixed": {"cpu": "133m", "memory": "77Mi"}},
+    },
+)
+"""What pods are in, belong to, and refer to."""
+
 NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 FIXED_TIME = "2026-01-01T00:00:00Z"
 
 
 async def ask(plane: Plane, client: KubeClient) -> Object:
     """Return everything that is recorded; *client* has all rights."""
-    clusters = [await _record(plane, client, cluster) for cluster in CLUSTERS]
+    for obj in OTHERS:
+        await _create(client, obj)
+    asked = json.loads(last_recording(RECORDED).read_text())["clusters"]
+    clusters = [await _record(plane, client, cluster) for cluster in asked]
+    for obj in OTHERS:
+        if obj["kind"] != "Namespace":  # without a controller manager it would not go
+            await _delete(client, obj)
     return {"version": kubernetes_version(), "profiles": SCORE_PROFILES, "clusters": clusters}
 
 
@@ -66,25 +100,24 @@ async def record() -> None:
             await plane.stop()
 
 
-async def _record(plane: Plane, client: KubeClient, cluster: Cluster) -> Object:
-    for obj in cluster.others:
-        await _create(client, obj)
-    nodes = [await _create(client, obj) for obj in cluster.nodes]
-    bound = [await _create(client, obj) for obj in cluster.bound]
-    for obj in cluster.bound:
+async def _record(plane: Plane, client: KubeClient, cluster: Object) -> Object:
+    asked_nodes, asked_pods = (list(map(_as_given, cluster[key])) for key in ("nodes", "bound"))
+    nodes = [await _create(client, obj) for obj in asked_nodes]
+    bound = [await _create(client, obj) for obj in asked_pods]
+    for obj in asked_pods:
         if obj["metadata"].get("finalizers"):
             await _delete(client, obj)
+    profiles = list(cluster["scored"][0]["outcomes"])
     async with scheduler(plane) as log:
         asker = _Asker(client, log)
-        scored = [await asker.scores(cluster.profiles, obj) for obj in cluster.scored]
-        filtered = await asker.rejections(cluster.filtered)
-    for obj in (*cluster.bound, *cluster.nodes):
+        scored = [
+            await asker.scores(profiles, _as_given(each["pod"])) for each in cluster["scored"]
+        ]
+        filtered = await asker.rejections(cluster["filtered"])
+    for obj in (*asked_pods, *asked_nodes):
         await _remove(client, obj)
-    for obj in cluster.others:
-        if obj["kind"] != "Namespace":  # without a controller manager it would not go
-            await _delete(client, obj)
     return {
-        "name": cluster.name,
+        "name": cluster["name"],
         "nodes": [_pruned(obj) for obj in nodes],
         "bound": [_pruned(obj) for obj in bound],
         "scored": scored,
@@ -105,16 +138,16 @@ class _Asker:
         outcomes = {profile: answers[i][1] for i, profile in enumerate(profiles)}
         return {"pod": answers[0][0], "outcomes": outcomes}
 
-    async def rejections(self, filtered: Mapping[str, Sequence[Object]]) -> list[Object]:
+    async def rejections(self, filtered: Sequence[Object]) -> list[Object]:
         """Return where pods may go by one filter plugin each, and why not elsewhere."""
+        asked = [(each["plugin"], _as_given(each["pod"])) for each in filtered]
         found = []
-        for plugin, pods in filtered.items():
-            for obj in pods:
-                pod, alone = await self._schedule(obj, plugin)
-                answer = {"feasible": alone["feasible"], "alone": alone.get("message")}
-                found.append({"plugin": plugin, "pod": pod, **answer})
+        for plugin, obj in asked:
+            pod, alone = await self._schedule(obj, plugin)
+            answer = {"feasible": alone["feasible"], "alone": alone.get("message")}
+            found.append({"plugin": plugin, "pod": pod, **answer})
         # These are never placed, so they may come all at once.
-        unmet = [_unmet(obj, plugin) for plugin, pods in filtered.items() for obj in pods]
+        unmet = [_unmet(obj, plugin) for plugin, obj in asked]
         for obj in unmet:
             await _create(self._client, obj)
         for each, obj in zip(found, unmet, strict=True):
@@ -200,6 +233,35 @@ def _path(obj: Object) -> str:
     if obj["kind"] == "Pod":
         return f"/api/v1/namespaces/{obj['metadata']['namespace']}/pods"
     return PATHS[obj["kind"]]
+
+
+def _as_given(recorded: Object) -> Object:
+    """Return an object that can be created again from what was recorded of it."""
+    obj = copy.deepcopy(recorded)
+    if "status" in obj:
+        obj |= {"apiVersion": "v1", "kind": "Node"}
+        obj["status"]["capacity"] = obj["status"]["allocatable"]
+        return obj
+    if obj["metadata"].pop("deletionTimestamp", None):
+        obj["metadata"]["finalizers"] = ["example.com/stay"]
+    _unmerge(obj["spec"])
+    return obj | {"apiVersion": "v1", "kind": "Pod"}
+
+
+def _unmerge(part: Any) -> None:
+    """Take out of selectors what kube-apiserver puts there for matchLabelKeys."""
+    if isinstance(part, list):
+        for each in part:
+            _unmerge(each)
+    if not isinstance(part, dict):
+        return
+    merged = {*part.get("matchLabelKeys", ()), *part.get("mismatchLabelKeys", ())}
+    selector = part.get("labelSelector") or {}
+    expressions = selector.pop("matchExpressions", ())
+    if kept := [each for each in expressions if each["key"] not in merged]:
+        selector["matchExpressions"] = kept
+    for each in part.values():
+        _unmerge(each)
 
 
 def _pruned(obj: Object) -> Object:

@@ -1,6 +1,8 @@
 """Asks kube-scheduler which plugins run, for a table of profiles; records its answers.
 
 What `make test` compares our merge with is recorded by: python -m tools.golden.policies
+The profiles are those of the last recording. A new one is a new entry there, with its `case` and
+its `plugins`.
 """
 
 import json
@@ -8,87 +10,29 @@ import re
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from cli.up.processes import free_ports
-from tools.build import find, kubernetes_version, minor_version
-from tools.planes.embedded import ROOT
+from tools.build import find, kubernetes_version
+from tools.golden.scheduler import last_recording, recording
 
-RECORDED = ROOT / "tests" / "data" / f"policy-merge-{minor_version()}.json"
+RECORDED = recording("policy-merge")
 PATIENCE = 30.0
-
-# Without these two a profile cannot run.
-NEEDED = [{"name": "PrioritySort"}, {"name": "DefaultBinder"}]
-
-
-def on(*names: str) -> list[dict[str, Any]]:
-    """Write `NAME` or `NAME=WEIGHT` as plugins."""
-    pairs = (name.partition("=") for name in names)
-    return [{"name": name} | ({"weight": int(w)} if w else {}) for name, _, w in pairs]
-
-
-ALL_OFF = on("*")
-CASES: dict[str, dict[str, Any]] = {
-    "the default": {},
-    "a point that is empty": {"score": {}},
-    "a weight at a point": {"score": {"enabled": on("ImageLocality=7")}},
-    "two reordered at a point": {"score": {"enabled": on("ImageLocality", "NodeAffinity=5")}},
-    "a weight in multiPoint": {"multiPoint": {"enabled": on("TaintToleration=9")}},
-    "enabled in multiPoint without a weight": {"multiPoint": {"enabled": on("TaintToleration")}},
-    "a weight in both": {
-        "multiPoint": {"enabled": on("NodeAffinity=4")},
-        "score": {"enabled": on("NodeAffinity=6")},
-    },
-    "disabled in multiPoint": {"multiPoint": {"disabled": on("NodePorts", "ImageLocality")}},
-    "disabled at a point": {"score": {"disabled": on("NodeAffinity")}},
-    "disabled at the other point": {"filter": {"disabled": on("NodeAffinity")}},
-    "a point without defaults": {"score": {"disabled": ALL_OFF}},
-    "a point with one only": {"score": {"enabled": on("NodeResourcesFit=3"), "disabled": ALL_OFF}},
-    "a point with its own order": {
-        "filter": {"enabled": on("NodePorts", "NodeName", "NodeAffinity"), "disabled": ALL_OFF}
-    },
-    "nothing but what multiPoint names": {
-        "multiPoint": {"enabled": [*NEEDED, *on("NodeAffinity=3", "NodeName")], "disabled": ALL_OFF}
-    },
-    "disabled and enabled again in multiPoint": {
-        "multiPoint": {"enabled": on("NodeName"), "disabled": on("NodeName")}
-    },
-    "disabled and enabled again at a point": {
-        "score": {"enabled": on("TaintToleration=2"), "disabled": on("TaintToleration")}
-    },
-    "only at a point": {
-        "multiPoint": {"disabled": on("ImageLocality")},
-        "score": {"enabled": on("ImageLocality=2")},
-    },
-    "at a point and not, mixed": {
-        "multiPoint": {"disabled": on("ImageLocality", "NodeName")},
-        "score": {"enabled": on("ImageLocality=2", "PodTopologySpread=8")},
-        "filter": {"enabled": on("NodeName", "NodePorts"), "disabled": on("NodeAffinity")},
-    },
-    "moved to the end of multiPoint": {
-        "multiPoint": {
-            "enabled": on("NodeUnschedulable", "ImageLocality=3"),
-            "disabled": on("NodeUnschedulable"),
-        }
-    },
-    "disabling what is not there": {"score": {"disabled": on("NodeName")}},
-}
 
 
 def ask() -> list[dict[str, Any]]:
     """Return what kube-scheduler makes of each case, in order."""
+    cases = json.loads(last_recording(RECORDED).read_text())["cases"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        config = _config(folder)
-        expanded = started(folder, config, len(CASES))
+        config = _config(folder, cases)
+        expanded = started(folder, config, len(cases))
         merged = _written(folder, config)
-    return [
-        {"case": case, "plugins": plugins, "multiPoint": merged[i], **expanded[i]}
-        for i, (case, plugins) in enumerate(CASES.items())
-    ]
+    return [{**each, "multiPoint": merged[i], **expanded[i]} for i, each in enumerate(cases)]
 
 
 def started(folder: Path, config: Path, count: int) -> list[dict[str, list[list[Any]]]]:
@@ -136,10 +80,9 @@ def kubeconfig(folder: Path) -> Path:
     return folder / "kubeconfig"
 
 
-def _config(folder: Path) -> Path:
+def _config(folder: Path, cases: Sequence[dict[str, Any]]) -> Path:
     profiles = [
-        {"schedulerName": f"case-{i}", "plugins": plugins}
-        for i, plugins in enumerate(CASES.values())
+        {"schedulerName": f"case-{i}", "plugins": each["plugins"]} for i, each in enumerate(cases)
     ]
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -10,8 +10,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tools.golden.objects import HOSTNAME, SHORT, ZONE
-from tools.planes.embedded import Object, Plane
+from tools.build import minor_version
+from tools.planes.embedded import ROOT, Object, Plane
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+SHORT: Final = {"gpu": "example.com/gpu", "disk": "ephemeral-storage"}
+"""Names of resources, shortened."""
 
 UNMET: Final = "example.com/unobtainable"
 """A resource that no node has."""
@@ -41,6 +46,17 @@ FILTERS: Final = (
 )
 
 NEEDED: Final = ("PrioritySort", "DefaultPreemption", "DefaultBinder")
+
+
+def recording(name: str) -> Path:
+    """Return the file with what the installed version of Kubernetes answered."""
+    return ROOT / "tests" / "data" / f"{name}-{minor_version()}.json"
+
+
+def last_recording(file: Path) -> Path:
+    """Return the same, or that of the newest version if this one has none yet."""
+    name = file.name.rpartition("-")[0]
+    return file if file.exists() else max(file.parent.glob(f"{name}-*.json"))
 
 
 def _specs(**weights: int) -> list[Object]:
