@@ -15,7 +15,7 @@ from gateway.whatif.outcome import Outcome, bitmap_of, rows_of
 from gateway.whatif.replay_report import Findings, Report
 from gateway.whatif.timeline import Recorded, Timeline
 from moorage.errors import PluginFailedError, UnknownNameError
-from moorage.execution import Supervisor
+from moorage.execution import Supervisor, owner_of
 from moorage.models import decode_node, decode_pod
 from moorage.v1 import journal_pb2 as pb
 from moorage_host.plugins import CycleInput, PluginHost
@@ -168,16 +168,18 @@ class Replay:
     async def _run(
         self, policy: Policy, engine: Engine[Outcome], cycle: pb.JournalCycle, nodes: bytes
     ) -> Outcome:
+        pod = decode_pod(cycle.pod)
         work = CycleInput(
             profile=cycle.profile,
-            pod=decode_pod(cycle.pod),
+            pod=pod,
             candidates=nodes or b"\0",
             plugin=cycle.plugin,
             overrides={each.row: decode_node(each.json) for each in cycle.overrides},
             excluded_pods=tuple(cycle.excluded_pods),
         )
         self._timeline.replica.policy = policy
-        _, outcome = await self._timeline.replica.run(work, engine, Supervisor())
+        supervisor = Supervisor(owner=owner_of(pod))
+        _, outcome = await self._timeline.replica.run(work, engine, supervisor)
         return outcome
 
     def _differ_of(self, policy: pb.JournalPolicy) -> Sequence[str]:

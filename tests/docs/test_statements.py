@@ -16,7 +16,8 @@ from gateway.decisions.nodes import NodeItem
 from gateway.edge.edge import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings
-from moorage.execution.enabled import OVERRUNS, START_SECONDS, STOP_SECONDS, SUSPENSION_SECONDS
+from moorage.execution import overruns
+from moorage.execution.enabled import BY_HAND, START_SECONDS, STOP_SECONDS
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage_host.policy.merge import default_failure_policy
@@ -142,7 +143,13 @@ def test_the_fields_of_a_fault_are_listed_with_their_defaults() -> None:
 
 def test_the_limits_of_plugins_are_as_said() -> None:
     text = page("how-to/plugins/write.md")
-    assert f"in {OVERRUNS} cycles in a row is suspended for {SUSPENSION_SECONDS:g} seconds" in text
+    assert f"and so on, up to {overruns.LONGEST_WAIT:g}." in text
+    share, free = f"{overruns.SHARE:.0%}", f"{overruns.FREE_SECONDS:g}"
+    assert f"get {share} of the time after the first {free} seconds" in text
+    assert f"after {overruns.MOST_SECONDS:g} seconds that holds for all" in text
+    assert f"pods of {overruns.NAMESPACES} namespaces overran" in text
+    assert f"suspended for {overruns.SUSPENSION_SECONDS:g} seconds for everybody" in text
+    assert BY_HAND == 0.5
     assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
     assert f"than its time budget (default {DEFAULT_TIME_BUDGET:g} s)" in text
     assert f"The most is\n{MAX_TIME_BUDGET:g} seconds" in text

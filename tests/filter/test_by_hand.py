@@ -57,6 +57,24 @@ async def test_a_session_is_answered_while_a_person_asks_about_many_nodes() -> N
         assert len((await asked).feasible) == 500
 
 
+class NearlyTooSlow(FilterPlugin):
+    """Takes more than half of its time budget."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        time.sleep(0.7)
+        return None
+
+
+async def test_overruns_by_hand_refuse_calls_by_hand_alone() -> None:
+    async with filtering(NearlyTooSlow) as service:
+        session = await service.session(full_state(1, NearlyTooSlow))
+        problems = [await _outcome(service.filter()) for _ in range(3)]
+        assert "longer than its time budget of 0.5 s" in problems[0]
+        assert all("not called for this pod" in problem for problem in problems[1:])
+        result = (await session.ask(cycle=cycle())).result
+        assert result.status.code == 0, result.status.message
+
+
 async def test_a_flood_by_hand_is_refused_beyond_its_lane_and_sessions_go_on() -> None:
     async with filtering(Slow, by_hand_waiting=2) as service:
         session = await service.session(full_state(300, Slow))

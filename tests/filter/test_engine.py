@@ -206,7 +206,7 @@ async def test_per_node_answers_are_checked_too() -> None:
         await run(AnswersPerNode(lambda _: False))
 
 
-async def test_an_overrun_is_a_failure_and_repeated_ones_suspend_the_plugin() -> None:
+async def test_overruns_of_one_pod_refuse_it_and_those_of_several_namespaces_all_pods() -> None:
     def loop(_: Nodes) -> object:
         while True:
             pass
@@ -214,12 +214,14 @@ async def test_an_overrun_is_a_failure_and_repeated_ones_suspend_the_plugin() ->
     enabled = EnabledPlugin(plugin=Answers(loop), aborts=False, time_budget=0.03)
     profile = Profile(name="m", plugins=(enabled,))
     failures = []
-    for _ in range(4):
-        result = await run_filters(profile, make_pod(), NODES, Supervisor())
+    for owner in (("a", "p"), ("a", "p"), ("a", "q"), ("b", "p"), ("c", "p"), ("d", "p")):
+        result = await run_filters(profile, make_pod(), NODES, Supervisor(owner=owner))
         failures.append(result.plugins[0].failure)
         assert by_node(result) == [None] * 4
-    assert all(text.startswith("it took longer than its time budget") for text in failures[:3])
-    assert failures[3].startswith("suspended")
+    overran = [text.startswith("it took longer than its time budget") for text in failures]
+    assert overran == [True, False, True, True, True, False]
+    assert failures[1].startswith("not called for this pod for 1 s: 1 overrun, the last in filter")
+    assert failures[5].startswith("suspended for 30 s: overruns of pods of 3 namespaces")
 
 
 class Claims(Rejects):

@@ -165,7 +165,10 @@ async def test_a_failing_plugin_aborts_the_cycle_or_is_neutral(
     assert [scores.plugin for scores in result.scores] == ["Gives"]
 
 
-async def test_repeated_overruns_of_normalize_alone_suspend_the_plugin() -> None:
+NAMESPACES = [("a", "p"), ("b", "p"), ("c", "p")]
+
+
+async def test_overruns_of_normalize_alone_suspend_the_plugin() -> None:
     class Slow(Gives):
         def normalize(self, scores: Scores) -> Scores:
             while True:
@@ -174,8 +177,8 @@ async def test_repeated_overruns_of_normalize_alone_suspend_the_plugin() -> None
     enabled = EnabledPlugin(plugin=Slow(1, 2, 3), aborts=False, time_budget=0.03)
     profile = Profile(name="m", plugins=(enabled,))
     failures: list[str] = []
-    for _ in range(4):
-        result = await run_scores(profile, make_pod(), NODES, Supervisor())
+    for owner in (*NAMESPACES, ("d", "p")):
+        result = await run_scores(profile, make_pod(), NODES, Supervisor(owner=owner))
         failures.append(result.plugins[0].failure)
     assert all(text.startswith("it took longer than its time budget") for text in failures[:3])
     assert failures[3].startswith("suspended")
@@ -242,9 +245,10 @@ async def test_overruns_of_normalize_suspend_the_plugin_in_shards_as_well() -> N
 
     enabled = EnabledPlugin(plugin=Slow(1, 2, 3), aborts=False, time_budget=0.03)
     profile, raw = Profile(name="m", plugins=(enabled,)), {"Slow": np.array([1.0, 2.0, 3.0])}
-    for _ in range(3):
-        await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
-        await run_normalization(profile, make_pod(), NODES, Supervisor(), raw=raw)
+    for owner in NAMESPACES:
+        supervisor = Supervisor(owner=owner)
+        await run_shard(profile, make_pod(), NODES, supervisor, rows=np.arange(3))
+        await run_normalization(profile, make_pod(), NODES, supervisor, raw=raw)
     result = await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
     assert result.plugins[0].failure.startswith("suspended")
 
@@ -266,7 +270,8 @@ async def test_scoring_a_shard_is_all_that_a_plugin_without_normalize_has_to_do(
     profile = Profile(name="m", plugins=(enabled,))
     for number in range(6):
         plugin.is_slow = number % 2 == 0
-        result = await run_shard(profile, make_pod(), NODES, Supervisor(), rows=np.arange(3))
+        supervisor = Supervisor(owner=(f"namespace-{number}", "p"))
+        result = await run_shard(profile, make_pod(), NODES, supervisor, rows=np.arange(3))
         assert bool(result.plugins[0].failure) == plugin.is_slow, "overruns were not in a row"
 
 

@@ -16,7 +16,7 @@ from gateway.cycle.rules import claimed, whole
 from gateway.cycle.verdicts import Reason
 from gateway.whatif.outcome import Outcome
 from moorage import PluginFailedError
-from moorage.execution import Profile, Supervisor
+from moorage.execution import Profile, Supervisor, owner_of
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.replica import Engine
 from sandbox.scheduler.cache import Cache, KnownPod
@@ -152,7 +152,8 @@ class InProcess:
     ) -> Outcome:
         """Run an engine on nodes in order of their rows, as replicas see them."""
         rows = np.sort(self._cache.rows_of(nodes))
-        outcome = await engine(profile, pod.pod, self._cache.snapshot.nodes(rows), Supervisor())
+        supervisor = Supervisor(owner=owner_of(pod.pod))
+        outcome = await engine(profile, pod.pod, self._cache.snapshot.nodes(rows), supervisor)
         for failure in outcome.failures:
             plugin, _, problem = failure.partition(": ")
             self._count(f"{plugin} was left out: {problem}")

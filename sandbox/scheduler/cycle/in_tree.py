@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
-from moorage.execution import EnabledPlugin, PluginScores, Supervisor
+from moorage.execution import EnabledPlugin, PluginScores, Supervisor, owner_of
 from moorage.execution import Profile as RunningProfile
 from moorage.plugin.base import Plugin
 from moorage_host.policy.checks import check_arguments
@@ -74,7 +74,7 @@ class InTreePlugins:
 
     async def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Return which of *nodes* pass all filters, and why the others do not."""
-        run = await run_filters(self._filters, pod, nodes, Supervisor())
+        run = await run_filters(self._filters, pod, nodes, Supervisor(owner=owner_of(pod)))
         return Verdicts(
             run.codes,
             [
@@ -92,7 +92,7 @@ class InTreePlugins:
 
     async def score(self, pod: Pod, nodes: Nodes) -> list[PluginScore]:
         """Return what each plugin that does not skip the pod gives to *nodes*."""
-        run = await run_scores(self._scores, pod, nodes, Supervisor())
+        run = await run_scores(self._scores, pod, nodes, Supervisor(owner=owner_of(pod)))
         return [_as_in_tree(scores) for scores in run.scores]
 
     def _filter(self, name: str) -> EnabledPlugin | None:

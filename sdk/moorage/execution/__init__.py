@@ -15,7 +15,8 @@ from moorage.execution.binding import (
     permit_key_of,
 )
 from moorage.execution.cycle import PluginRun, Supervisor, joined_runs
-from moorage.execution.enabled import EnabledPlugin, Profile, start_plugin, stop_plugin
+from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
+from moorage.execution.overruns import owner_of
 
 __all__ = [
     "EnabledPlugin",
@@ -30,8 +31,10 @@ __all__ = [
     "ask_for_verdicts",
     "ask_to_normalize",
     "ask_to_permit",
+    "by_hand",
     "call_after_bind",
     "joined_runs",
+    "owner_of",
     "permit_key_of",
     "start_plugin",
     "stop_plugin",

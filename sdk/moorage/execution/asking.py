@@ -48,14 +48,13 @@ async def ask_for_verdicts(
     """Return a filter plugin's verdicts on *nodes*, or None if it does not apply to *pod*.
 
     Raises:
-        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is not called
+            now because of overruns.
         TimeoutError: The supervisor's deadline passed.
     """
     plugin, kept = enabled.plugin, nodes
     assert isinstance(plugin, FilterPlugin)  # noqa: S101 - the registry holds nothing else
     point = "filter_node" if type(plugin).filter is FilterPlugin.filter else "filter"
-    if enabled.breaker.overruns:
-        enabled.check_not_suspended(point)
     if enabled.prepares:
         preparation = await supervisor.prepare(enabled, pod, nodes)
         if preparation is not None:
@@ -63,10 +62,7 @@ async def ask_for_verdicts(
                 return None
             if preparation.nodes is not None:
                 kept, supervisor.runs[-1].narrowed = preparation.nodes, True
-    verdicts = supervisor.call(enabled, point, _filter, plugin, pod, nodes, kept)
-    if enabled.breaker.overruns:
-        enabled.breaker.succeeded()
-    return verdicts
+    return supervisor.call(enabled, point, _filter, plugin, pod, nodes, kept)
 
 
 def ask_for_claim(enabled: EnabledPlugin, pod: Pod, supervisor: Supervisor) -> bool:
@@ -87,14 +83,13 @@ async def ask_for_scores(
     """Return a score plugin's scores of *nodes*, or None if it does not apply to *pod*.
 
     Raises:
-        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is not called
+            now because of overruns.
         TimeoutError: The supervisor's deadline passed.
     """
     plugin = enabled.plugin
     assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
     point = "score_node" if type(plugin).score is ScorePlugin.score else "score"
-    if enabled.breaker.overruns:
-        enabled.check_not_suspended(point)
     if enabled.prepares and not await _concerns(enabled, plugin, pod, nodes, supervisor):
         return None
     raw = supervisor.call(enabled, point, _score, plugin, pod, nodes)
@@ -112,8 +107,6 @@ async def ask_for_raw_scores(
     if enabled.prepares and not await _concerns(enabled, plugin, pod, nodes, supervisor):
         return None
     raw = supervisor.call(enabled, point, _score, plugin, pod, shard)
-    if enabled.breaker.overruns and normalization_of(type(plugin)) is not None:
-        enabled.breaker.succeeded()  # the others may still fail in `normalize`
     return raw.scores
 
 
@@ -131,12 +124,10 @@ async def ask_to_normalize(
 
 
 def _score_plugin(enabled: EnabledPlugin) -> tuple[ScorePlugin, str]:
-    """Return a plugin that is not suspended, and the name of the method that scores."""
+    """Return a plugin, and the name of the method that scores."""
     plugin = enabled.plugin
     assert isinstance(plugin, ScorePlugin)  # noqa: S101 - the registry holds nothing else
     point = "score_node" if type(plugin).score is ScorePlugin.score else "score"
-    if enabled.breaker.overruns:
-        enabled.check_not_suspended(point)
     return plugin, point
 
 
@@ -165,8 +156,6 @@ def _normalized_scores(
         normalized = supervisor.call(enabled, "normalize", _normalize, plugin, raw)
     elif raw.least < 0 or raw.most > MAX_SCORE:  # no code of the plugin, so nothing to guard
         raise _outside_range(enabled, plugin, raw)
-    if enabled.breaker.overruns:
-        enabled.breaker.succeeded()
     return PluginScores(
         plugin=enabled.name, weight=enabled.weight, raw=raw.scores, normalized=normalized
     )

@@ -18,7 +18,6 @@ def permit_key_of(enabled: EnabledPlugin, binding: Binding, supervisor: Supervis
     Raises the same as `ask_before_bind`.
     """
     plugin = _bind_plugin(enabled)
-    enabled.check_not_suspended("permit_key")
     return supervisor.call(enabled, "permit_key", _permit_key, plugin, binding)
 
 
@@ -30,10 +29,7 @@ async def ask_to_permit(
     Raises the same as `ask_before_bind`.
     """
     plugin = _bind_plugin(enabled)
-    enabled.check_not_suspended("permit")
-    permission = await supervisor.wait_for(enabled, "permit", _permit, plugin, binding, key)
-    enabled.breaker.succeeded()
-    return permission
+    return await supervisor.wait_for(enabled, "permit", _permit, plugin, binding, key)
 
 
 async def ask_before_bind(
@@ -42,22 +38,18 @@ async def ask_before_bind(
     """Return why a plugin refuses the bind, or None if it does not.
 
     Raises:
-        PluginFailedError: The plugin raised, answered wrongly, took too long, or is suspended.
+        PluginFailedError: The plugin raised, answered wrongly, took too long, or is not called
+            now because of overruns.
         TimeoutError: The supervisor's deadline passed.
     """
     plugin = _bind_plugin(enabled)
-    enabled.check_not_suspended("pre_bind")
-    refusal = await supervisor.wait_for(enabled, "pre_bind", _pre_bind, plugin, binding)
-    enabled.breaker.succeeded()
-    return refusal
+    return await supervisor.wait_for(enabled, "pre_bind", _pre_bind, plugin, binding)
 
 
 async def call_after_bind(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> None:
     """Call a plugin once the pod is bound. Raises the same as `ask_before_bind`."""
     plugin = _bind_plugin(enabled)
-    enabled.check_not_suspended("post_bind")
     await supervisor.wait_for(enabled, "post_bind", plugin.post_bind, binding)
-    enabled.breaker.succeeded()
 
 
 def _bind_plugin(enabled: EnabledPlugin) -> BindPlugin:

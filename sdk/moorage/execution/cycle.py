@@ -10,6 +10,7 @@ import msgspec
 from moorage.errors import PluginFailedError
 from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.execution.failure import overrun_of, problem_of, where
+from moorage.execution.overruns import Owner
 from moorage.models import Pod
 from moorage.plugin.base import Plugin, Preparation
 from moorage.plugin.cycle_state import KeptValue
@@ -57,11 +58,13 @@ class Supervisor(msgspec.Struct, kw_only=True):
     """Runs plugin code within its time budget and turns its failures into one exception.
 
     Attributes:
+        owner: The pod that plugins are called for.
         deadline: When the cycle must be over, on *clock*, in seconds.
         clock: A monotonic clock.
         runs: What the plugins of this cycle did, in order.
     """
 
+    owner: Owner = ("", "")
     deadline: float = float("inf")
     clock: Callable[[], float] = time.perf_counter
     runs: list[PluginRun] = []
@@ -84,19 +87,25 @@ class Supervisor(msgspec.Struct, kw_only=True):
         `KeyboardInterrupt`: nobody else can raise in a call that waits for nothing.
 
         Raises:
-            PluginFailedError: The code raised, or took longer than its budget.
+            PluginFailedError: The code raised, took longer than its budget, or is not called for
+                this pod now because of former overruns.
             TimeoutError: The cycle's deadline passed.
         """
+        if enabled.overruns.pods:
+            self._check_called(enabled, point)
         start = self.clock()
         budget = self._budget(enabled, start)
         try:
-            return call_within(budget, function, *args)
+            result = call_within(budget, function, *args)
         except BaseException as error:
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
             seconds = self._ended(enabled, start)
             if point in NODE_POINTS:
                 self.runs[-1].node_seconds += seconds
+        if enabled.overruns.pods:
+            enabled.overruns.succeeded(self.owner, point)
+        return result
 
     async def prepare(self, enabled: "EnabledPlugin", pod: Pod, nodes: Nodes) -> Preparation | None:
         """Run the plugin's `prepare`, if it has one.
@@ -120,25 +129,34 @@ class Supervisor(msgspec.Struct, kw_only=True):
 
         An alarm guards each of its steps.
 
-        Raises:
-            PluginFailedError: The code raised, or took longer than its budget.
-            TimeoutError: The cycle's deadline passed.
+        Raises: The same as `call`.
         """
+        if enabled.overruns.pods:
+            self._check_called(enabled, point)
         start = self.clock()
         budget = self._budget(enabled, start)
         stepwise: Stepwise[T] | None = None
         try:
             stepwise = Stepwise(function(*args), budget)
             if stepwise.done:
-                return stepwise.result
-            async with asyncio.timeout(budget - (self.clock() - start)):
-                return await stepwise
+                result = stepwise.result
+            else:
+                async with asyncio.timeout(budget - (self.clock() - start)):
+                    result = await stepwise
         except BaseException as error:
             if _is_from_outside(error, stepwise):
                 raise
             raise self._failed(enabled, point, error, budget, start) from error
         finally:
             self._ended(enabled, start)
+        if enabled.overruns.pods:
+            enabled.overruns.succeeded(self.owner, point)
+        return result
+
+    def _check_called(self, enabled: "EnabledPlugin", point: str) -> None:
+        """Refuse to call a plugin for a pod that has to wait because of overruns."""
+        if problem := enabled.overruns.refusal(self.owner):
+            raise PluginFailedError(enabled.name, point, problem)
 
     def _ended(self, enabled: "EnabledPlugin", start: float) -> float:
         """Report a call that began at *start*; return the seconds that it took."""
@@ -165,14 +183,18 @@ class Supervisor(msgspec.Struct, kw_only=True):
         start: float,
     ) -> Exception:
         # A plugin may raise a TimeoutError of its own, long before its time is up.
+        seconds = self.clock() - start
         overran = isinstance(error, BudgetExceededError) or (
-            isinstance(error, TimeoutError) and self.clock() - start >= budget
+            isinstance(error, TimeoutError) and seconds >= budget
         )
         if not overran:
             return failed(enabled, point, error)
+        # Where the call has less time than the budget, who took half of that is why it passed.
+        if seconds >= min(enabled.time_budget, (self.deadline - self.runs[0].start) / 2):
+            place = where(error, enabled.plugin)
+            enabled.overruns.overran(self.owner, point, place, seconds)
         if budget < enabled.time_budget:
             return TimeoutError(DEADLINE_PASSED)
-        enabled.breaker.overran(f"{point}{where(error, enabled.plugin)}")
         return failed(enabled, point, error, overrun_of(error, enabled.plugin, budget))
 
 

@@ -1,27 +1,18 @@
 """A plugin instance with its place in a profile, as services and tests run it.
 
-It is started and stopped here, with what it does in the background, and suspended for a while if it
-overruns its time budget again and again, so that it does not slow every cycle.
+It is started and stopped here, with what it does in the background.
 """
 
 import asyncio
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from moorage.errors import PluginFailedError
 from moorage.execution.background import Background
 from moorage.execution.failure import FailureLog
+from moorage.execution.overruns import Overruns
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, Plugin
 from moorage.plugin.cycle_state import CycleState
 from moorage.plugin.filter import FilterPlugin
-
-OVERRUNS = 3
-"""Cycles in a row that a plugin may overrun its time budget in before it is suspended."""
-
-SUSPENSION_SECONDS = 30.0
-"""How long a suspended plugin is left alone before it is tried again."""
 
 START_SECONDS: Final = 10.0
 """How long `start` of a plugin may take; cycles wait for it."""
@@ -29,38 +20,8 @@ START_SECONDS: Final = 10.0
 STOP_SECONDS: Final = 5.0
 """How long `stop` of a plugin, and the end of its background work, may take."""
 
-
-@dataclass(slots=True, kw_only=True)
-class Breaker:
-    """Counts overruns in a row; open means that the plugin is suspended.
-
-    Attributes:
-        clock: A monotonic clock, in seconds.
-        overruns: How many there were in a row.
-        last: Where the last one was: the method, and in brackets file and line.
-        opened_at: When the plugin was suspended, on the clock.
-    """
-
-    clock: Callable[[], float] = time.monotonic
-    overruns: int = 0
-    last: str = ""
-    opened_at: float = float("-inf")
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the plugin is suspended now. After the suspension one cycle tries it again."""
-        return self.clock() - self.opened_at < SUSPENSION_SECONDS
-
-    def overran(self, place: str) -> None:
-        """Note that the plugin overran its time budget at *place*; other failures cost no time."""
-        self.overruns += 1
-        self.last = place
-        if self.overruns >= OVERRUNS:
-            self.opened_at = self.clock()
-
-    def succeeded(self) -> None:
-        """Note a cycle within the budget, at all extension points."""
-        self.overruns = 0
+BY_HAND: Final = 0.5
+"""The part of its time budget that a plugin has in calls by hand."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +33,7 @@ class EnabledPlugin:
         weight: The weight of its scores, at least 1.
         aborts: Whether its failure fails the cycle; otherwise the cycle goes on without it.
         time_budget: The time that it may take at each extension point, in seconds.
-        breaker: Suspends it after repeated overruns.
+        overruns: Its overruns, and whom it is not called for because of them.
         failures: Its failures, as the log gets them.
         background: Its background work.
         name: The plugin's name.
@@ -85,7 +46,7 @@ class EnabledPlugin:
     weight: int = 1
     aborts: bool = True
     time_budget: float = DEFAULT_TIME_BUDGET
-    breaker: Breaker = field(default_factory=Breaker)
+    overruns: Overruns = field(default_factory=Overruns)
     failures: FailureLog = field(default_factory=FailureLog)
     background: Background = field(init=False)
     name: str = field(init=False)
@@ -104,19 +65,13 @@ class EnabledPlugin:
         )
         self.cycle_state = self.plugin.cycle_state
 
-    def check_not_suspended(self, point: str) -> None:
-        """Refuse to run a plugin that its breaker suspends.
 
-        Raises:
-            PluginFailedError: It overran its time budget too often recently.
-        """
-        breaker = self.breaker
-        if breaker.overruns >= OVERRUNS and breaker.is_open:
-            problem = (
-                f"suspended for {SUSPENSION_SECONDS:g} s: {self.breaker.overruns} overruns of "
-                f"{self.time_budget:g} s, the last in {self.breaker.last}"
-            )
-            raise PluginFailedError(self.name, point, problem)
+def by_hand(enabled: EnabledPlugin) -> EnabledPlugin:
+    """Return the same instance for calls by hand: with less time, and overruns of its own."""
+    budget = enabled.time_budget * BY_HAND
+    other = replace(enabled, time_budget=budget, overruns=Overruns())
+    other.background = enabled.background
+    return other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from moorage.errors import ConfigurationError, UnknownNameError
-from moorage.execution.enabled import EnabledPlugin, Profile, start_plugin, stop_plugin
+from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
 from moorage.execution.failure import problem_of
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.plugin.filter import FilterPlugin
@@ -38,6 +38,7 @@ class Policy:
     shadows: dict[str, Profile] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     users: int = 0
+    _by_hand: dict[str, Profile] = field(default_factory=dict)
 
     @property
     def plugins(self) -> Iterator[EnabledPlugin]:
@@ -45,8 +46,10 @@ class Policy:
         every = (*self.profiles.values(), *self.shadows.values())
         return (enabled for profile in every for enabled in profile.plugins)
 
-    def profile(self, name: str, plugin: str = "") -> Profile:
+    def profile(self, name: str, plugin: str = "", *, calls_by_hand: bool = False) -> Profile:
         """Return the profile called *name*, or only its plugin called *plugin*.
+
+        With *calls_by_hand* the plugins have a budget and overruns of their own.
 
         Raises:
             UnknownNameError: There is none.
@@ -57,6 +60,8 @@ class Policy:
                 raise ConfigurationError(self.broken[name])
             known = ", ".join(sorted(self.profiles)) or "none"
             raise UnknownNameError(f"unknown profile {name!r}; profiles here: {known}")
+        if calls_by_hand:
+            profile = self._by_hand.get(name) or self._for_calls_by_hand(profile)
         if not plugin:
             return profile
         chosen = tuple(p for p in profile.plugins if p.name == plugin)
@@ -66,6 +71,11 @@ class Policy:
                 f"plugin {plugin!r} is not enabled here in profile {name!r}; enabled: {known}"
             )
         return replace(profile, plugins=chosen)
+
+    def _for_calls_by_hand(self, profile: Profile) -> Profile:
+        plugins = tuple(by_hand(enabled) for enabled in profile.plugins)
+        made = self._by_hand[profile.name] = replace(profile, plugins=plugins)
+        return made
 
 
 class RetryRequests:

@@ -48,6 +48,7 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
         overrides: Nodes as the caller sees them in this cycle only, by row.
         given: The same of a caller that knows no rows: nodes that may be here or not.
         excluded_pods: UIDs of pods to leave out in this cycle only.
+        by_hand: Whether people ask, and no gateway.
     """
 
     profile: str
@@ -58,6 +59,7 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
     overrides: Mapping[int, NodeManifest] = msgspec.field(default_factory=dict)
     given: tuple[NodeManifest, ...] = ()
     excluded_pods: tuple[str, ...] = ()
+    by_hand: bool = False
 
 
 class Replica:
@@ -153,7 +155,8 @@ class Replica:
             overrides = {**overrides, **self._rows_for(cycle.given)}
         if self.generation == 0 and not overrides:
             raise NoStateError("this replica has no state yet: no gateway has opened a session")
-        profile = self.policy.profile(cycle.profile, cycle.plugin)
+        by_hand = cycle.by_hand
+        profile = self.policy.profile(cycle.profile, cycle.plugin, calls_by_hand=by_hand)
         uid = cycle.pod.metadata.uid
         if not overrides and not cycle.excluded_pods and snapshot.pods.row_of(uid) is None:
             nodes = self._select(cycle)

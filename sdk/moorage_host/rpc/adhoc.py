@@ -9,13 +9,13 @@ rest, so that all ad-hoc calls together get a fifth of the time (`Throttle`).
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Generic, TypeVar
 
 import grpc
 from msgspec.structs import replace
 
-from moorage.execution import Supervisor
+from moorage.execution import Supervisor, owner_of
 from moorage_host.plugins import CycleInput, Replica
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.errors import CallError
@@ -39,6 +39,9 @@ REST = 4.0
 
 FIRST_NODES, FEWEST_NODES, MOST_NODES = 32, 4, 512
 """Nodes of the first chunk, and of those after it, which depend on how long chunks take."""
+
+
+_NO_TURN: AbstractAsyncContextManager[object] = nullcontext()
 
 
 class ConcurrencyLimit:
@@ -104,28 +107,38 @@ class Throttle:
 
     def __init__(self) -> None:
         self._running = asyncio.Lock()
+        self._rests_until = 0.0
 
     @asynccontextmanager
-    async def chunk(self) -> AsyncIterator[None]:
-        """Run a chunk inside the block: a millisecond's work."""
+    async def chunk(
+        self, turn: AbstractAsyncContextManager[object] = _NO_TURN
+    ) -> AsyncIterator[None]:
+        """Run a chunk, in a *turn* if it needs one, inside the block: a millisecond's work.
+
+        The pause is in proportion to all the time that it held the turn, whatever it did with it,
+        and however it ended.
+        """
         async with self._running:
-            start = time.thread_time()  # a busy machine makes nobody wait longer
-            try:
-                yield
-            finally:
-                rest = REST * (time.thread_time() - start)
-            await asyncio.sleep(rest)
+            if (rest := self._rests_until - time.perf_counter()) > 0:
+                await asyncio.sleep(rest)
+            async with turn:
+                start = time.perf_counter()
+                try:
+                    yield
+                finally:
+                    end = time.perf_counter()
+                    self._rests_until = end + REST * (end - start)
 
     async def each(self, items: Iterable[T], work: Callable[[T], object]) -> None:
         """Do the work on each of the items, in chunks."""
         remaining, is_over = iter(items), False
         while not is_over:
             async with self.chunk():
-                end = time.thread_time() + CHUNK_SECONDS
+                end = time.perf_counter() + CHUNK_SECONDS
                 is_over = True
                 for item in remaining:
                     work(item)
-                    if time.thread_time() >= end:
+                    if time.perf_counter() >= end:
                         is_over = False
                         break
 
@@ -192,14 +205,14 @@ class Chunks(Generic[Run]):
             NoStateError: See `Replica.run`, as for the other errors.
         """
         names = self.names if part is None else self.names[part]
-        async with self._throttle.chunk(), self._turn:
+        async with self._throttle.chunk(self._turn):
             if self._replica.policy is not self._policy or not self._is_open():
                 raise CallError(
                     grpc.StatusCode.UNAVAILABLE,
                     "the policy has changed, or the gateway is gone, since the call began: "
                     "call again",
                 )
-            supervisor = Supervisor(deadline=self._deadline)
+            supervisor = Supervisor(owner=owner_of(self._work.pod), deadline=self._deadline)
             work = replace(self._work, names=names)
             try:
                 _, run = await self._replica.run(work, engine, supervisor)

@@ -289,7 +289,10 @@ class CycleServicer(Servicer, Generic[Run]):
                 excluded_pods=tuple(cycle.excluded_pods),
             )
             timeout = cycle.timeout
-            supervisor = Supervisor(deadline=start + timeout.seconds + timeout.nanos / 1e9)
+            supervisor = Supervisor(
+                owner=(pod.metadata.namespace, pod.metadata.name),
+                deadline=start + timeout.seconds + timeout.nanos / 1e9,
+            )
             engine, shard = self.engine(request)
             used = replica if replica.generation else self.current
             if shard is None or used is not replica:
@@ -393,7 +396,8 @@ class CycleServicer(Servicer, Generic[Run]):
             CallError: The request is malformed, or is about too many nodes (INVALID_ARGUMENT).
         """
         deadline = float("inf") if seconds is None else time.perf_counter() + seconds
-        pod, _ = pod_from_proto(request.pod)
+        async with self.throttle.chunk():
+            pod, _ = pod_from_proto(request.pod)
         replica, given = self.current, await self._given(request)
         names = list(request.node_names) or [node.name for node in given]
         if not names:
@@ -405,6 +409,7 @@ class CycleServicer(Servicer, Generic[Run]):
             names=tuple(dict.fromkeys(names)),
             plugin=request.plugin,
             given=given,
+            by_hand=True,
         )
         self._check_count(len(work.names or ()))
         chunks: Chunks[Run] = Chunks(

@@ -192,7 +192,11 @@ class Attempt:
         Raises:
             BindError: The plugin refused, or failed.
         """
-        supervisor = Supervisor(deadline=self.deadline_of_plugins, clock=time.monotonic)
+        supervisor = Supervisor(
+            owner=(self.binding.namespace, self.binding.name),
+            deadline=self.deadline_of_plugins,
+            clock=time.monotonic,
+        )
         run = supervisor.begin(enabled)
         result: Result = "failed"
         try:

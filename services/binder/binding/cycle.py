@@ -121,7 +121,8 @@ class BindingCycles:
     async def _after(self, profile: Profile, binding: Binding, stack: AsyncExitStack) -> None:
         async with stack:
             for enabled in with_point(profile, "PostBind"):
-                supervisor = Supervisor(clock=time.monotonic)
+                owner = (binding.namespace, binding.name)
+                supervisor = Supervisor(owner=owner, clock=time.monotonic)
                 run = supervisor.begin(enabled)
                 result: Result = "failed"
                 try:

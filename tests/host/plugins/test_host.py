@@ -184,7 +184,7 @@ async def test_a_shadow_has_plugins_of_its_own(host: PluginHost, log: list[str])
     assert log == ["start a", "start b"]
     (live,), (shadow,) = running.profile("m").plugins, running.profile("m/shadow").plugins
     assert shadow.plugin is not live.plugin
-    assert shadow.breaker is not live.breaker
+    assert shadow.overruns is not live.overruns
     assert isinstance(shadow.plugin, Tracked)
     followed = host.retries.follow()
     asked = asyncio.ensure_future(anext(followed))

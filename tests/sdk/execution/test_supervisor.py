@@ -10,7 +10,6 @@ import pytest
 
 from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Preparation
 from moorage.execution import EnabledPlugin, Supervisor
-from moorage.execution.enabled import OVERRUNS
 from moorage.plugin.base import Plugin
 from moorage.plugin.errors import place_of
 from moorage.testing import make_node, make_nodes, make_pod
@@ -159,21 +158,37 @@ async def test_cancelling_a_cycle_is_no_failure() -> None:
         await task
 
 
-def test_overruns_suspend_a_plugin_and_other_failures_do_not() -> None:
+def test_a_pod_that_overran_fails_at_once_and_other_failures_do_not_count() -> None:
     enabled, supervisor = supervise(Quiet())
-    for _ in range(OVERRUNS):
-        with pytest.raises(PluginFailedError):
+    for _ in range(3):
+        with pytest.raises(PluginFailedError, match="ZeroDivisionError"):
             supervisor.call(enabled, "filter", divide)
-    enabled.check_not_suspended("filter")
-    for _ in range(OVERRUNS):
-        with pytest.raises(PluginFailedError):
-            supervisor.call(enabled, "filter", loop)
+    with pytest.raises(PluginFailedError, match="longer than its time budget"):
+        supervisor.call(enabled, "filter", loop)
     with pytest.raises(PluginFailedError) as failure:
-        enabled.check_not_suspended("filter")
+        supervisor.call(enabled, "filter", lambda: None)
     assert re.fullmatch(
-        rf"suspended for 30 s: {OVERRUNS} overruns of 0\.05 s, the last in filter \(.*\.py:\d+\)",
+        r"not called for this pod for 1 s: 1 overrun, the last in filter \(.*\.py:\d+\)",
         failure.value.problem,
     )
+    supervise_for(("a", "other"), enabled).call(enabled, "filter", lambda: None)
+
+
+def test_who_takes_most_of_a_call_shorter_than_the_budget_overran() -> None:
+    enabled = EnabledPlugin(plugin=Quiet(), time_budget=60)
+    supervisor = supervise_for(("a", "b"), enabled, seconds=BUDGET)
+    with pytest.raises(TimeoutError):
+        supervisor.call(enabled, "filter", loop)
+    with pytest.raises(PluginFailedError, match="not called for this pod"):
+        supervise_for(("a", "b"), enabled).call(enabled, "filter", loop)
+
+
+def supervise_for(
+    owner: tuple[str, str], enabled: EnabledPlugin, seconds: float = float("inf")
+) -> Supervisor:
+    supervisor = Supervisor(owner=owner, deadline=time.perf_counter() + seconds)
+    supervisor.begin(enabled)
+    return supervisor
 
 
 def test_a_report_adds_up_the_time_of_all_points() -> None:
