@@ -59,7 +59,7 @@ def doctor(
     be checked, else 0.
     """
     with clear_failures(code=2):
-        from cli.doctor.groups import findings
+        from cli.doctor.checks import findings
         from cli.doctor.installation.installation import read_installation
 
         found = list(findings(asyncio.run(read_installation(options, config, layout or ""))))

@@ -10,7 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
 from cli.doctor.check import about, name_of
-from cli.doctor.groups import GROUPS
+from cli.doctor.checks import GROUPS
 from cli.legacy.names import (
     MANDATORY,
     PREDICATE_REMARKS,

@@ -1,1 +1,46 @@
-"""The checks, one module for each group."""
+"""The checks, one module for each group, in the order in which a user would look."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cli.doctor.check import Check, Finding, examine
+from cli.doctor.checks import configuration, reaching, release, running, versions
+from cli.doctor.installation.installation import Installation
+
+GROUPS: Mapping[str, Sequence[Check]] = {
+    "Moorage runs": (
+        running.processes_ready,
+        running.pods_ready,
+        running.leader,
+        running.policy_active,
+        running.plugins_work,
+        running.own_pods,
+    ),
+    "It is what the release has": (
+        release.release_objects,
+        release.release_rights,
+        release.release_fields,
+    ),
+    "kube-scheduler reaches it": (
+        reaching.scheduler_known,
+        reaching.extender_address,
+        reaching.client_certificate,
+        reaching.extender_events,
+        reaching.extender_called,
+        reaching.calls_answered,
+    ),
+    "kube-scheduler's configuration": (
+        configuration.extender_entry,
+        configuration.extender_verbs,
+        configuration.extender_resources,
+        configuration.profiles,
+        configuration.pods_waiting,
+    ),
+    "Versions and clocks": (versions.versions, versions.scheduler_version, versions.clocks),
+}
+
+
+def findings(installation: Installation) -> Iterator[Finding]:
+    """Yield what each check finds."""
+    for group, checks in GROUPS.items():
+        for check in checks:
+            yield from examine(group, check, installation)

@@ -14,8 +14,8 @@ from cli.config.extender import (
 )
 from cli.doctor.check import Finding, Level, listed, problem, warning
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.objects import NotReadError, Object, known
-from cli.doctor.installation.pods import name_of
+from cli.doctor.installation.objects import NotReadError, known
+from cli.shared.gateway.pods import Object, name_of
 from moorage.errors import suggestion
 from moorage_host.policy import KINDS, PluginInfo
 from sandbox.scheduler.config import DEFAULT_NAME, TLS, VERBS, ExtenderConfig, Verb

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.objects import Missing, NotReadError, Object, known
-from cli.doctor.installation.pods import is_active, name_of, runs
+from cli.doctor.installation.objects import Missing, NotReadError, known
+from cli.shared.gateway.pods import Object, is_active, name_of, runs
 from moorage.errors import suggestion
 from moorage_host.tls.certificate import SHARE_LEFT
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.objects import Missing, Object, known
+from cli.doctor.installation.objects import Missing, known
 from cli.doctor.installation.release import CONTENT_OF_USERS, Release, differences
+from cli.shared.gateway.pods import Object
 
 OPTIONAL = ("HorizontalPodAutoscaler", "PodDisruptionBudget", "ResourceQuota")
 """Kinds without which pods are placed too."""

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.objects import Missing, NotReadError, Object, known
-from cli.doctor.installation.pods import is_active, is_ready, name_of, runs, scheduler_in
+from cli.doctor.installation.objects import Missing, NotReadError, known
+from cli.shared.gateway.pods import Object, is_active, is_ready, name_of, runs, scheduler_in
 from sandbox.scheduler.config import DEFAULT_NAME
 
 LEASE_SECONDS = 15

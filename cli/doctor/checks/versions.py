@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.objects import Missing, NotReadError, Object, known
-from cli.doctor.installation.pods import name_of, scheduler_in
+from cli.doctor.installation.objects import Missing, NotReadError, known
+from cli.shared.gateway.pods import Object, name_of, scheduler_in
 from moorage import __version__
 
 OLDEST, NEWEST = 30, 37

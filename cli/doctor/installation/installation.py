@@ -10,7 +10,6 @@ from cli.doctor.installation.objects import (
     ApiServer,
     Missing,
     NotReadError,
-    Object,
     Objects,
     known,
     no_objects,
@@ -28,6 +27,7 @@ from cli.doctor.installation.schedulers import Scheduler, find_schedulers
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.gateway.pods import Object
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError, connect
 from sandbox.scheduler.config import Configuration, ExtenderConfig
@@ -145,9 +145,8 @@ class Installation:
     def _may_be_ours(self, extender: ExtenderConfig) -> bool:
         """Whether an address can be that of the gateway."""
         url, tls = extender.url_prefix, extender.tls_config
-        services = self.objects.lists["services"]
-        addresses = [] if isinstance(services, Missing) else [s["spec"] for s in services]
-        hosts = (*LOOPBACK, *(each.get("clusterIP") or "None" for each in addresses))
+        addresses = (each["spec"].get("clusterIP") for each in self.objects.read("services"))
+        hosts = (*LOOPBACK, *(each or "None" for each in addresses))
         words = f"{url} {tls.server_name if tls else ''}"
         return "moorage" in words or "gateway" in words or any(f"//{host}" in url for host in hosts)
 
@@ -175,15 +174,12 @@ async def read_installation(
             raise GatewayError(gateway.reason)
         absent = client if isinstance(client, Missing) else Missing("it was not read")
         objects = await read_objects(cluster, namespace) if cluster else no_objects(absent.reason)
-        schedulers = find_schedulers(objects, config)
-        pods = objects.lists["pods"]
-        pods = () if isinstance(pods, Missing) else pods
         read = Installation(
             namespace=namespace,
             now=datetime.now(UTC),
             objects=objects,
             api_server=absent,
-            schedulers=schedulers,
+            schedulers=find_schedulers(objects, config),
             gateway=gateway,
             release=absent,
         )
@@ -192,7 +188,7 @@ async def read_installation(
         read = replace(
             read,
             api_server=await read_api_server(cluster),
-            processes=await read_processes(options, cluster, pods),
+            processes=await read_processes(options, cluster, objects.read("pods")),
         )
         if options.admin and not read.processes and not layout:  # as with `moorage up`
             return replace(read, release=Missing(f"no pod of Moorage is in {namespace}"))

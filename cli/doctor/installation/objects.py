@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from cli.shared.gateway.pods import Object
 from moorage.errors import MoorageError
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
 
 T = TypeVar("T")
-
-Object = Mapping[str, Any]
 
 SECONDS = 10.0
 """How long the API server may take for an answer."""
@@ -101,6 +100,11 @@ class Objects:
             NotReadError: They could not be read.
         """
         return known(self.lists[name])
+
+    def read(self, name: str) -> Sequence[Object]:
+        """Return the objects of a kind, none if they could not be read."""
+        found = self.lists[name]
+        return () if isinstance(found, Missing) else found
 
     def named(self, kind: str, name: str) -> Object | None:
         """Return an object by its name, None if there is none.

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from cli.doctor.installation.objects import Missing, Object
-from cli.doctor.installation.pods import admin_port, is_active, services_in
+from cli.doctor.installation.objects import Missing
 from cli.shared.gateway.client import Gateway, connected_to_pod
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.metrics import Change, Sample, sample
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.gateway.pods import Object, admin_port, is_active, services_in
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError
 from moorage_host.tls.identities import service_identity

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from cli.doctor.command import INSTALL
-from cli.doctor.installation.objects import AT_ONCE, Missing, NotReadError, Object, Objects, get
-from cli.doctor.installation.pods import containers_of, words_of
+from cli.doctor.installation.objects import AT_ONCE, Missing, NotReadError, Objects, get
+from cli.shared.gateway.pods import Object, containers_of, words_of
 from moorage_host.kube import KubeClient
 
 NAMESPACE = "moorage"
@@ -68,13 +68,6 @@ class Release:
 
     layout: str
     pairs: Sequence[Pair]
-
-    def of(self, *kinds: str) -> Iterator[tuple[Pair, Object]]:
-        """Yield the objects of kinds that the cluster has."""
-        for pair in self.pairs:
-            found = pair.found
-            if pair.wanted["kind"] in kinds and not (found is None or isinstance(found, Missing)):
-                yield pair, found
 
 
 def rendered(layout: str, namespace: str) -> list[Object]:
@@ -138,10 +131,8 @@ def path_of(obj: Object) -> str:
 
 def _with_hash(objects: Objects, obj: Object) -> Object | None:
     """Return the ConfigMap that kustomize gave a hash in its name."""
-    every = objects.lists["configmaps"]
-    if obj["kind"] != "ConfigMap" or isinstance(every, Missing):
-        return None
     prefix = f"{obj['metadata']['name']}-"
+    every = objects.read("configmaps") if obj["kind"] == "ConfigMap" else ()
     return next((each for each in every if each["metadata"]["name"].startswith(prefix)), None)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from cli.doctor.installation.objects import Missing, Object, Objects
-from cli.doctor.installation.pods import name_of, scheduler_in, words_of
+from cli.doctor.installation.objects import Missing, Objects
+from cli.shared.gateway.pods import Object, name_of, scheduler_in, words_of
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import Configuration, parse_configuration
 
@@ -48,7 +48,7 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
     maps = objects.lists["configmaps"]
     texts = [
         (each, key, text)
-        for each in (() if isinstance(maps, Missing) else maps)
+        for each in objects.read("configmaps")
         for key, text in (each.get("data") or {}).items()
         if KIND.search(text)
     ]
@@ -89,8 +89,7 @@ def parsed(text: str) -> Configuration | Missing:
 def _scheduler_pods(objects: Objects) -> Iterator[Object]:
     """Yield the pods of kube-schedulers that have a configuration."""
     for kind in ("pods", "pods of kube-system"):
-        every = objects.lists[kind]
-        for pod in () if isinstance(every, Missing) else every:
+        for pod in objects.read(kind):
             container = scheduler_in(pod)
             if container and any(word.startswith("--config") for word in words_of(container)):
                 yield pod

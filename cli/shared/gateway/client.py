@@ -11,9 +11,10 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from cli.shared.gateway.finding import GatewayError, GatewayPod, find_gateway
+from cli.shared.gateway.finding import GatewayError, find_gateway
 from cli.shared.gateway.forwarding import LOOPBACK, Forwarding, forwarded
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.gateway.pods import AdminPort
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, connect
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certificate
@@ -63,7 +64,7 @@ class Gateway:
         return f"pod {self._forwarded.pod}" if self._forwarded is not None else self.url
 
     @property
-    def pod(self) -> GatewayPod | None:
+    def pod(self) -> AdminPort | None:
         """Its pod, if it is reached through the API server."""
         return self._forwarded.pod if self._forwarded is not None else None
 
@@ -193,7 +194,7 @@ async def connected(
 
 @asynccontextmanager
 async def connected_to_pod(
-    options: GatewayOptions, client: KubeClient, pod: GatewayPod, identity: str
+    options: GatewayOptions, client: KubeClient, pod: AdminPort, identity: str
 ) -> AsyncIterator[Gateway]:
     """Give the admin port of one pod of Moorage, of any service.
 
@@ -214,7 +215,7 @@ async def connected_to_pod(
 async def _through_api_server(
     options: GatewayOptions,
     client: KubeClient,
-    pod: GatewayPod,
+    pod: AdminPort,
     identity: str,
     stack: AsyncExitStack,
 ) -> Gateway:

@@ -1,12 +1,19 @@
 """Finds the gateway's pod: of several the one that decides, since the others have no decisions."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from cli.shared.gateway.pods import (
+    ADMIN,
+    AdminPort,
+    Object,
+    admin_port,
+    is_active,
+    is_ready,
+    services_in,
+)
 from cli.shared.given import NAME
 from moorage.errors import ConfigurationError, MoorageError
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
@@ -17,18 +24,8 @@ SECONDS = 5.0
 LABEL = "app.kubernetes.io/part-of=moorage"
 """What deploy/ puts on all pods of Moorage."""
 
-ADMIN = "admin"
-"""The name of the admin port."""
-
-PROGRAM = "gateway"
-"""The word in the command of a container by which a gateway is known."""
-
 LEASES = ("moorage-gateway", "moorage-scheduler")
 """The Leases that name who decides: of two gateways, or of kube-schedulers with a gateway each."""
-
-PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
-
-Object = Mapping[str, Any]
 
 
 class GatewayError(MoorageError):
@@ -44,27 +41,7 @@ class GatewayError(MoorageError):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayPod:
-    """A pod with a gateway.
-
-    Attributes:
-        namespace: The pod's namespace.
-        name: Its name.
-        port: The number of the admin port.
-        is_secured: Whether that port is HTTPS, as the probes of the pod show.
-    """
-
-    namespace: str
-    name: str
-    port: int
-    is_secured: bool
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-async def find_gateway(client: KubeClient, given: str) -> GatewayPod:
+async def find_gateway(client: KubeClient, given: str) -> AdminPort:
     """Return the pod with the gateway that decides.
 
     Args:
@@ -82,9 +59,16 @@ async def find_gateway(client: KubeClient, given: str) -> GatewayPod:
     folder = f"/api/v1/namespaces/{namespace}/pods"
     try:
         if pod:
-            return _gateway_pod(await _get(client, f"{folder}/{pod}"))
+            if port := _admin_port(await _get(client, f"{folder}/{pod}")):
+                return port
+            raise GatewayError(
+                f"pod {given} is no gateway: no container runs the program gateway and has a port "
+                f"named {ADMIN}"
+            )
         items = (await _get(client, folder, labelSelector=LABEL)).get("items") or ()
-        running = [each for each in items if _container(each) and _runs(each)]
+        running = [
+            (port, each) for each in items if is_active(each) and (port := _admin_port(each))
+        ]
         holder = await _holder(client, namespace) if len(running) > 1 else ""
     except (KubeError, TimeoutError) as error:
         what = f"pod {given}" if pod else f"pods in namespace {namespace}"
@@ -95,7 +79,7 @@ async def find_gateway(client: KubeClient, given: str) -> GatewayPod:
             f"no gateway runs in namespace {namespace}: give --admin URL, or --gateway "
             "NAMESPACE[/POD]"
         )
-    return _gateway_pod(min(running, key=lambda each: _rank(each, holder)))
+    return min(running, key=lambda each: _rank(each[1], holder))[0]
 
 
 async def _holder(client: KubeClient, namespace: str) -> str:
@@ -114,57 +98,13 @@ async def _holder(client: KubeClient, namespace: str) -> str:
 def _rank(pod: Object, holder: str) -> tuple[bool, bool, str]:
     """Return what sorts pods: the holder first; only a gateway that decides is ready."""
     name = pod["metadata"]["name"]
-    return holder.rpartition("_")[0] != name, not _is_ready(pod), name
+    return holder.rpartition("_")[0] != name, not is_ready(pod), name
 
 
-def _is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _runs(pod: Object) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase == "Running" and not pod["metadata"].get("deletionTimestamp")
-
-
-def _container(pod: Object) -> Object | None:
-    """Return the container of the gateway."""
-    spec = pod["spec"]
-    containers: Sequence[Object] = [*spec["containers"], *(spec.get("initContainers") or ())]
-    return next(
-        (each for each in containers if ADMIN in ports_of(each) and _is_gateway(each)), None
-    )
-
-
-def _is_gateway(container: Object) -> bool:
-    return PROGRAM in (*(container.get("command") or ()), *(container.get("args") or ()))
-
-
-def _gateway_pod(pod: Object) -> GatewayPod:
-    metadata = pod["metadata"]
-    container = _container(pod)
-    if container is None:
-        raise GatewayError(
-            f"pod {metadata['namespace']}/{metadata['name']} is no gateway: no container runs the "
-            f"program {PROGRAM} and has a port named {ADMIN}"
-        )
-    return GatewayPod(
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        port=ports_of(container)[ADMIN],
-        is_secured=is_secured(container),
-    )
-
-
-def is_secured(container: Object) -> bool:
-    """Whether a probe of a container is HTTPS; a sidecar has no readiness probe of its own."""
-    probes = (container.get(kind) or {} for kind in PROBES)
-    return any((probe.get("httpGet") or {}).get("scheme") == "HTTPS" for probe in probes)
-
-
-def ports_of(container: Object) -> Mapping[str, int]:
-    """Return the numbers of the ports of a container by name."""
-    return {each.get("name", ""): each["containerPort"] for each in container.get("ports") or ()}
+def _admin_port(pod: Object) -> AdminPort | None:
+    """Return the admin port of the gateway in a pod, None if it runs none."""
+    ports = (admin_port(pod, each) for service, each in services_in(pod) if service == "gateway")
+    return next(filter(None, ports), None)
 
 
 async def _get(client: KubeClient, path: str, **query: str) -> dict[str, Any]:

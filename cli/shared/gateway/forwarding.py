@@ -14,7 +14,8 @@ from contextlib import asynccontextmanager, suppress
 
 import aiohttp
 
-from cli.shared.gateway.finding import SECONDS, GatewayError, GatewayPod
+from cli.shared.gateway.finding import SECONDS, GatewayError
+from cli.shared.gateway.pods import AdminPort
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
 
 LOOPBACK = "127.0.0.1"
@@ -38,7 +39,7 @@ class Forwarding:
         problem: What the kubelet last reported, "" if nothing.
     """
 
-    def __init__(self, client: KubeClient, pod: GatewayPod) -> None:
+    def __init__(self, client: KubeClient, pod: AdminPort) -> None:
         self._client = client
         self.pod = pod
         self.port = 0
@@ -104,7 +105,7 @@ class Forwarding:
 
 
 @asynccontextmanager
-async def forwarded(client: KubeClient, pod: GatewayPod) -> AsyncIterator[Forwarding]:
+async def forwarded(client: KubeClient, pod: AdminPort) -> AsyncIterator[Forwarding]:
     """Forward a free port on loopback to the admin port of a pod until the block is left."""
     way = Forwarding(client, pod)
     carried: set[asyncio.Task[None]] = set()

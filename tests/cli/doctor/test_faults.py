@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from cli.doctor.check import Finding, Level
-from cli.doctor.groups import GROUPS, findings
+from cli.doctor.checks import GROUPS, findings
 from tests.cli.doctor.faults import Fault, faults
 from tests.cli.doctor.installed import Installed
 from tests.cli.support import ran

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from cli.doctor.check import Finding
-from cli.doctor.groups import findings
+from cli.doctor.checks import findings
 from cli.doctor.installation.installation import Installation
 from cli.doctor.installation.objects import Missing, known
 from cli.doctor.installation.processes import Process, since_start

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from functools import partial
 
-from cli.doctor.groups import findings
+from cli.doctor.checks import findings
 from cli.doctor.installation.installation import read_installation
 from cli.shared.gateway.options import GatewayOptions
 from tests.e2e.renderings.cluster import NODES, Cluster

@@ -10,8 +10,9 @@ import pytest
 from aiohttp import web
 
 from cli.shared.gateway.client import connected
-from cli.shared.gateway.finding import GatewayError, is_secured
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.gateway.pods import is_secured
 from moorage.errors import ConfigurationError
 from tools.planes.kubelet import HOST, forward
 

@@ -1,13 +1,40 @@
 """Recognizes the pods of Moorage and of kube-schedulers by what their containers run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from cli.doctor.installation.objects import Object
-from cli.shared.gateway.finding import ADMIN, GatewayPod, is_secured, ports_of
+Object = Mapping[str, Any]
 
 SERVICES = ("gateway", "filter", "scorer", "binder")
+"""The words in commands of containers by which processes of Moorage are known."""
 
 SCHEDULER = "kube-scheduler"
+
+ADMIN = "admin"
+"""The name of the admin port."""
+
+PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminPort:
+    """The admin port of a container.
+
+    Attributes:
+        namespace: The pod's namespace.
+        name: The pod's name.
+        port: The number of the port.
+        is_secured: Whether it is HTTPS, as the probes of the container show.
+    """
+
+    namespace: str
+    name: str
+    port: int
+    is_secured: bool
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 def containers_of(pod: Object) -> Sequence[Object]:
@@ -60,17 +87,23 @@ def name_of(obj: Object) -> str:
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
-def admin_port(pod: Object, container: Object) -> GatewayPod | None:
-    """Return where the admin port of a container is, None if it names none."""
-    ports = ports_of(container)
+def admin_port(pod: Object, container: Object) -> AdminPort | None:
+    """Return the admin port of a container, None if it has none."""
+    ports = {each.get("name"): each["containerPort"] for each in container.get("ports") or ()}
     if ADMIN not in ports:
         return None
-    return GatewayPod(
+    return AdminPort(
         namespace=pod["metadata"]["namespace"],
         name=pod["metadata"]["name"],
         port=ports[ADMIN],
         is_secured=is_secured(container),
     )
+
+
+def is_secured(container: Object) -> bool:
+    """Whether a probe of a container is HTTPS; a sidecar has no readiness probe of its own."""
+    probes = (container.get(kind) or {} for kind in PROBES)
+    return any((probe.get("httpGet") or {}).get("scheme") == "HTTPS" for probe in probes)
 
 
 def _is_scheduler(container: Object) -> bool:
