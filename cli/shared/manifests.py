@@ -1,7 +1,11 @@
-"""Reads Kubernetes objects from files: manifests, or what `kubectl get ... -o json|yaml` prints."""
+"""Reads Kubernetes objects from files: manifests, or what `kubectl get ... -o json|yaml` prints.
+
+And makes pods that were written for another cluster at home here.
+"""
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,20 @@ from moorage.errors import ConfigurationError
 
 Object = dict[str, Any]
 
+BUILT_IN_CLASSES = "system-"
+"""The priority classes that every API server has, and nobody may create."""
+
+
+def key_of(obj: Object) -> str:
+    """Return the name of an object in a namespace as NAMESPACE/NAME."""
+    metadata = obj["metadata"]
+    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
+
+
+def is_finished(pod: Object) -> bool:
+    """Whether all containers of a pod have ended; it takes no room on its node any more."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
 
 def read_located(path: Path) -> Iterator[tuple[str, Object]]:
     """Yield the objects in a file, those in lists one by one, each with its place for messages.
@@ -18,9 +36,20 @@ def read_located(path: Path) -> Iterator[tuple[str, Object]]:
     Each has a kind, and metadata with a name or a generateName.
 
     Raises:
-        ConfigurationError: The file cannot be read, or has something else in it;
+        ConfigurationError: The file cannot be read, has something else in it, or an object twice;
             the message names the place.
     """
+    seen: set[tuple[str, str, str]] = set()
+    for where, obj in _located(path):
+        group = str(obj.get("apiVersion", "")).partition("/")[0]
+        key = group, obj["kind"], key_of(obj)
+        if obj["metadata"].get("name") and key in seen:
+            raise ConfigurationError(f"{where}: {obj['kind']} {key[2]} is there twice")
+        seen.add(key)
+        yield where, obj
+
+
+def _located(path: Path) -> Iterator[tuple[str, Object]]:
     for index, document in enumerate(_documents(path)):
         where = f"{path}: document {index + 1}"
         if document is None:
@@ -76,3 +105,39 @@ def _documents(path: Path) -> list[Any]:
     except (ValueError, yaml.YAMLError) as error:
         text = " ".join(str(error).split())
         raise ConfigurationError(f"{path}: neither YAML nor JSON: {text}") from error
+
+
+def serve(specs: Iterable[Object], profiles: Sequence[str]) -> list[str]:
+    """Have pods of schedulers that are not here scheduled by the first profile; return notes.
+
+    Args:
+        specs: The specs of pods, which are changed.
+        profiles: The schedulerNames that are served.
+    """
+    renamed: Counter[str] = Counter()
+    for spec in specs:
+        wanted = spec.get("schedulerName") or "default-scheduler"
+        if not spec.get("nodeName") and wanted not in profiles:
+            spec["schedulerName"] = profiles[0]
+            renamed[wanted] += 1
+    return [
+        f"pods of schedulerName {name} are scheduled as {profiles[0]} here: {count}"
+        for name, count in renamed.items()
+    ]
+
+
+def missing_classes(specs: Iterable[Object], known: Collection[str]) -> list[Object]:
+    """Return the PriorityClasses that only pods name, with the values that these pods have."""
+    made: dict[str, Object] = {}
+    for spec in specs:
+        name = spec.get("priorityClassName") or ""
+        if name and name not in known and not name.startswith(BUILT_IN_CLASSES):
+            policy = {key: spec[key] for key in ("preemptionPolicy",) if spec.get(key)}
+            named = new_object("scheduling.k8s.io/v1", "PriorityClass", name)
+            made.setdefault(name, {**named, "value": spec.get("priority") or 0, **policy})
+    return list(made.values())
+
+
+def new_object(api_version: str, kind: str, name: str) -> Object:
+    """Return an object that has nothing but its name."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}

@@ -6,7 +6,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cli.shared.manifests import Object, read_located
+from cli.shared.manifests import (
+    BUILT_IN_CLASSES,
+    Object,
+    is_finished,
+    key_of,
+    missing_classes,
+    new_object,
+    read_located,
+    serve,
+)
 from moorage.errors import ConfigurationError
 
 DEFAULT_NODES = 3
@@ -18,13 +27,8 @@ ZONES = 3
 SERVER_SET = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
 """Metadata that the embedded API server sets itself."""
 
-BUILT_IN_CLASSES = "system-"
-"""The priority classes that every API server has, and nobody may create."""
-
 LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 """Why objects of a file are not taken over, by kind."""
-
-FINISHED = ("Succeeded", "Failed")
 
 CONTROLLED = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 """Kinds whose pods the embedded cluster makes, unless those come with them."""
@@ -126,14 +130,8 @@ def _count(text: str | None) -> int:
 
 def _take(workload: Workload, file: str, taken: _Taken) -> None:
     left: Counter[str] = Counter()
-    seen: set[tuple[str, str, str, str]] = set()
     for _, obj in read_located(Path(file)):
         kind, metadata = obj["kind"], obj["metadata"]
-        name, group = metadata.get("name"), str(obj.get("apiVersion", "")).partition("/")[0]
-        key = (group, kind, metadata.get("namespace", "default"), name or "")
-        if name and key in seen:
-            raise ConfigurationError(f"{file}: {kind} {key[2]}/{name} is there twice")
-        seen.add(key)
         dumped = bool(metadata.get("uid"))
         for field_name in SERVER_SET:
             metadata.pop(field_name, None)
@@ -177,7 +175,7 @@ def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool
     bound = bool(pod["spec"].get("nodeName"))
     if not (taken.pods or (taken.bound_pods and bound)):
         return False
-    if (pod.get("status") or {}).get("phase") not in FINISHED:
+    if not is_finished(pod):
         workload.pods.append(pod)
     return True  # a finished pod takes no room: not worth a word
 
@@ -189,11 +187,10 @@ def _leave_out_owners(workload: Workload) -> Iterator[str]:
     left = Counter[str]()
     for obj in workload.controlled:
         kind, metadata = obj["kind"], obj["metadata"]
-        key = (kind, metadata.get("namespace", "default"), metadata.get("name", ""))
         is_done = bool((obj.get("status") or {}).get("completionTime"))
         if is_done or next(_controllers(obj), None):  # then its own controller makes it again
             left[kind] += 1
-        elif key not in owners:
+        elif (kind, key_of(obj)) not in owners:
             managed.append(obj)
         elif kind == "StatefulSet":  # plugins read them, so they are there before the pods
             metadata["annotations"] = {**(metadata.get("annotations") or {}), NOT_MANAGED: ""}
@@ -205,15 +202,15 @@ def _leave_out_owners(workload: Workload) -> Iterator[str]:
         yield f"{count} of kind {kind} left out: their pods come with them, or they are done"
 
 
-def _controllers(obj: Object) -> Iterator[tuple[str, str, str]]:
-    metadata = obj["metadata"]
-    for reference in metadata.get("ownerReferences") or ():
+def _controllers(obj: Object) -> Iterator[tuple[str, str]]:
+    """Yield what makes an object, by kind and NAMESPACE/NAME; a Deployment by its ReplicaSet."""
+    namespace = obj["metadata"].get("namespace") or "default"
+    for reference in obj["metadata"].get("ownerReferences") or ():
         kind, name = str(reference.get("kind")), str(reference.get("name"))
-        namespace = metadata.get("namespace", "default")
         if reference.get("controller"):
-            yield kind, namespace, name
+            yield kind, f"{namespace}/{name}"
         if reference.get("controller") and kind == "ReplicaSet":
-            yield "Deployment", namespace, name.rpartition("-")[0]
+            yield "Deployment", f"{namespace}/{name.rpartition('-')[0]}"
 
 
 def _require_template(obj: Object, file: str) -> None:
@@ -227,31 +224,21 @@ def _require_template(obj: Object, file: str) -> None:
 
 def _adopt(workload: Workload, profiles: Sequence[str]) -> None:
     """Make pods that were written for another cluster at home in this one."""
-    names = {obj["metadata"].get("name") for obj in workload.namespaces}
-    classes = {obj["metadata"].get("name") for obj in workload.priority_classes}
-    renamed: Counter[str] = Counter()
     for obj in (*workload.pods, *workload.controlled):
         obj["metadata"].setdefault("namespace", "default")
-    for obj in (*workload.further, *workload.pods, *workload.controlled):
-        namespace = obj["metadata"].get("namespace")
-        if namespace and namespace not in names:
-            names.add(namespace)
-            workload.namespaces.append(_named("v1", "Namespace", namespace))
+    known = _names(workload.namespaces)
+    used = [obj["metadata"] for obj in (*workload.further, *workload.pods, *workload.controlled)]
+    for name in dict.fromkeys(each.get("namespace") for each in used):
+        if name and name not in known:
+            workload.namespaces.append(new_object("v1", "Namespace", name))
     specs = [pod["spec"] for pod in workload.pods]
     specs += [obj["spec"]["template"]["spec"] for obj in workload.controlled]
-    for spec in specs:
-        wanted = spec.get("priorityClassName") or ""
-        if wanted and wanted not in classes and not wanted.startswith(BUILT_IN_CLASSES):
-            classes.add(wanted)
-            workload.priority_classes.append(_priority_class(wanted, spec))
-        scheduler = spec.get("schedulerName") or "default-scheduler"
-        if not spec.get("nodeName") and scheduler not in profiles:
-            spec["schedulerName"] = profiles[0]
-            renamed[scheduler] += 1
-    workload.notes += [
-        f"pods of schedulerName {scheduler} are scheduled as {profiles[0]} here: {count}"
-        for scheduler, count in renamed.items()
-    ]
+    workload.priority_classes += missing_classes(specs, _names(workload.priority_classes))
+    workload.notes += serve(specs, profiles)
+
+
+def _names(objects: Sequence[Object]) -> set[str]:
+    return {each["metadata"].get("name", "") for each in objects}
 
 
 def _made(obj: Object) -> int:
@@ -263,20 +250,10 @@ def _made(obj: Object) -> int:
 
 
 def _homeless(workload: Workload) -> Iterator[str]:
-    names = {node["metadata"].get("name") for node in workload.nodes}
+    names = _names(workload.nodes)
     places = [pod["spec"].get("nodeName") for pod in workload.pods]
     if count := sum(bool(place) and place not in names for place in places):
         yield f"pods that are bound to nodes that are not here: {count}"
-
-
-def _priority_class(name: str, spec: Object) -> Object:
-    policy = {key: spec[key] for key in ("preemptionPolicy",) if spec.get(key)}
-    made = _named("scheduling.k8s.io/v1", "PriorityClass", name)
-    return {**made, "value": spec.get("priority") or 0, **policy}
-
-
-def _named(api_version: str, kind: str, name: str) -> Object:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
 
 
 def _node(index: int) -> Object:
@@ -288,7 +265,7 @@ def _node(index: int) -> Object:
     }
     ready = {"type": "Ready", "status": "True"}
     return {
-        **_named("v1", "Node", name),
+        **new_object("v1", "Node", name),
         "metadata": {"name": name, "labels": labels},
         "status": {"capacity": amounts, "allocatable": amounts, "conditions": [ready]},
     }
@@ -297,4 +274,4 @@ def _node(index: int) -> Object:
 def _pod(index: int) -> Object:
     requests = {"cpu": "100m", "memory": "128Mi"}
     container = {"name": "main", "image": "example.com/app:1", "resources": {"requests": requests}}
-    return {**_named("v1", "Pod", f"pod-{index:04}"), "spec": {"containers": [container]}}
+    return {**new_object("v1", "Pod", f"pod-{index:04}"), "spec": {"containers": [container]}}

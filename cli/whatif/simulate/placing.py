@@ -3,15 +3,15 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from cli.shared.manifests import Object
+from cli.shared.manifests import Object, is_finished, key_of
 from cli.whatif.simulate.moorage import InProcess, WhyNot, why_not, why_pending
-from cli.whatif.simulate.reading import FINISHED, ClusterObjects, key_of, readable, uid_of
-from moorage.errors import ConfigurationError, PluginFailedError
+from cli.whatif.simulate.reading import ClusterObjects, placed_mistakes, readable, uid_of
+from moorage.errors import PluginFailedError
 from moorage.models import ObjectName
 from moorage.snapshot.placements import time_from_creation
 from sandbox.scheduler.cache import Cache, KnownPod
@@ -163,7 +163,7 @@ class Placing:
         self._placements[pod.key] = placement
 
 
-def copy_of(cluster: ClusterObjects, moved: frozenset[str]) -> Cache:
+def copy_of(cluster: ClusterObjects, moved: Collection[str]) -> Cache:
     """Return a copy without the pods that are *moved* (NAMESPACE/NAME).
 
     Raises:
@@ -171,9 +171,10 @@ def copy_of(cluster: ClusterObjects, moved: frozenset[str]) -> Cache:
     """
     cache = Cache()
     for where, node in cluster.nodes:
-        _add_node(cache, where, node)
+        with placed_mistakes(f"{where}: node {node['metadata'].get('name')}"):
+            cache.set_node(node)
     for where, pod in cluster.pods:
-        if key_of(pod) not in moved and (pod.get("status") or {}).get("phase") not in FINISHED:
+        if key_of(pod) not in moved and not is_finished(pod):
             _add_pod(cache, where, pod)
     objects = cache.snapshot.objects
     objects.open(cluster.further)
@@ -185,45 +186,30 @@ def copy_of(cluster: ClusterObjects, moved: frozenset[str]) -> Cache:
     return cache
 
 
-def left_out(cluster: ClusterObjects, moved: frozenset[str]) -> Iterator[str]:
+def left_out(cluster: ClusterObjects, moved: Collection[str]) -> Iterator[str]:
     """Yield which pods of a cluster the copy does not count on any node, and why."""
     names = {node["metadata"].get("name") for _, node in cluster.nodes}
-    pods = [pod for _, pod in cluster.pods if key_of(pod) not in moved]
     places = Counter[str]()
-    for pod in pods:
+    for _, pod in cluster.pods:
         place = (pod.get("spec") or {}).get("nodeName")
-        if (pod.get("status") or {}).get("phase") in FINISHED:
+        if key_of(pod) in moved:
+            places["are taken off their nodes and placed again"] += 1
+        elif is_finished(pod):
             continue
-        if not place:
+        elif not place:
             places["have no node, and are not among --pods"] += 1
         elif place not in names:
             places["are on nodes that are not there"] += 1
     yield from (f"pods of {cluster.place} that {why}: {count}" for why, count in places.items())
-    if again := sum(key_of(pod) in moved for _, pod in cluster.pods):
-        yield f"pods of {cluster.place} that are taken off their nodes and placed again: {again}"
-
-
-def _add_node(cache: Cache, where: str, node: Object) -> None:
-    name = node["metadata"].get("name")
-    if name in cache.nodes:
-        raise ConfigurationError(f"{where}: node {name} is there twice")
-    try:
-        cache.set_node(node)
-    except (msgspec.DecodeError, ValueError, TypeError, KeyError) as error:
-        raise ConfigurationError(f"{where}: node {name}: {error}") from error
 
 
 def _add_pod(cache: Cache, where: str, pod: Object) -> None:
     given = readable(pod, where)
     given["metadata"]["uid"] = uid_of(given)
     known = KnownPod(given)
-    if known.uid in cache.pods:
-        raise ConfigurationError(f"{where}: pod {known.key} is there twice")
-    try:
+    with placed_mistakes(f"{where}: pod {known.key}"):
         cache.set_pod(known)
         node = cache.nodes.get(known.pod.spec.node_name)
         if node is not None:  # it has long been there, which plugins that measure load look at
             since = time_from_creation(known.pod, cache.snapshot.placements.now())
             cache.snapshot.place_pod(node.row, known.pod, since=since)
-    except ValueError as error:
-        raise ConfigurationError(f"{where}: pod {known.key}: {error}") from error

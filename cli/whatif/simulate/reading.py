@@ -5,13 +5,14 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from cli.shared.manifests import Object, read_located
+from cli.shared.manifests import Object, is_finished, key_of, missing_classes, read_located
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind, decode_pod
 from moorage.rules import selects_object
@@ -19,8 +20,9 @@ from moorage_host.kube import KubeError, KubeStatusError, connect
 from moorage_host.kube.client import KubeClient
 from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.kinds import pods as pod_rules
-from sandbox.apiserver.kinds.pods import SYSTEM_CLASSES, resolve_priority
+from sandbox.apiserver.kinds.pods import CLASSES, SYSTEM_CLASSES, resolve_priority
 from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.store.store import Store
 
 READ_SECONDS: Final = 30.0
 """How long the API server may take for one answer."""
@@ -152,60 +154,65 @@ def _names(readers: Readers) -> list[str]:
 MIRROR: Final = "kubernetes.io/config.mirror"
 """The annotation of a pod that a kubelet runs from a file of its node; nobody schedules it."""
 
-FINISHED: Final = ("Succeeded", "Failed")
 _UIDS: Final = uuid.UUID("b2f5ff47-4366-4c60-8a6c-3a1f0b3bb3a4")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodsToPlace:
-    """Pods without a node, in order of their arrival.
+@contextmanager
+def placed_mistakes(where: str) -> Iterator[None]:
+    """Have what is wrong with an object reported with its place.
 
-    Attributes:
-        documents: As an API server would have them.
-        notes: What people should know about how they were read.
+    Raises:
+        ConfigurationError: The object is malformed, or an API server would refuse it.
     """
-
-    documents: list[Object]
-    notes: tuple[str, ...]
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """Their names, as NAMESPACE/NAME."""
-        return frozenset(map(key_of, self.documents))
+    try:
+        yield
+    except (msgspec.DecodeError, StatusError, ValueError, TypeError, KeyError) as error:
+        raise ConfigurationError(f"{where}: {error}") from error
 
 
-def key_of(pod: Object) -> str:
-    """Return a pod's name as NAMESPACE/NAME."""
-    metadata = pod["metadata"]
-    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
-
-
-def read_pods(path: Path, count: int | None, classes: Iterable[Object]) -> PodsToPlace:
+def read_pods(
+    path: Path, count: int | None, classes: Iterable[Object]
+) -> tuple[list[Object], list[str]]:
     """Read the pods in a file; each *count* times under names of their own, if that is given.
 
     Their nodes are left out. Pods that ended, that are being deleted or that a kubelet runs from a
     file are not taken.
 
+    Returns:
+        The pods as an API server would have them, in order of their arrival, and what people should
+        know about how they were read.
+
     Raises:
         ConfigurationError: It cannot be read, or an API server would refuse a pod; the message
             names the place.
     """
-    known, left = _Classes(classes), Counter[str]()
-    documents: list[Object] = []
+    left = Counter[str]()
+    located: list[Located] = []
     for where, obj in read_located(path):
         if obj["kind"] != "Pod":
             left[f"{obj['kind']}: only pods are placed"] += 1
         elif reason := _not_taken(obj):
             left[f"Pod: {reason}"] += 1
         else:
-            documents += [_complete(each, known, where) for each in _copies(obj, count)]
-    if not documents:
+            located += [(where, readable(each, where)) for each in _copies(obj, count)]
+    if not located:
         raise ConfigurationError(f"{path}: there is no pod to place in it")
-    for key, number in Counter(map(key_of, documents)).items():
-        if number > 1:
+    for key, number in Counter(key_of(pod) for _, pod in located).items():
+        if number > 1:  # as of two with one generateName
             raise ConfigurationError(f"{path}: pod {key} is there {number} times")
-    notes = (f"{path}: {number} left out, {reason}" for reason, number in left.items())
-    return PodsToPlace(documents=documents, notes=(*notes, *known.notes))
+    given = [*_system_classes(), *classes]
+    known = {each["metadata"]["name"] for each in given}
+    made = missing_classes((pod["spec"] for _, pod in located), known)
+    admission = Store(history=0)
+    for each in (*given, *made):
+        admission.put(CLASSES, each)
+    notes = [f"{path}: {number} left out, {reason}" for reason, number in left.items()]
+    notes += [
+        f"PriorityClass {each['metadata']['name']} is not in the cluster: "
+        f"it counts as {each['value']}"
+        for each in made
+    ]
+    return [_complete(pod, admission, where) for where, pod in located], notes
 
 
 def uid_of(pod: Object) -> str:
@@ -220,18 +227,20 @@ def readable(pod: Object, where: str) -> Object:
         ConfigurationError: It is no pod; the message names the place and the field.
     """
     given: Object = _without_nulls(pod)
-    try:
+    with placed_mistakes(f"{where}: pod {key_of(pod)}"):
         if not isinstance(given.get("spec"), dict):
-            raise ConfigurationError(f"{where}: pod {key_of(pod)} has no spec")
+            raise TypeError("it has no spec")
         decode_pod(msgspec.json.encode(given))
-    except (msgspec.DecodeError, ValueError, TypeError) as error:
-        raise ConfigurationError(f"{where}: pod {key_of(pod)}: {error}") from error
     return given
 
 
+def _system_classes() -> Iterator[Object]:
+    return ({"metadata": {"name": n}, "value": value} for n, value in SYSTEM_CLASSES.items())
+
+
 def _not_taken(pod: Object) -> str:
-    metadata, status = pod["metadata"], pod.get("status")
-    if isinstance(status, dict) and status.get("phase") in FINISHED:
+    metadata = pod["metadata"]
+    if is_finished(pod):
         return "finished"
     if metadata.get("deletionTimestamp"):
         return "being deleted"
@@ -249,52 +258,19 @@ def _copies(pod: Object, count: int | None) -> Iterator[Object]:
         yield each
 
 
-def _complete(pod: Object, classes: "_Classes", where: str) -> Object:
+def _complete(pod: Object, admission: Store, where: str) -> Object:
     """Return a pod as an API server stores it when it is created."""
-    pod = readable(pod, where)
-    metadata, spec = pod["metadata"], pod["spec"]
+    metadata = pod["metadata"]
     metadata["namespace"] = metadata.get("namespace") or "default"
     metadata["uid"] = uid_of(pod)
-    spec.pop("nodeName", None)
+    pod["spec"].pop("nodeName", None)
     pod["status"] = {"phase": "Pending"}
-    classes.know(spec)
-    try:
+    with placed_mistakes(where):
         pod_rules.default(pod)
-        resolve_priority(classes, pod)
-    except StatusError as error:
-        raise ConfigurationError(f"{where}: {error}") from error
+        resolve_priority(admission, pod)
     if cause := next(iter(pod_rules.validate(pod)), None):
         raise ConfigurationError(f"{where}: pod {key_of(pod)}: {cause}")
     return pod
-
-
-class _Classes:
-    """PriorityClasses, as admission reads them; those that nobody gave get the pod's own values."""
-
-    def __init__(self, classes: Iterable[Object]) -> None:
-        self._classes = {
-            name: {"metadata": {"name": name}, "value": value}
-            for name, value in SYSTEM_CLASSES.items()
-        } | {each["metadata"]["name"]: each for each in classes}
-        self.notes: list[str] = []
-
-    def find(self, storage: str, namespace: str, name: str) -> Object | None:
-        """Return a class."""
-        del storage, namespace
-        return self._classes.get(name)
-
-    def objects(self, storage: str) -> list[Object]:
-        """Return all classes."""
-        del storage
-        return list(self._classes.values())
-
-    def know(self, spec: Object) -> None:
-        """Make a class that only a pod names."""
-        name = spec.get("priorityClassName")
-        if name and name not in self._classes:
-            value = spec.get("priority", 0)
-            self._classes[name] = {"metadata": {"name": name}, "value": value}
-            self.notes.append(f"PriorityClass {name} is not in the cluster: it counts as {value}")
 
 
 def _without_nulls(value: Any) -> Any:

@@ -10,16 +10,17 @@ from rich.console import Console
 from cli.config.policies import Policy as ChosenPolicy
 from cli.config.policies import choose_policy, load_registries
 from cli.shared.given import GivenPlugin, weights_of
+from cli.shared.manifests import Object, key_of, serve
 from cli.shared.screen import Screen
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placed, Placing, copy_of, left_out
-from cli.whatif.simulate.reading import PodsToPlace, read_cluster, read_dump, read_pods
+from cli.whatif.simulate.reading import read_cluster, read_dump, read_pods
 from moorage.models import ObjectKind
 from moorage_host.plugins.host import PluginHost
 from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.config import Configuration, parse_configuration
+from sandbox.scheduler.config import parse_configuration
 
 NAMES = ("A", "B")
 
@@ -104,16 +105,16 @@ async def _simulate(
     else:
         assert options.kubeconfig is not None  # noqa: S101 - the command checks it
         cluster = await read_cluster(options.kubeconfig, readers)
-    pods = read_pods(options.pods, options.count, cluster.classes)
-    moved = pods.keys
+    pods, notes = read_pods(options.pods, options.count, cluster.classes)
+    moved = set(map(key_of, pods))
     before = copy_of(cluster, moved)
-    asked = {name for pod in pods.documents for name in KnownPod(pod).pod.requests}
+    asked = {name for pod in pods for name in KnownPod(pod).pod.requests}
     resources = resources_of(before.snapshot, asked)
     result = Result(
         cluster=cluster.place,
-        pods=len(pods.documents),
+        pods=len(pods),
         before=measure(before.snapshot, resources),
-        notes=[*cluster.notes, *left_out(cluster, moved), *pods.notes],
+        notes=[*cluster.notes, *left_out(cluster, moved), *notes],
     )
     others: dict[str, str] = {}
     for name, policy in zip(NAMES, policies, strict=False):
@@ -128,7 +129,7 @@ async def _variant(
     name: str,
     policy: ChosenPolicy,
     cache: Cache,
-    pods: PodsToPlace,
+    pods: Sequence[Object],
     options: SimulateOptions,
     others: Mapping[str, str],
     resources: Sequence[str],
@@ -137,7 +138,8 @@ async def _variant(
     profiles = resolved.profile_names
     config = read_scheduler_config(options.scheduler_config, profiles, resolved.score_scale)
     configuration = parse_configuration(config.text)
-    adopted, notes = _adopted(pods, configuration)
+    pods = [{**each, "spec": dict(each["spec"])} for each in pods]
+    notes = serve((each["spec"] for each in pods), configuration.scheduler_names)
     registries = load_registries(options.paths)
     filters, scorers = PluginHost(registries["filter"]), PluginHost(registries["score"])
     try:
@@ -150,8 +152,8 @@ async def _variant(
         )
         placing = Placing(cache, configuration, moorage, seed=options.seed, others=others)
         screen = Screen(Console(stderr=True, markup=False, emoji=False, highlight=False))
-        with screen.progress(f"Placing pods, policy {name}", len(adopted)) as done:
-            placed = await placing.run(adopted, done)
+        with screen.progress(f"Placing pods, policy {name}", len(pods)) as done:
+            placed = await placing.run(list(map(KnownPod, pods)), done)
     finally:
         await filters.close()
         await scorers.close()
@@ -162,17 +164,3 @@ async def _variant(
         after=measure(cache.snapshot, resources),
         notes=[*policy.notes, *notes, *(f"{n} x {p}" for p, n in placed.failures.items())],
     )
-
-
-def _adopted(pods: PodsToPlace, configuration: Configuration) -> tuple[list[KnownPod], list[str]]:
-    """Return the pods, those of schedulers that are not simulated as the first profile's."""
-    served, renamed = configuration.scheduler_names, dict[str, int]()
-    adopted: list[KnownPod] = []
-    for pod in pods.documents:
-        wanted = pod["spec"]["schedulerName"]
-        if wanted not in served:
-            renamed[wanted] = renamed.get(wanted, 0) + 1
-            pod = {**pod, "spec": {**pod["spec"], "schedulerName": served[0]}}
-        adopted.append(KnownPod(pod))
-    notes = [f"pods of schedulerName {s} count as {served[0]}: {n}" for s, n in renamed.items()]
-    return adopted, notes

@@ -226,7 +226,7 @@ def test_a_file_of_something_else_is_refused_with_the_place(
 
 def test_an_object_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "pods.yaml", pod("a"), pod("a", "other"), pod("a"))
-    with pytest.raises(ConfigurationError, match=r"pods\.yaml: Pod default/a is there twice"):
+    with pytest.raises(ConfigurationError, match=r"pods\.yaml: .*: Pod default/a is there twice"):
         read(pods=file)
 
 

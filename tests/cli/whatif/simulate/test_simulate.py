@@ -281,7 +281,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "the YAML is broken": ("", "kind: Pod\nmetadata: [", "pods.yaml:3: not YAML"),
     "there is no pod": ("", "kind: Node\nmetadata: {name: n}", "pods.yaml: there is no pod"),
     "a pod is there twice": (
-        "", yaml.safe_dump_all([pod("p"), pod("p")]), "pods.yaml: pod default/p is there 2 times"
+        "", yaml.safe_dump_all([pod("p"), pod("p")]), "Pod default/p is there twice"
     ),
 }  # fmt: skip
 
