@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 from cli.shared.screen import Screen
 from gateway.whatif.replay_report import Report
 
+MOST_REASONS = 20
+"""Reasons that are shown, the most frequent."""
+
 MOST_NODES = 10
 """Nodes that gain or lose pods, those that do most."""
 
@@ -15,7 +18,7 @@ def show(report: Report, screen: Screen) -> None:
     screen.write(_headline(report), "bold")
     screen.write("")
     screen.lines(("CYCLES", "SHARE", ""), list(_classes(report)))
-    for block in (_verdicts, _rankings, _winners, _nodes):
+    for block in (_reasons, _winners, _nodes):
         lines = block(report)
         if lines:
             screen.write("")
@@ -52,33 +55,16 @@ def _classes(report: Report) -> Iterator[Sequence[str]]:
         yield f"{count:,}", f"{share:.1%}", what
 
 
-def _verdicts(report: Report) -> list[Sequence[str]]:
-    if not report.verdicts:
+def _reasons(report: Report) -> list[Sequence[str]]:
+    if not report.reasons:
         return []
-    rows: list[Sequence[str]] = [
-        ("VERDICTS BY PLUGIN", "NOW REJECTS", "NOW PASSES", "OTHER REASON", "CYCLES", "EXAMPLE")
-    ]
-    for plugin, part in sorted(report.verdicts.items(), key=lambda each: -each[1].cycles):
-        first = part.examples[0] if part.examples else None
-        example = ""
-        if first:
-            example = (
-                f"cycle {first.cycle}, {first.pod} on {first.node}: "
-                f"{first.before or 'feasible'} -> {first.after or 'feasible'}"
-            )
-        counts = (part.rejects, part.passes, part.other_reason, part.cycles)
-        rows.append((plugin, *(f"{count:,}" for count in counts), example))
-    return rows
-
-
-def _rankings(report: Report) -> list[Sequence[str]]:
-    if not report.rankings:
-        return []
-    rows: list[Sequence[str]] = [("RANKINGS, FOR EXAMPLE", "POD", "BEFORE", "AFTER")]
+    rows: list[Sequence[str]] = [("CYCLES", "DIFFERS IN", "PLUGIN", "REASON", "EXAMPLE")]
     rows += [
-        (f"cycle {each.cycle}", each.pod, _top(each.before), _top(each.after))
-        for each in report.rankings
+        (f"{each.cycles:,}", each.kind, each.plugin or "-", each.reason, each.example)
+        for each in report.reasons[:MOST_REASONS]
     ]
+    if len(report.reasons) > MOST_REASONS:
+        rows.append((f"and {len(report.reasons) - MOST_REASONS} more", "", "", "", ""))
     return rows
 
 
@@ -121,7 +107,3 @@ def _notes(report: Report) -> Iterator[str]:
     if report.dropped:
         causes = ", ".join(f"{cause} {count}" for cause, count in sorted(report.dropped.items()))
         yield f"the gateway dropped records: {causes}"
-
-
-def _top(nodes: Sequence[tuple[str, float]]) -> str:
-    return " > ".join(f"{name} {total:.4g}" for name, total in nodes) or "not scored"

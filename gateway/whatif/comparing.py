@@ -12,9 +12,6 @@ from gateway.cycle.nodes import Rows
 from gateway.cycle.verdicts import Reason
 from gateway.whatif.outcome import EQUAL, NameAt, Outcome, one_of
 
-MOST_RANKED = 50
-"""The best nodes of the first outcome whose order is correlated."""
-
 Change = Literal["rejects", "passes", "other reason"]
 Certainty = Literal["exact", "likely"]
 Opinion = tuple[int, float]
@@ -109,11 +106,6 @@ class Comparison:
         return sorted(changes, key=lambda change: int(change.rows[0]))
 
     @property
-    def is_filtered_otherwise(self) -> bool:
-        """Whether a node is feasible in one of them alone."""
-        return any(change.change != "other reason" for change in self.verdicts)
-
-    @property
     def is_scored_otherwise(self) -> bool:
         """Whether any total differs."""
         before, after = self.before, self.after
@@ -132,21 +124,6 @@ class Comparison:
             return True
         common = before.scored & after.scored
         return not np.array_equal(_ranks(before.totals[common]), _ranks(after.totals[common]))
-
-    @property
-    def correlation(self) -> float | None:
-        """Kendall's tau-b over the best nodes of the first that both can use; None if unordered."""
-        before, after = self.before, self.after
-        common = np.flatnonzero(before.feasible & after.feasible)
-        if len(common) > MOST_RANKED:
-            order = np.argpartition(-before.totals[common], MOST_RANKED)
-            common = common[order[:MOST_RANKED]]
-        pairs = np.triu_indices(len(common), 1)
-        signs = [_signs(each.totals[common])[pairs] for each in (before, after)]
-        untied = [np.count_nonzero(each) for each in signs]
-        if not all(untied):
-            return None
-        return float((signs[0] * signs[1]).sum() / np.sqrt(untied[0] * untied[1]))
 
     @property
     def best(self) -> BestChange | None:
@@ -177,15 +154,18 @@ class Comparison:
                 yield plugin
 
     def decisive(self, first: int, second: int) -> Decisive | None:
-        """Return the score plugin that decides between two positions; None without scores.
+        """Return the score plugin that decides between two positions; None if that is not known.
 
         Of the plugins that changed in weight or scores, it is the one whose part in the distance
-        between the two nodes' totals changed most.
+        between the two nodes' totals changed most. No journal has normalised scores.
         """
         was, now = (
             (outcome.opinions(first), outcome.opinions(second))
             for outcome in (self.before, self.after)
         )
+        for outcome, opinions in ((self.before, was), (self.after, now)):
+            if outcome.scores is not None and outcome.scored[first] and not opinions[0]:
+                return None
         plugins = dict.fromkeys(name for each in (*now, *was) for name in each)
         changed = dict.fromkeys(
             name
@@ -242,11 +222,6 @@ def _numbered(outcome: Outcome, numbers: dict[tuple[str, str], int]) -> npt.NDAr
 def _ranks(totals: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     """Return each node's place from the worst on; equal totals share one."""
     return np.unique(totals.round(4), return_inverse=True)[1]
-
-
-def _signs(totals: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    signs: npt.NDArray[np.float64] = np.sign(np.round(totals[:, None] - totals[None, :], 3))
-    return signs
 
 
 def _lead(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:

@@ -99,11 +99,15 @@ class Outcome:
         return self.verdicts.reasons[code - 1] if code and self.verdicts is not None else None
 
     def opinions(self, position: int) -> dict[str, tuple[int, float]]:
-        """Return weight and normalised score of the node at a position, by plugin."""
+        """Return weight and normalised score of the node at a position, by plugin, if known."""
         if self.scores is None or not self.scored[position]:
             return {}
         index = int(np.count_nonzero(self.scored[:position]))
-        return {p.plugin: (p.weight, float(p.normalized[index])) for p in self.scores.plugins}
+        return {
+            each.plugin: (each.weight, float(each.normalized[index]))
+            for each in self.scores.plugins
+            if len(each.normalized)
+        }
 
     def parts(self, position: int) -> dict[str, float]:
         """Return what each plugin adds to the total of the node at a position."""

@@ -25,8 +25,7 @@ from gateway.settings import GatewaySettings
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.outcome import Outcome
 from gateway.whatif.shadow_phases import ShadowFailedError, ShadowPhases, StateChangedError
-from gateway.whatif.shadow_report import ShadowReport
-from gateway.whatif.shadow_tally import Budget, ShadowMetrics, Tally
+from gateway.whatif.shadow_tally import Budget, ShadowMetrics, ShadowReport, Tally
 from moorage_host.http.callers import ALL_NAMESPACES, may_read, readable
 from moorage_host.policy import Kind as PluginKind
 from moorage_host.policy import shadow_of

@@ -1,27 +1,84 @@
-"""What was found out about one shadow since it, or its profile, last changed; its share of time."""
+"""What was found out about one shadow since it, or its profile, last changed; its share of time.
+
+`GET /shadow` shows it.
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Literal, get_args
 
+from msgspec import field
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 from prometheus_client import Counter as Metric
 
 from gateway.cycle import Cycle
+from gateway.cycle.decision import Record
 from gateway.whatif.comparing import Comparison
-from gateway.whatif.shadow_report import (
-    SKIPS,
-    Disagreement,
-    FilterDifference,
-    Kind,
-    ReasonCycles,
-    ShadowReport,
-    Skip,
-    WinnerDifference,
-    filter_differences,
-    winner_difference,
-    words,
-)
+from gateway.whatif.differences import Kind, ReasonCycles, Sides, best_nodes, differences
+
+Skip = Literal["busy", "share", "changed", "live failed"]
+"""Why a cycle was not compared: another one came or ran, the share of the time is used up, no
+replica could show its state any more, or the live profile has no answer."""
+
+
+class Disagreement(Record):
+    """A cycle in which a shadow would have decided otherwise.
+
+    Attributes:
+        id: That of the decision.
+        nodes: How many nodes the cycle was about.
+        feasible: How many of them the live profile lets pass.
+        shadow_feasible: How many of them the shadow does.
+        live: The live profile's best node if the shadow has another one.
+        shadow: The shadow's best node if it is another one.
+        reasons: Why, in words.
+    """
+
+    id: str
+    time: datetime
+    namespace: str
+    pod: str
+    uid: str
+    nodes: int
+    feasible: int
+    shadow_feasible: int
+    live: str = ""
+    shadow: str = ""
+    reasons: list[str] = field(default_factory=list)
+
+
+class ShadowReport(Record, omit_defaults=False):
+    """A shadow, since it or its profile last changed.
+
+    Attributes:
+        agreement: The share of the compared cycles in which it agreed; None before the first.
+        max_share: The share of the time that it may take.
+        share: The share that it took.
+        last_failure: Why it failed last.
+        reasons: Those that are most frequent, in descending order.
+        disagreements: The newest, newest first.
+    """
+
+    profile: str
+    since: datetime
+    policy_revision: str
+    max_share: float
+    share: float = 0.0
+    agreement: float | None = None
+    compared: int = 0
+    agreed: int = 0
+    disagreed_filter: int = 0
+    disagreed_winner: int = 0
+    failed: int = 0
+    last_failure: str = ""
+    skipped: dict[Skip, int] = field(default_factory=lambda: dict.fromkeys(get_args(Skip), 0))
+    reasons: list[ReasonCycles] = field(default_factory=list)
+    disagreements: list[Disagreement] = field(default_factory=list)
+
+
+SIDES = Sides("live profile", "shadow")
 
 BURST_SECONDS = 1.0
 """Of how many seconds the share can be saved up: in a quiet time nothing more is."""
@@ -98,7 +155,7 @@ COUNTED_REASONS = 256
 """Different reasons that are counted; further ones are left out."""
 
 SHOWN_REASONS = 10
-"""Reasons that a report has, the most frequent."""
+"""Reasons that a report has, the most frequent, and a disagreement at the most."""
 
 
 class Tally:
@@ -117,26 +174,24 @@ class Tally:
         self.budget = budget
         self._profile = profile
         self._metrics = metrics
-        self._since = datetime.now(UTC).replace(microsecond=0)
-        self._compared = 0
-        self._agreed = 0
-        self._kinds: Counter[Kind] = Counter()
-        self._skipped: Counter[Skip] = Counter()
-        self._failed = 0
-        self._last_failure = ""
-        self._correlations = [0, 0.0]
+        self._counts = ShadowReport(
+            profile=profile,
+            since=datetime.now(UTC).replace(microsecond=0),
+            policy_revision=revision,
+            max_share=budget.share,
+        )
         self._reasons: Counter[tuple[Kind, str, str]] = Counter()
         self._disagreements: deque[Disagreement] = deque(maxlen=kept)
 
     def skipped(self, reason: Skip) -> None:
         """Count a cycle that was not compared."""
-        self._skipped[reason] += 1
+        self._counts.skipped[reason] += 1
         self._metrics.skipped.labels(self._profile, reason).inc()
 
     def failed(self, reason: str) -> None:
         """Count a cycle in which the shadow gave no answer."""
-        self._failed += 1
-        self._last_failure = reason
+        self._counts.failed += 1
+        self._counts.last_failure = reason
         self._metrics.cycles.labels(self._profile, "failed").inc()
 
     def spent(self, seconds: float) -> None:
@@ -146,24 +201,22 @@ class Tally:
 
     def compared(self, cycle: Cycle, found: Comparison) -> None:
         """Count a comparison, and keep it if they disagree."""
-        differences, winner = filter_differences(found), winner_difference(found)
-        kinds: list[Kind] = ["filter"] * bool(differences)
-        kinds += ["winner"] * (winner is not None)
-        self._compared += 1
+        # For which reason a node is rejected that both reject decides nothing.
+        why = [each for each in differences(found, SIDES) if each.kind != "reason"]
+        kinds = {each.kind for each in why}
+        self._counts.compared += 1
+        self._counts.agreed += not kinds
+        self._counts.disagreed_filter += "filter" in kinds
+        self._counts.disagreed_winner += "winner" in kinds
         self._metrics.cycles.labels(self._profile, "disagreed" if kinds else "agreed").inc()
-        if (correlation := found.correlation) is not None:
-            self._correlations[0] += 1
-            self._correlations[1] += correlation
         if not kinds:
-            self._agreed += 1
             return
-        self._kinds.update(kinds)
         for kind in kinds:
             self._metrics.disagreements.labels(self._profile, kind).inc()
-        for reason in _reasons(differences, winner):
+        for reason in {each[:3] for each in why}:
             if reason in self._reasons or len(self._reasons) < COUNTED_REASONS:
                 self._reasons[reason] += 1
-        pod = cycle.pod
+        pod, (live, shadow) = cycle.pod, best_nodes(found)
         self._disagreements.appendleft(
             Disagreement(
                 id=cycle.decision.id,
@@ -174,47 +227,22 @@ class Tally:
                 nodes=len(found.before.rows),
                 feasible=int(found.before.feasible.sum()),
                 shadow_feasible=int(found.after.feasible.sum()),
-                live=winner.live if winner else "",
-                shadow=winner.shadow if winner else "",
-                reasons=list(words(differences, winner)),
-                filter=differences,
-                winner=winner,
+                live=live,
+                shadow=shadow,
+                reasons=[each.text for each in why if each.text][:SHOWN_REASONS],
             )
         )
 
     def report(self) -> ShadowReport:
         """Return all that."""
-        ordered, total = self._correlations
-        return ShadowReport(
-            profile=self._profile,
-            since=self._since,
-            policy_revision=self.revision,
-            max_share=self.budget.share,
+        counts = self._counts
+        return replace(
+            counts,
             share=round(self.budget.used, 4),
-            agreement=self._agreed / self._compared if self._compared else None,
-            rank_correlation=total / ordered if ordered else None,
-            compared=self._compared,
-            agreed=self._agreed,
-            disagreed_filter=self._kinds["filter"],
-            disagreed_winner=self._kinds["winner"],
-            failed=self._failed,
-            last_failure=self._last_failure,
-            skipped={reason: self._skipped[reason] for reason in SKIPS},
+            agreement=counts.agreed / counts.compared if counts.compared else None,
             reasons=[
                 ReasonCycles(kind=kind, plugin=plugin, reason=reason, cycles=cycles)
                 for (kind, plugin, reason), cycles in self._reasons.most_common(SHOWN_REASONS)
             ],
             disagreements=list(self._disagreements),
         )
-
-
-def _reasons(
-    differences: list[FilterDifference], winner: WinnerDifference | None
-) -> set[tuple[Kind, str, str]]:
-    reasons: set[tuple[Kind, str, str]] = set()
-    for each in differences:
-        who = "shadow" if each.by == "shadow" else "live profile"
-        reasons.add(("filter", each.plugin, f"only the {who} rejects: {each.reason}"))
-    if winner is not None:
-        reasons.add(("winner", winner.plugin, winner.reason))
-    return reasons

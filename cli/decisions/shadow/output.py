@@ -12,7 +12,7 @@ from cli.shared.screen import Screen
 from moorage.errors import ConfigurationError, suggestion
 
 Report = Mapping[str, Any]
-"""What the gateway answers about the shadow of one profile; see `gateway.whatif.shadow_report`."""
+"""What the gateway answers about the shadow of one profile; see `gateway.whatif.shadow_tally`."""
 
 NONE = (
     "no profile has a shadow: write `shadow` into one of the policy, "
@@ -100,9 +100,6 @@ def _sentences(report: Report) -> Iterator[str]:
             f"In {_cycles(different)} it differs: in {report['disagreedFilter']} on which nodes "
             f"can run the pod, in {report['disagreedWinner']} on the best node."
         )
-    if report["rankCorrelation"] is not None:
-        correlation = f"{report['rankCorrelation']:.2f}"
-        yield f"Rank correlation of the best nodes: {correlation} (1 is the same order)."
     skipped = {reason: count for reason, count in report["skipped"].items() if count}
     if skipped:
         reasons = ", ".join(f"{n} {SKIPS.get(each, each)}" for each, n in skipped.items())

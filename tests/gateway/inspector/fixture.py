@@ -151,7 +151,6 @@ def shadow_report() -> Object:
         "maxShare": 0.1,
         "share": 0.034,
         "agreement": 0.9375,
-        "rankCorrelation": 0.88,
         "compared": 64,
         "agreed": 60,
         "disagreedFilter": 1,

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.whatif.shadow import Shadows, shadow_route
-from gateway.whatif.shadow_report import Disagreement, ShadowReport
+from gateway.whatif.shadow_tally import Disagreement, ShadowReport
 from moorage_host.http.callers import PodsReader, admit
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -44,7 +44,6 @@ class Found:
                 max_share=0.1,
                 share=0.01,
                 agreement=0.5,
-                rank_correlation=None,
                 compared=4,
                 agreed=2,
                 disagreed_filter=0,

@@ -33,7 +33,6 @@ function show(report) {
       tile("agreement", percent(report.agreement), `${count(report.agreed)} of ${plural(report.compared, "cycle")}`),
       tile("other feasible nodes", count(report.disagreedFilter)),
       tile("another best node", count(report.disagreedWinner)),
-      tile("rank correlation", report.rankCorrelation === null ? "–" : report.rankCorrelation.toFixed(2), "Kendall's tau, -1 to 1"),
       tile("of the time", percent(report.share), `at most ${percent(report.maxShare)}`)),
     facts([["Since", date(report.since)], ["Policy", report.policyRevision], ["Skipped", skipped.map(([why, cycles]) => `${why} ${count(cycles)}`).join(", ")], ["Failed", report.failed ? count(report.failed) : ""]]),
     report.lastFailure ? note(report.lastFailure, "bad") : null,

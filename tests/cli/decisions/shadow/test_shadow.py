@@ -45,7 +45,6 @@ REPORT: dict[str, Any] = {
     "maxShare": 0.1,
     "share": 0.0123,
     "agreement": 0.98,
-    "rankCorrelation": 0.913,
     "compared": 100,
     "agreed": 98,
     "disagreedFilter": 1,
@@ -97,7 +96,6 @@ def test_the_first_line_is_the_agreement_and_the_rest_the_evidence() -> None:
     assert result.output.splitlines() == [
         "moorage: the shadow agrees in 98 % of 100 cycles",
         ("In 2 cycles it differs: in 1 on which nodes can run the pod, in 1 on the best node."),
-        "Rank correlation of the best nodes: 0.91 (1 is the same order).",
         ("Not compared: 3 while another cycle came or ran, 2 as the state had changed meanwhile."),
         "The shadow failed in 1 cycle, last: plugin Odd: no.",
         (
@@ -130,9 +128,7 @@ def test_a_limit_leaves_older_ones_out_and_says_so() -> None:
 
 def test_before_the_first_comparison_there_is_no_percentage() -> None:
     none: dict[str, Any] = {"reasons": [], "disagreements": [], "skipped": {}, "failed": 0}
-    report = (
-        REPORT | none | {"compared": 0, "agreed": 0, "agreement": None, "rankCorrelation": None}
-    )
+    report = REPORT | none | {"compared": 0, "agreed": 0, "agreement": None}
     lines = run([report]).output.splitlines()
     assert lines[0] == "moorage: nothing has been compared yet"
     assert len(lines) == 2

@@ -48,6 +48,7 @@ def test_another_weight_changes_rankings_as_the_recorded_scores_foretell(
     assert (changes["verdicts"], changes["rankings"]) == (0, expected)
     assert (changes["winnersExact"], report["notReproducible"]) == (0, 0)
     assert changes["winnersLikely"] > 0
+    assert "has weight 20 instead of 1" in {each["reason"] for each in report["reasons"]}
     assert {each["certainty"] for each in report["winners"]} == {"likely"}
     assert sum(after - before for before, after in report["nodes"].values()) == 0
 
@@ -80,12 +81,11 @@ def test_other_code_of_a_plugin_changes_verdicts_and_lone_winners(
     report = replayed(journal, "--plugin", tmp_path, code=1)
     assert report["checked"] is False
     assert "other code than recorded: Crowded, FewPods" in report["notes"][0]
-    verdicts = report["verdicts"]
-    assert list(verdicts) == ["Crowded"]
-    assert verdicts["Crowded"]["rejects"] > verdicts["Crowded"]["passes"] == 0
-    (example, *_) = verdicts["Crowded"]["examples"]
-    assert (example["before"], example["after"]) == ("", "Crowded: node is crowded")
-    assert report["changes"]["verdicts"] == verdicts["Crowded"]["cycles"]
+    (verdicts,) = [each for each in report["reasons"] if each["kind"] == "filter"]
+    assert verdicts["plugin"] == "Crowded"
+    assert verdicts["reason"] == "only the replay rejects: node is crowded"
+    assert ": Crowded: node is crowded" in verdicts["example"]
+    assert report["changes"]["verdicts"] == verdicts["cycles"] > 0
 
 
 def test_people_get_tables(journal: Path, tmp_path: Path) -> None:
