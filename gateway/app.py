@@ -253,9 +253,10 @@ class _Gateway:
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the admin port."""
-        place_of, pod_of = self.cluster.state.bound_to, partial(read_pod, self._client)
+        state, pod_of = self.cluster.state, partial(read_pod, self._client)
+        bind_of = self.binders.binding.under_way
         return [
-            *decision_routes(self.decisions, place_of, pod_of, self.policy),
+            *decision_routes(self.decisions, state, pod_of, bind_of, self.policy),
             shadow_route(self.shadows),
             *self.inspector.routes,
             *simulate_routes(self._settings, self.cluster, self.policy, self.filters, self.scorers),

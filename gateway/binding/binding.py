@@ -128,12 +128,18 @@ class Binding:
         self._generation = generation
         self._holder = holder
         self._term = term
+        self._calls: dict[str, BindCall] = {}
         self._decisions_are_read = True  # by the binder itself, in binds without plugins
 
     def background_problems(self) -> Iterator[str]:
         """Yield what fails in the background of the binder's plugins."""
         for plugin, problem in self.problems.items():
             yield f"plugin {plugin} in binder at {self.client.target}: {problem}"
+
+    def under_way(self, uid: str) -> dict[str, str]:
+        """Return the bind of a pod that is under way; see `gateway.decisions.why.Known`."""
+        call = self._calls.get(uid)
+        return {"node": call.node, **self.client.waits.get(uid, {})} if call else {}
 
     async def follow_plugins(self, interval: float) -> None:
         """Ask the binder every *interval* seconds which plugins it has: it may be another one."""
@@ -166,6 +172,7 @@ class Binding:
         if pod is not None and not pod.spec.node_name:
             self._state.assume(pod, call.node)
         self.unknown.begin(call)
+        self._calls[call.uid] = call
         error = ""
         plugins: Sequence[pb.BindPluginReport] = ()
         try:
@@ -191,6 +198,8 @@ class Binding:
             self._state.confirm(call.uid)  # unknown outcome: assumed, but not for ever
             raise
         finally:
+            if self._calls.get(call.uid) is call:
+                del self._calls[call.uid]
             if decision is not None:
                 decision.bind = BindRecord(
                     node=call.node,
@@ -222,6 +231,7 @@ class Binding:
         bind.traceparent = call.traceparent
         if policy is not None:
             bind.policy.CopyFrom(policy)
+            request.reports_waits = True
             bind.cycle_state.update(self._cycle_states.at(call.uid, call.node))
             bind.generation = self._generation()
         if decision is not None and (policy is not None or self._decisions_are_read):

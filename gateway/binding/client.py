@@ -28,6 +28,8 @@ SILENCE_SECONDS = 1.0
 """A binder answers every bind in time, even if only that the outcome is unknown. One that sends
 nothing for so long and lets a bind's deadline pass hangs; the next binds open another stream."""
 
+NOT_REACHED = "the binder is not reached"
+
 LONGEST_CALL = 30.0
 """Seconds that calls which are no binds have to end on a connection that was replaced."""
 
@@ -62,11 +64,14 @@ class BinderClient:
     Attributes:
         target: Where the binder is.
         stub: For single calls.
+        waits: For each pod, by uid, whose bind waits for others: the `plugin` that has it wait, and
+            what is `awaited`.
     """
 
     def __init__(self, target: str, security: Security) -> None:
         """Connect to the binder at *target*."""
         self.target = target
+        self.waits: dict[str, dict[str, str]] = {}
         self._security = security
         self._use(self._open())
 
@@ -103,7 +108,12 @@ class BinderClient:
         except TimeoutError as error:
             if max(start, messages.last_heard) + SILENCE_SECONDS <= now():
                 messages.break_off("the binder does not answer")
-            raise BinderError(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded") from error
+            is_reached = self._channel.get_state() is grpc.ChannelConnectivity.READY
+            problem = "the binder did not answer in time" if is_reached else NOT_REACHED
+            raise BinderError(grpc.StatusCode.DEADLINE_EXCEEDED, problem) from error
+        finally:
+            if request.reports_waits:
+                self.waits.pop(request.bind.uid, None)
         if status := answered.status.code:
             code = CODES.get(status, grpc.StatusCode.UNKNOWN)
             raise BinderError(code, answered.status.message, answered.reason, answered.plugins)
@@ -162,16 +172,17 @@ class BinderClient:
     def _use(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
         self.stub = BinderServiceStub(channel)
-        self._streams = _Streams(channel)
+        self._streams = _Streams(channel, self.waits)
 
 
 class _Streams:
     """The streams of one channel: one takes binds, on the others only answers are to come."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, waits: dict[str, dict[str, str]]) -> None:
         self._open: grpc.aio.StreamStreamMultiCallable[bytes, Answer] = channel.stream_stream(
             SESSION, response_deserializer=Answer.FromString
         )
+        self._waits = waits
         self._streams: list[MessageStream[Answer]] = []
         self._takes_binds = False  # the last one
 
@@ -181,7 +192,10 @@ class _Streams:
             return self._streams[-1]
 
         def receive(answer: Answer) -> None:
-            if not answer.ending:
+            if answer.HasField("wait"):
+                wait = answer.wait
+                self._waits[wait.uid] = {"plugin": wait.plugin, "awaited": wait.awaited}
+            elif not answer.ending:
                 stream.resolve(answer.id, answer)
             elif stream is self._streams[-1]:
                 self._takes_binds = False  # the binds under way are still answered

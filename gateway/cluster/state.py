@@ -129,6 +129,10 @@ class ClusterState:
             return Placement(pod=self._known[uid], state="bound")
         return Placement(pod=assumption.pod, state="claimed" if assumption.is_claim else "assumed")
 
+    def held(self) -> list[Pod]:
+        """Return the pods that are assumed or claimed, each as it will be on its node."""
+        return [each.pod for each in self._assumed.values()]
+
     def known_nodes(self) -> Sequence[str]:
         """Return the names of all nodes."""
         return list(self.rows.of)

@@ -9,9 +9,10 @@ from urllib.parse import quote
 import msgspec
 from aiohttp import web
 
+from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions
-from gateway.decisions.listing import Listing, PlaceOf
+from gateway.decisions.listing import Listing
 from gateway.decisions.nodes import node_query, node_table, view
 from gateway.decisions.query import BadQueryError, checked, decision_query
 from gateway.decisions.sentences import facts, sentences
@@ -28,9 +29,14 @@ NODES = "/decisions/{namespace}/{pod}/{id}/nodes"
 SECONDS = 2.0
 """How long the API server may take to show a pod; nothing is concluded from it after that."""
 
+MOST_HOLDERS = 100
+"""Pods among which those are looked for that hold nodes, the newest ones."""
+
 PodOf = Callable[[str, str], Awaitable[Object | None]]
 """Returns a pod by namespace and name: empty if there is none, None if the API server is silent."""
 
+BindOf = Callable[[str], Object]
+"""Returns the bind of a pod that is under way, by uid: see `Known.bind`."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -49,10 +55,14 @@ async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | No
 
 
 def decision_routes(
-    decisions: Decisions, place_of: PlaceOf, pod_of: PodOf, policy: PolicyHolder
+    decisions: Decisions,
+    state: ClusterState,
+    pod_of: PodOf,
+    bind_of: BindOf,
+    policy: PolicyHolder,
 ) -> list[web.RouteDef]:
     """Return the routes of decisions."""
-    shown = _Decisions(decisions, place_of, pod_of, policy)
+    shown = _Decisions(decisions, state, pod_of, bind_of, policy)
     return [
         web.get(path, _checked(handler), allow_head=path != STREAM)
         for path, handler in (
@@ -68,15 +78,18 @@ class _Decisions:
     def __init__(
         self,
         decisions: Decisions,
-        place_of: PlaceOf,
+        state: ClusterState,
         pod_of: PodOf,
+        bind_of: BindOf,
         policy: PolicyHolder,
     ) -> None:
         self._decisions = decisions
-        self._place_of = place_of
+        self._state = state
+        self._place_of = state.bound_to
         self._pod_of = pod_of
+        self._bind_of = bind_of
         self._policy = policy
-        self._listing = Listing(decisions.log, decisions.arrays, place_of)
+        self._listing = Listing(decisions.log, decisions.arrays, state.bound_to)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         query = decision_query(request.query.items())
@@ -127,7 +140,10 @@ class _Decisions:
             revision=policy.revision,
             node=node,
             views=[self._on_node(each, node) for each in attempts] if node else (),
+            lost_node=bool(place) and place not in self._state.rows.of,
             is_gone=not pod,
+            bind=self._bind_of(uid),
+            holders=[] if place else await self._holders(request, uid),
         )
         return _json(
             {
@@ -135,9 +151,22 @@ class _Decisions:
                 "views": known.views,
                 "noAttempts": known.silence,
                 "policyRevision": policy.revision,
+                "bind": known.bind,
+                "holders": known.holders,
                 "explanation": None if pod is None else explanation(known).content(),
             }
         )
+
+    async def _holders(self, request: web.Request, uid: str) -> Sequence[Object]:
+        """Return which pods that the caller may read hold nodes; see `Known.holders`."""
+        found = []
+        for pod in self._state.held()[-MOST_HOLDERS:]:
+            attempts = self._decisions.log.of_pod(pod.namespace, pod.name)
+            claim = attempts[0].decision.claim if attempts else None
+            if claim and pod.uid != uid and await may_read(request, pod.namespace):
+                name = f"{pod.namespace}/{pod.name}"
+                found.append({"pod": name, "node": pod.spec.node_name, "plugins": claim.plugins})
+        return found
 
     def _unknown(self, namespace: str, name: str, pod: Object | None) -> web.Response:
         text = f"there is no decision about pod {namespace}/{name}"

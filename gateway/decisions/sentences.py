@@ -28,6 +28,11 @@ FINEST_SCALE = 1000
 SHOWN = 3
 """Plugins or reasons that a sentence names, those that count most."""
 
+UNDECIDED = (
+    "Moorage bound it and has no decision about it: kube-scheduler went on without one, or the "
+    "gateway restarted since"
+)
+
 TotalOf = Callable[[str], float | None]
 """Returns Moorage's total for a node of the attempt; None if it is not kept."""
 
@@ -80,6 +85,8 @@ def _sentences(decision: Decision, place: str, total_of: TotalOf | None) -> Iter
         yield f"one node of {filtered.nodes} was left: {_rejections(filtered)}"
     elif filtered is not None or score is not None:
         yield from _chosen(decision, bound, total_of)
+    elif decision.bind is not None and not decision.bind.error:
+        yield UNDECIDED
     yield from _failures(decision)
     if filtered is not None:
         yield from _all_rejections(filtered)

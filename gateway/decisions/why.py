@@ -7,7 +7,7 @@ Events, pod groups, ResourceClaims. Everything is as the APIs show it, so neithe
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,19 +19,33 @@ RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest
 
 BACKOFF = "kube-scheduler tries it again after 1, 2, 4, 8 and then every 10 seconds"
 
+AT_EXTENDER = "see whether the gateway runs and kube-scheduler reaches it: `moorage doctor`"
+
 FIRST_BACKOFF, LONGEST_BACKOFF = timedelta(seconds=1), timedelta(seconds=10)
 """kube-scheduler's `podInitialBackoffSeconds` and `podMaxBackoffSeconds`."""
 
 OLD_SECONDS = 90.0
 """From this age on a state is worth a word: the API server sends something once a minute."""
 
+SHOWN_HOLDERS = 3
+"""Pods that a sentence names which hold nodes."""
+
+ABOUT_NO_NODE = re.compile(r"0/\d+ nodes are available: ")
+
+Steps = Sequence[tuple[str, str]]
+"""Patterns, each with what helps."""
+
 AVAILABLE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
+
+AFFINITY = r"node affinity/selector|\[NodeAffinity\]"
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 STEPS = (
     (r"Insufficient (\S+)", "free {0} on a node, add a node, or lower the pod's requests of {0}"),
     (r"Too many pods", "remove pods from a node, or add a node"),
     (r"untolerated taint", "tolerate the taint in the pod, or remove it from a node"),
-    (r"node affinity/selector", "change the pod's nodeSelector or affinity, or a node's labels"),
+    (AFFINITY, "change the pod's nodeSelector or affinity, or a node's labels"),
     (r"unschedulable", "uncordon a node"),
     (
         r"topology spread",
@@ -39,9 +53,32 @@ STEPS = (
     ),
     (r"anti-affinity|pod affinity", "change the affinity rules, or move the pods that they match"),
     (r"free ports", "change the pod's hostPort, or free the port on a node"),
-    (r"[Vv]olume", "see the pod's PersistentVolumeClaims"),
+    (
+        r'persistentvolumeclaim "(\S+)" not found',
+        "create PersistentVolumeClaim {0}, or name another one in the pod's volumes",
+    ),
+    (
+        r"unbound immediate PersistentVolumeClaims",
+        "kubectl describe the pod's PersistentVolumeClaims: a StorageClass or a volume is missing",
+    ),
+    (r"[Vv]olume", "kubectl describe the pod's PersistentVolumeClaims"),
+    (r"(?i)resource ?claim", "kubectl describe the pod's ResourceClaims"),
 )
 """What helps against reasons of kube-scheduler's own plugins."""
+
+FAILURES = (
+    (r"(filter|scorer|binder) service is not available", "see /readyz of the gateway: why no {0}"),
+    (r"the binder is not reached", "see whether the binder runs: `moorage doctor`"),
+    (
+        r"plugin (\S+?):? (?:failed|does not start)",
+        "mend plugin {0}; with failurePolicy: Ignore pods are placed without it",
+    ),
+    (r"plugin (\S+): waited", "what plugin {0} waits for has to come within its time"),
+    (r"plugin (\S+): ", "what plugin {0} asks for has to change"),
+    (r"connection refused|no such host|deadline exceeded|EOF|reset by peer", AT_EXTENDER),
+    (r"[Dd]eadline|time ran out|API server", "see whether the API server answers the binder"),
+)
+"""What helps against errors: the first one that matches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +128,14 @@ class Known:
         events: The pod's Events, newest first.
         group: The pod's group, if it has one.
         missing: The ResourceClaims that the pod names and that do not exist.
+        lost_node: Whether the node that the pod is on does not exist.
         node: The node that is asked about; "" for none.
         views: What each attempt found out about that node, newest first.
         is_gone: Whether the pod exists no more; then only its names and its uid are known.
+        bind: The pod's bind that is under way: its `node`, and where a plugin has it wait for
+            others, the `plugin` and what is `awaited`; empty if there is none.
+        holders: Other pods that hold nodes before the API server shows them there: the `pod`, its
+            `node`, and the `plugins` that wanted that.
     """
 
     pod: Object
@@ -106,7 +148,10 @@ class Known:
     missing: Sequence[str] = ()
     node: str = ""
     views: Sequence[Object] = ()
+    lost_node: bool = False
     is_gone: bool = False
+    bind: Object = field(default_factory=dict)
+    holders: Sequence[Object] = ()
 
     @property
     def scheduled(self) -> Object:
@@ -216,11 +261,12 @@ def explanation(known: Known) -> Explanation:
     metadata, node = known.pod["metadata"], known.pod["spec"].get("nodeName") or ""
     found = rejections(known)
     if known.is_gone:
-        place, cause = "is gone", _Cause(_gone(known))
+        place, cause = "is gone", _gone(known)
     elif known.node:
         place, cause = _about(node, known.node), _Cause(_on_node(known, found, node))
     elif node:
-        place, cause = f"is on {node}", _bound(known, node)
+        lost = ", a node that does not exist" if known.lost_node else ""
+        place, cause = f"is on {node}{lost}", _bound(known, node)
     else:
         place, cause = _waiting(known.group), _pending(known, found)
     return Explanation(
@@ -277,18 +323,46 @@ def _waiting(group: PodGroup | None) -> str:
     return f"is pending, {group.placed}/{group.wanted} of its pod group placed"
 
 
-def _gone(known: Known) -> str:
+def _gone(known: Known) -> _Cause:
+    if evicted := _evicted(known):
+        return _Cause(
+            f"kube-scheduler evicted it {evicted}", last_seen(_preempted(known)), [REMADE]
+        )
     newest = known.attempts[0]
     bind = newest.get("bind") or {}
     place = f"it was bound to {bind['node']}: " if bind and not bind.get("error") else ""
-    return f"{place}{newest.get('reason') or 'Moorage had decided nothing about it'}"
+    return _Cause(f"{place}{newest.get('reason') or 'Moorage had decided nothing about it'}")
+
+
+def _preempted(known: Known) -> Object:
+    """Return the Event with which kube-scheduler evicted the pod; empty if there is none."""
+    return next((each for each in known.events if each["reason"] == "Preempted"), {})
+
+
+def _evicted(known: Known) -> str:
+    """Return for whom kube-scheduler evicts the pod; "" if it does not."""
+    conditions = (known.pod.get("status") or {}).get("conditions") or ()
+    event = _preempted(known)
+    if not event and all(each.get("reason") != "PreemptionByScheduler" for each in conditions):
+        return ""
+    by = event.get("related") or {}
+    name = f"{by['namespace']}/{by['name']}, " if by.get("name") else ""
+    return f"to make room for {name}a more important pod"
 
 
 # ---- pods that have a node
 
 
+REMADE = "what made it creates another one; raise its priority to keep it"
+
+
 def _bound(known: Known, node: str) -> _Cause:
     since = known.scheduled.get("lastTransitionTime") or ""
+    if known.lost_node:
+        step = f"create node {node}, or delete the pod: nothing moves it"
+        return _Cause("no kubelet runs it there", since, [step])
+    if evicted := _evicted(known):
+        return _Cause(f"kube-scheduler evicts it {evicted}", since, [REMADE])
     attempts = (each for each in known.attempts if (each.get("bind") or {}).get("node") == node)
     if decided := next(attempts, None):
         return _Cause(decided["reason"], since)
@@ -320,6 +394,8 @@ def _pending(known: Known, found: Rejections) -> _Cause:
     created, condition = metadata.get("creationTimestamp") or "", known.scheduled
     if metadata.get("deletionTimestamp"):
         return _Cause("it is being deleted", metadata["deletionTimestamp"])
+    if known.bind:
+        return _binding(known, created)
     if gates := [each["name"] for each in spec.get("schedulingGates") or ()]:
         return _Cause(
             f"it waits for its scheduling gates: {', '.join(gates)}",
@@ -345,6 +421,23 @@ def _pending(known: Known, found: Rejections) -> _Cause:
     return _failing(known)
 
 
+def _binding(known: Known, created: str) -> _Cause:
+    """Return how far the bind is that is under way."""
+    node, plugin, awaited = (known.bind.get(key, "") for key in ("node", "plugin", "awaited"))
+    if plugin:
+        return _Cause(
+            f"its bind to {node} waits: {plugin} waits for {awaited}",
+            created,
+            [f"{plugin} lets it go on once they are there; else it fails, and is tried again"],
+        )
+    decided = f": {known.attempts[0]['reason']}" if known.attempts else ""
+    return _Cause(
+        f"its bind to {node} is under way{decided}",
+        created,
+        ["it takes milliseconds; if not, see whether the API server answers the binder"],
+    )
+
+
 def _untried(known: Known, created: str) -> _Cause:
     if missing := [*known.missing, *_claims_not_made(known.pod)]:
         return _Cause(
@@ -361,8 +454,11 @@ def _untried(known: Known, created: str) -> _Cause:
         )
     newest = known.attempts[0]
     if newest.get("claim") or newest.get("filter"):
-        under_way = "its bind is under way, or waits for other pods"
-        return _Cause(f"{under_way}: {newest['reason']}", created)
+        return _Cause(
+            f"kube-scheduler has yet to bind it: {newest['reason']}",
+            created,
+            ["kube-scheduler binds it, or tries it again, within seconds; see its log if not"],
+        )
     return _Cause("Moorage is deciding about it now", created)
 
 
@@ -386,7 +482,7 @@ def _failing(known: Known) -> _Cause:
     until = backoff_end(known, datetime.now(UTC))
     waiting = f"; in backoff until about {until:%H:%M:%S}" if until else ""
     since = known.scheduled.get("lastTransitionTime") or ""
-    return _Cause(f"{reason}{waiting}", since, [BACKOFF])
+    return _Cause(f"{reason}{waiting}", since, [*_first_step(FAILURES, reason), BACKOFF])
 
 
 def _error(attempt: Object) -> str:
@@ -411,27 +507,63 @@ def backoff_end(known: Known, now: datetime) -> datetime | None:
 
 def _unschedulable(known: Known, found: Rejections) -> _Cause:
     since = known.scheduled.get("lastTransitionTime") or ""
-    if not found.parts:
-        return _Cause(str(known.scheduled.get("message")), since, [RETRIED])
+    unasked = () if known.asked else [f"who rejected them is not known: {known.silence}"]
+    more = "".join(f"; {each}" for each in (*_held(known), *_outdated(known), *unasked))
+    if not found.parts:  # about the pod, not about nodes
+        message = str(known.scheduled.get("message"))
+        text = ABOUT_NO_NODE.sub("", message).partition(". preemption: ")[0].rstrip(".")
+        by = f" ({KUBE_SCHEDULER})" if text in message and known.asked else ""
+        return _Cause(f"{text}{by}{more}", since, [*_first_step(STEPS, text), RETRIED])
     nodes = (
         f"none of {found.nodes} nodes suits it"
         if found.nodes != 1
         else "the only node does not suit it"
     )
     shown = ", ".join(map(str, found.parts))
-    unasked = "" if known.asked else f"; who rejected them is not known: {known.silence}"
-    steps = [found.parts[0].step] if found.parts[0].step else []
-    return _Cause(f"{nodes}: {shown}{unasked}", since, [*steps, *_outdated(known), RETRIED])
+    steps = _selector_step(known.pod, found.parts[0]) or found.parts[0].step
+    return _Cause(f"{nodes}: {shown}{more}", since, [*([steps] if steps else []), RETRIED])
+
+
+def _held(known: Known) -> Iterator[str]:
+    """Yield which pods hold nodes that a plugin has rejected because of them, as far as known."""
+    plugins = (known.filtered.get("filter") or {}).get("plugins") or ()
+    rejecting = {each["plugin"] for each in plugins if each.get("rejected")}
+    held = [each for each in known.holders if not rejecting.isdisjoint(each["plugins"])]
+    if held:
+        shown = ", ".join(f"{each['node']} by {each['pod']}" for each in held[:SHOWN_HOLDERS])
+        more = f" and {len(held) - SHOWN_HOLDERS} others" if len(held) > SHOWN_HOLDERS else ""
+        yield f"held by pods that are not bound yet: {shown}{more}"
+
+
+def _selector_step(pod: Object, part: Rejection) -> str:
+    """Return what helps a pod whose nodeSelector, or the node that it names, no node has."""
+    spec, affinity = pod["spec"], (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    if not re.search(AFFINITY, part.reason):
+        return ""
+    terms = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    fields = [field for term in terms for field in term.get("matchFields") or ()]
+    if names := ", ".join(name for field in fields for name in field.get("values") or ()):
+        return f"the pod's affinity names node {names}: create it, or change the affinity"
+    labels = ",".join(f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items())
+    return f"label a node with {labels}, or change the pod's nodeSelector" if labels else ""
+
+
+def _first_step(steps: Steps, text: str) -> list[str]:
+    """Return the step of the first pattern that a text has."""
+    hits = ((re.search(pattern, text), step) for pattern, step in steps)
+    return next(([step.format(*hit.groups())] for hit, step in hits if hit), [])
 
 
 def _outdated(known: Known) -> Iterator[str]:
     """Yield why the newest verdicts may be wrong by now."""
     decided_by = known.filtered.get("policyRevision", "")
     if decided_by and known.revision and decided_by != known.revision:
-        yield f"the verdicts are of policy {decided_by}; {known.revision} is active since"
+        yield f"decided by policy {decided_by}, and {known.revision} is active since"
     age = known.filtered.get("snapshotAgeSeconds", 0.0)
     if age > OLD_SECONDS:
-        yield f"the gateway had heard nothing of the cluster for {age:.0f} s; see its /readyz"
+        yield (
+            f"the gateway had heard nothing of the cluster for {age:.0f} s then, see its /readyz"
+        )
 
 
 # ---- who rejected the nodes
@@ -477,8 +609,8 @@ def _ours(attempt: Object) -> Mapping[str, list[Rejection]]:
         for each in plugin.get("reasons") or ():
             name, preemptible = plugin["plugin"], not each.get("unresolvable")
             step = (
-                f"what {name} asks for has to change{', or pods have to go' if preemptible else ''}"
-                "; `moorage explain --node` has one node"
+                f"change the pod or a node to what {name} asks for"
+                f"{', or remove pods' if preemptible else ''}; per node: `moorage explain --node`"
             )
             found[each["reason"]].append(
                 Rejection(each["nodes"], each["reason"], f"Moorage {name}", step, preemptible)
@@ -502,9 +634,7 @@ def _shared(nodes: int, ours: Sequence[Rejection], *, in_tree: bool) -> Iterator
 
 
 def _in_tree(nodes: int, reason: str, by: str) -> Rejection:
-    hits = ((re.search(pattern, reason), step) for pattern, step in STEPS)
-    step = next((step.format(*hit.groups()) for hit, step in hits if hit), "")
-    return Rejection(nodes, reason, by, step)
+    return Rejection(nodes, reason, by, "".join(_first_step(STEPS, reason)))
 
 
 # ---- one node

@@ -170,11 +170,18 @@ class _Session:
             )
         except BindError as error:
             raise call_error(error) from error
+        if request.reports_waits:
+            attempt.report_wait = functools.partial(self._waits_for, request.id, bind.uid)
         number, left = next(self._numbers), deadline - time.monotonic()
         self._waits[number] = asyncio.get_running_loop().call_later(
             left, self._give_up, number, request.id, attempt
         )
         attempt.task.add_done_callback(functools.partial(self._ended, number, request.id, attempt))
+
+    def _waits_for(self, caller_number: int, uid: str, plugin: str, awaited: str) -> None:
+        """Tell the caller that a plugin has a bind wait for others."""
+        wait = pb.PermitWait(uid=uid, plugin=plugin, awaited=awaited)
+        self.answers.put_nowait(Response(id=caller_number, wait=wait))
 
     def _ended(
         self, number: int, caller_number: int, attempt: Attempt, task: asyncio.Task[Outcome]

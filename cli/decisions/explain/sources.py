@@ -118,8 +118,11 @@ async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions
             "spec": {},
         }
         uid = found["metadata"]["uid"]
-        events, group, missing = await asyncio.gather(
-            _events(client, namespace, uid), _group(client, found), _missing_claims(client, found)
+        events, group, missing, lost_node = await asyncio.gather(
+            _events(client, namespace, uid),
+            _group(client, found),
+            _missing_claims(client, found),
+            _has_lost_node(client, found),
         )
     except TimeoutError as error:
         raise KubeUnreachableError(str(error)) from error
@@ -136,9 +139,12 @@ async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions
         events=events,
         group=group,
         missing=missing,
+        lost_node=lost_node,
         node=node,
         views=answer.get("views", ()) if is_this else (),
         is_gone=there is None,
+        bind=answer.get("bind", {}) if is_this else {},
+        holders=answer.get("holders", ()) if is_this else (),
     )
 
 
@@ -179,6 +185,15 @@ async def _events(client: KubeClient, namespace: str, uid: str) -> list[Object]:
     except KubeStatusError:
         return []
     return sorted(items, key=last_seen, reverse=True)
+
+
+async def _has_lost_node(client: KubeClient, pod: Object) -> bool:
+    """Return whether the node that a pod is on does not exist, as far as one may see it."""
+    node = pod["spec"].get("nodeName")
+    if not node:
+        return False
+    answer = await client.request("GET", f"/api/v1/nodes/{node}", timeout=SECONDS)
+    return answer.status == 404
 
 
 async def _missing_claims(client: KubeClient, pod: Object) -> list[str]:

@@ -207,8 +207,13 @@ class BinderServiceSessionRequest(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     BIND_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    REPORTS_WAITS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The caller's number for this bind; another one than those of its binds that are under way."""
+    reports_waits: _builtins.bool
+    """Optional. The caller wants to know while a plugin has the bind wait for others: see
+    `BinderServiceSessionResponse.wait`.
+    """
     @_builtins.property
     def bind(self) -> Global___BindRequest:
         """Required. The decision to write."""
@@ -225,10 +230,11 @@ class BinderServiceSessionRequest(_message.Message):
         id: _builtins.int = ...,
         bind: Global___BindRequest | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        reports_waits: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "reports_waits", b"reports_waits", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -236,7 +242,7 @@ Global___BinderServiceSessionRequest: _TypeAlias = BinderServiceSessionRequest  
 
 @_typing.final
 class BinderServiceSessionResponse(_message.Message):
-    """How a bind of a session ended, or that the session does."""
+    """How a bind of a session ended, that it waits, or that the session ends."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -246,6 +252,7 @@ class BinderServiceSessionResponse(_message.Message):
     OUTCOME_FIELD_NUMBER: _builtins.int
     ENDING_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The number that the request gave the bind."""
     reason: _builtins.str
@@ -264,6 +271,10 @@ class BinderServiceSessionResponse(_message.Message):
     def plugins(self) -> _containers.RepeatedCompositeFieldContainer[Global___BindPluginReport]:
         """What plugins did before the write, in the order in which they ran. PostBind plugins run after the answer."""
 
+    @_builtins.property
+    def wait(self) -> Global___PermitWait:
+        """This is no answer, and nothing else but the id is set: a plugin has the bind wait for others."""
+
     def __init__(
         self,
         *,
@@ -273,14 +284,45 @@ class BinderServiceSessionResponse(_message.Message):
         outcome: Global___Outcome.ValueType = ...,
         ending: _builtins.bool = ...,
         plugins: _abc.Iterable[Global___BindPluginReport] | None = ...,
+        wait: Global___PermitWait | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "id", b"id", "outcome", b"outcome", "plugins", b"plugins", "reason", b"reason", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "id", b"id", "outcome", b"outcome", "plugins", b"plugins", "reason", b"reason", "status", b"status", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BinderServiceSessionResponse: _TypeAlias = BinderServiceSessionResponse  # noqa: Y015
+
+@_typing.final
+class PermitWait(_message.Message):
+    """That a Permit plugin has a bind wait."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UID_FIELD_NUMBER: _builtins.int
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    AWAITED_FIELD_NUMBER: _builtins.int
+    uid: _builtins.str
+    """The pod."""
+    plugin: _builtins.str
+    """The plugin's name."""
+    awaited: _builtins.str
+    """What it waits for, in the plugin's words."""
+    def __init__(
+        self,
+        *,
+        uid: _builtins.str = ...,
+        plugin: _builtins.str = ...,
+        awaited: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["awaited", b"awaited", "plugin", b"plugin", "uid", b"uid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PermitWait: _TypeAlias = PermitWait  # noqa: Y015
 
 @_typing.final
 class BindPluginReport(_message.Message):

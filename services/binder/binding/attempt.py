@@ -63,6 +63,7 @@ class Attempt:
         refusal: Why it may not be written any more, once there is a higher epoch.
         unresolved: What earlier requests for the pod left open, and what this attempt leaves open.
         plugins: What plugins have done for it, in the order in which they ran first.
+        report_wait: Called with a plugin and what it awaits, when that has the bind wait.
     """
 
     task: asyncio.Task[Outcome]
@@ -84,6 +85,7 @@ class Attempt:
         self.refusal: BindError | None = None
         self.unresolved = UnresolvedBind()
         self.plugins: dict[tuple[str, Point], PluginRun] = {}
+        self.report_wait: Callable[[str, str], None] | None = None
         self._cluster = cluster
         self._limits = limits
         self._metrics = metrics

@@ -149,6 +149,8 @@ class Permits:
             member.gathering.ask_others_soon()
             with self._counted(member):
                 while isinstance(permission, Wait):
+                    if report := member.attempt.report_wait:
+                        report(member.enabled.name, permission.awaited)
                     await self._until_woken(member, permission)
                     permission = await _ask(member)
                 member.end = "allowed"

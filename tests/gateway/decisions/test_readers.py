@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.routes import decision_routes
@@ -45,7 +46,7 @@ async def serving(decisions: Decisions, may_get: MayGet) -> AsyncIterator[aiohtt
 
     policy = PolicyHolder(default_document())
     app = web.Application(middlewares=[admitting])
-    app.router.add_routes(decision_routes(decisions, lambda uid: "", no_pod, policy))
+    app.router.add_routes(decision_routes(decisions, ClusterState(), no_pod, lambda _: {}, policy))
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()
     try:

@@ -1,7 +1,10 @@
-"""Asks `moorage explain`, and compares its first line with what the test knows."""
+"""Asks `moorage explain` and the gateway alone, and compares with what the test knows."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import aiohttp
 
 from cli.decisions.explain.sources import explained as ask
 from cli.shared.gateway.options import GatewayOptions
@@ -16,6 +19,25 @@ WITHIN = 30.0
 """Seconds in which the first line has to name the cause."""
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A situation.
+
+    Attributes:
+        event: What has happened.
+        pod: The pod that is asked about.
+        first: What the first line matches, behind the pod's name.
+        next: What one of the lines with Next matches; "" if there is none.
+        alone: Whether the gateway says the same by itself, as the inspector and `moorage up` show.
+    """
+
+    event: str
+    pod: str
+    first: str
+    next: str = ""
+    alone: bool = True
+
+
 async def explained(world: World, name: str, node: str = "") -> Explanation:
     options = GatewayOptions(admin=world.services.admin, kubeconfig=world.plane.kubeconfig("admin"))
     return (await ask(f"{NAMESPACE}/{name}", node, options)).found
@@ -27,17 +49,52 @@ async def headline(world: World, name: str, node: str = "") -> str:
 
 async def until_headline(world: World, name: str, expected: str) -> None:
     """Wait until the first line about a pod matches a regular expression."""
-    found = ""
+    await until_row(world, Row("", name, expected, next="|.*", alone=False))
+
+
+async def until_row(world: World, row: Row) -> None:
+    """Wait until all that is said about a pod is as a row has it."""
+    said = ""
 
     async def there() -> bool:
-        nonlocal found
-        found = await headline(world, name)
-        return re.search(expected, found) is not None
+        nonlocal said
+        found = await explained(world, row.pod)
+        lines = [found.headline, *found.next]
+        if row.alone:
+            lines.append(await said_by_gateway(world, row.pod))
+        said = "\n".join(lines)
+        return (
+            re.search(row.first, found.headline) is not None
+            and (any(re.search(row.next, each) for each in found.next) or not row.next)
+            and bool(found.next) >= bool(row.next)
+            and (not row.alone or re.search(row.first, lines[-1]) is not None)
+        )
 
     try:
         await world.until(there, WITHIN)
     except TimeoutError:
-        raise AssertionError(f"{expected!r} does not match {found!r}") from None
+        raise AssertionError(f"{row} does not match:\n{said}") from None
+
+
+async def said_by_gateway(world: World, name: str) -> str:
+    """Return the first line of what the gateway itself says about a pod."""
+    url = f"{world.services.admin}/decisions/{NAMESPACE}/{name}?explain=true"
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        content = await answer.json()
+    found = content.get("explanation") or {}
+    return f"{found.get('pod')} {found.get('place')}: {found.get('reason')}"
+
+
+async def answered(world: World, rows: Sequence[Row]) -> int:
+    """Check what is said about each situation; return how many there were."""
+    wrong = []
+    for row in rows:
+        try:
+            await until_row(world, row)
+        except AssertionError as error:
+            wrong.append(str(error))
+    assert not wrong, "\n\n".join(wrong)
+    return len(rows)
 
 
 async def named(world: World, expected: Mapping[str, str]) -> int:
@@ -47,11 +104,5 @@ async def named(world: World, expected: Mapping[str, str]) -> int:
         world: The cluster.
         expected: For each pod a regular expression that the first line matches.
     """
-    wrong = []
-    for name, pattern in expected.items():
-        try:
-            await until_headline(world, name, pattern)
-        except AssertionError as error:
-            wrong.append(f"{name}: {error}")
-    assert not wrong, "\n".join(wrong)
-    return len(expected)
+    rows = [Row("", name, pattern, next="|.*") for name, pattern in expected.items()]
+    return await answered(world, rows)
