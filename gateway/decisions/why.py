@@ -134,6 +134,8 @@ class Known:
         is_gone: Whether the pod exists no more; then only its names and its uid are known.
         bind: The pod's bind that is under way: its `node`, and where a plugin has it wait for
             others, the `plugin` and what is `awaited`; empty if there is none.
+        preemptor: The pod, as NAMESPACE/NAME, that kube-scheduler evicts this one for; "" if not
+            known.
         holders: Other pods that hold nodes before the API server shows them there: the `pod`, its
             `node`, and the `plugins` that wanted that.
     """
@@ -151,6 +153,7 @@ class Known:
     lost_node: bool = False
     is_gone: bool = False
     bind: Object = field(default_factory=dict)
+    preemptor: str = ""
     holders: Sequence[Object] = ()
 
     @property
@@ -345,8 +348,7 @@ def _evicted(known: Known) -> str:
     event = _preempted(known)
     if not event and all(each.get("reason") != "PreemptionByScheduler" for each in conditions):
         return ""
-    by = event.get("related") or {}
-    name = f"{by['namespace']}/{by['name']}, " if by.get("name") else ""
+    name = f"{known.preemptor}, " if known.preemptor else ""
     return f"to make room for {name}a more important pod"
 
 
@@ -510,10 +512,10 @@ def _unschedulable(known: Known, found: Rejections) -> _Cause:
     unasked = () if known.asked else [f"who rejected them is not known: {known.silence}"]
     more = "".join(f"; {each}" for each in (*_held(known), *_outdated(known), *unasked))
     if not found.parts:  # about the pod, not about nodes
-        message = str(known.scheduled.get("message"))
-        text = ABOUT_NO_NODE.sub("", message).partition(". preemption: ")[0].rstrip(".")
-        by = f" ({KUBE_SCHEDULER})" if text in message and known.asked else ""
-        return _Cause(f"{text}{by}{more}", since, [*_first_step(STEPS, text), RETRIED])
+        text = str(known.scheduled.get("message"))
+        if about := ABOUT_NO_NODE.match(text):
+            text = f"{text[about.end() :].partition('. ')[0].rstrip('.')} ({KUBE_SCHEDULER})"
+        return _Cause(f"{text}{more}", since, [*_first_step(STEPS, text), RETRIED])
     nodes = (
         f"none of {found.nodes} nodes suits it"
         if found.nodes != 1

@@ -108,17 +108,10 @@ class Recorder:
         """Record that a pod was evicted."""
         note = f"Preempted by pod {preemptor.uid} on node {node}"
         name = preemptor.spec.scheduler_name
-        self._record(victim, "Normal", "Preempted", "Preempting", note, name, preemptor)
+        self._record(victim, "Normal", "Preempted", "Preempting", note, reporter=name)
 
     def _record(
-        self,
-        pod: Pod,
-        kind: str,
-        reason: str,
-        action: str,
-        note: str,
-        reporter: str = "",
-        related: Pod | None = None,
+        self, pod: Pod, kind: str, reason: str, action: str, note: str, reporter: str = ""
     ) -> None:
         now = datetime.now(UTC)
         reporter = reporter or pod.spec.scheduler_name
@@ -131,12 +124,16 @@ class Recorder:
             "reportingInstance": f"{reporter}-{socket.gethostname()}",
             "action": action,
             "reason": reason,
-            "regarding": _reference(pod),
+            "regarding": {
+                "kind": "Pod",
+                "apiVersion": "v1",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+            },
             "note": note,
             "type": kind,
         }
-        if related is not None:
-            event["related"] = _reference(related)
         try:
             self._queue.put_nowait(event)
         except asyncio.QueueFull:
@@ -202,17 +199,6 @@ def with_condition(
     since = before.get("lastTransitionTime") if same else now
     others = [c for c in conditions if c["type"] != wanted["type"]]
     return [*others, {**wanted, "lastTransitionTime": since or now}]
-
-
-def _reference(pod: Pod) -> dict[str, str]:
-    """Return how an event refers to a pod."""
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-    }
 
 
 def truncated(message: str) -> str:

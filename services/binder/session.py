@@ -179,7 +179,7 @@ class _Session:
         attempt.task.add_done_callback(functools.partial(self._ended, number, request.id, attempt))
 
     def _waits_for(self, caller_number: int, uid: str, plugin: str, awaited: str) -> None:
-        """Tell the caller that a plugin has a bind wait for others."""
+        """Report to the caller that a plugin has a bind wait for others."""
         wait = pb.PermitWait(uid=uid, plugin=plugin, awaited=awaited)
         self.answers.put_nowait(Response(id=caller_number, wait=wait))
 

@@ -1,6 +1,8 @@
 """Reads what there is to know about a pod: decisions of the gateway, and what the user may read."""
 
 import asyncio
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +28,8 @@ GROUP_VERSIONS = ("v1beta1", "v1alpha2")
 """Versions of scheduling.k8s.io with pod groups: of Kubernetes 1.37, and of 1.36."""
 
 CLAIMS = "/apis/resource.k8s.io/v1"
+
+PREEMPTED_BY = re.compile(r"Preempted by pod (\S+) on node ")
 
 MOST_PODS = 5000
 """Pods of the namespace among which members of a group are looked for."""
@@ -124,6 +128,7 @@ async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions
             _missing_claims(client, found),
             _has_lost_node(client, found),
         )
+        preemptor = await _preemptor(client, namespace, events)
     except TimeoutError as error:
         raise KubeUnreachableError(str(error)) from error
     finally:
@@ -143,6 +148,7 @@ async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions
         node=node,
         views=answer.get("views", ()) if is_this else (),
         is_gone=there is None,
+        preemptor=preemptor,
         bind=answer.get("bind", {}) if is_this else {},
         holders=answer.get("holders", ()) if is_this else (),
     )
@@ -194,6 +200,24 @@ async def _has_lost_node(client: KubeClient, pod: Object) -> bool:
         return False
     answer = await client.request("GET", f"/api/v1/nodes/{node}", timeout=SECONDS)
     return answer.status == 404
+
+
+async def _preemptor(client: KubeClient, namespace: str, events: Sequence[Object]) -> str:
+    """Return for which pod kube-scheduler evicts one with these Events; "" if that is not known.
+
+    They have its uid alone. It has Events of its own, as no node suited it.
+    """
+    notes = (str(each.get("note", "")) for each in events if each["reason"] == "Preempted")
+    by = next(filter(None, (PREEMPTED_BY.match(note) for note in notes)), None)
+    if by is None:
+        return ""
+    for folder in ("", f"/namespaces/{namespace}"):
+        query = {"fieldSelector": f"regarding.uid={by[1]}", "limit": "1"}
+        path = f"/apis/events.k8s.io/v1{folder}/events"
+        answer = await client.request("GET", path, query=query, timeout=SECONDS)
+        if answer.ok and (items := msgspec.json.decode(answer.body)["items"]):
+            return f"{items[0]['regarding']['namespace']}/{items[0]['regarding']['name']}"
+    return ""
 
 
 async def _missing_claims(client: KubeClient, pod: Object) -> list[str]:

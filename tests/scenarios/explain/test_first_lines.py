@@ -207,8 +207,7 @@ async def pods_that_no_node_suits(world: World) -> AsyncIterator[Sequence[Row]]:
             "status": "False",
             "reason": "Unschedulable",
             # The stand-in does not look at volumes: this is what kube-scheduler writes.
-            "message": '0/3 nodes are available: persistentvolumeclaim "data" not found. '
-            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+            "message": '0/3 nodes are available: persistentvolumeclaim "data" not found. not found',
         }
         status = {"status": {"conditions": [condition]}}
         (await world.request("PATCH", f"{PODS}/without-volume/status", status)).check()
