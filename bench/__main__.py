@@ -11,15 +11,13 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from bench import budgets, cost, growth, report
+from bench import budgets, cost, edge, growth, report
 from bench.cluster import measure as cluster
 from bench.cluster.control_plane import is_built
-from bench.edge import measure as edge
-from bench.machine import machine
 from bench.peers import measure as peers
 from bench.peers.measure import Checkouts
 from bench.processes import goprograms
-from bench.results import CLUSTER, COST, EDGE, GROWTH, PARTS, PEERS, Results
+from bench.results import CLUSTER, COST, EDGE, GROWTH, PARTS, PEERS, Results, machine
 from tools import build
 
 NOT_BUILT = (

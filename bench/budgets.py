@@ -6,10 +6,11 @@ on the same machine.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import log
+from statistics import linear_regression
 
 from bench.cluster.cases import HEAVY, LIGHT, MOORAGE, MOORAGE_BINDS, MOORAGE_UNLIKE
-from bench.edge.contenders import MAIN, NUMBERED, PER_NODE
-from bench.figures import growth_exponent
+from bench.edge import MAIN, NUMBERED, PER_NODE
 from bench.results import CLUSTER, EDGE, GROWTH, EdgeResult, Results, SchedulingResult, Verdict
 
 MIB = 1 << 20
@@ -84,7 +85,9 @@ def _growth(results: Results) -> float | None:
         for one in size.edge
         if one.contender == MAIN
     }
-    return growth_exponent(times) if len(times) > 1 else None
+    if len(times) < 2:
+        return None
+    return linear_regression(list(map(log, times)), list(map(log, times.values()))).slope
 
 
 def _scheduling(

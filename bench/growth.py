@@ -12,9 +12,8 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.edge import measure as edge
-from bench.edge.contenders import GO_PLUGINS, MAIN, REFERENCE, of_go, of_moorage
-from bench.edge.measure import Question
+from bench import edge
+from bench.edge import GO_PLUGINS, MAIN, REFERENCE, Question, of_go, of_moorage
 from bench.processes.goprograms import CLIENT, NOTHING, PLUGINS
 from bench.processes.load import Contender, Load, LoadError
 from bench.processes.objects import PODS_PER_NODE

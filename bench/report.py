@@ -26,8 +26,7 @@ from bench.cluster.cases import (
     MOORAGE_UNLIKE,
     WITHOUT,
 )
-from bench.edge.contenders import EMPTY_PROFILE, MAIN, NUMBERED, PER_NODE
-from bench.figures import Figure
+from bench.edge import EMPTY_PROFILE, MAIN, NUMBERED, PER_NODE
 from bench.results import (
     CLUSTER,
     COST,
@@ -35,8 +34,8 @@ from bench.results import (
     GROWTH,
     PARTS,
     PEERS,
-    BindResult,
     EdgeResult,
+    Figure,
     Machine,
     Results,
     SchedulingResult,
@@ -248,8 +247,6 @@ def _cluster(results: Results) -> Iterator[Table]:
         for row in rows:
             table.add_row(row.contender, *_scheduling(row))
         yield table
-    if results.binds:
-        yield _binds(results.binds)
 
 
 def _scheduling(row: SchedulingResult) -> Iterator[str]:
@@ -259,15 +256,6 @@ def _scheduling(row: SchedulingResult) -> Iterator[str]:
     of_each = sorted(row.processor.items(), key=lambda item: -item[1])
     yield ", ".join(f"{name} {time:.2f}" for name, time in of_each) if len(of_each) > 1 else ""
     yield ", ".join(f"{rate:.0f}" for rate in row.each)
-
-
-def _binds(results: list[BindResult]) -> Table:
-    columns = ("in flight", "latency", "binds/s", "failures")
-    table = _titled("Binds on a real API server", "milliseconds, p50 / p99", *columns)
-    for one in results:
-        cells = (_pair(one.latency), f"{one.binds_per_second:.0f}", str(one.failures))
-        table.add_row(one.contender, str(one.in_flight), *cells)
-    return table
 
 
 def _growth(results: Results) -> Iterator[Table]:

@@ -1,16 +1,45 @@
 """What a run of the bench found, as it is written to bench/out/latest.json."""
 
-from collections.abc import Mapping
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
 
 import msgspec
+import numpy as np
 
-from bench.figures import Figure
+ROOT = Path(__file__).resolve().parents[1]
 
 COST, EDGE, CLUSTER, GROWTH, PEERS = PARTS = ("cost", "edge", "cluster", "growth", "peers")
 """The parts of the bench in their order: each can be measured, printed and published alone.
 
 PEERS is measured only where it is named: it needs checkouts of other projects.
 """
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A sample in brief; the unit is the measurements'."""
+
+    p50: float
+    p99: float
+    mean: float
+    count: int
+
+
+def figure(values: Iterable[float]) -> Figure:
+    """Sum up measurements.
+
+    Raises:
+        ValueError: There is none.
+    """
+    sample = list(values)
+    if not sample:
+        raise ValueError("nothing was measured")
+    p50, p99 = map(float, np.quantile(sample, (0.5, 0.99)))
+    return Figure(p50=p50, p99=p99, mean=fmean(sample), count=len(sample))
 
 
 class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,16 +140,6 @@ class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.processor.values())
 
 
-class BindResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Binds on a real API server; the latency is in milliseconds."""
-
-    contender: str
-    in_flight: int
-    latency: Figure
-    binds_per_second: float
-    failures: int
-
-
 class CostResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one call makes all processes of Moorage do together, counted: the least of all rounds.
 
@@ -173,6 +192,37 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     load: tuple[float, float, float]
 
 
+def machine() -> Machine:
+    """Describe this machine, now."""
+    return Machine(
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        processor=_from_proc("cpuinfo", "model name") or platform.processor(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        python=platform.python_version(),
+        kernel=platform.release(),
+        commit=_commit(),
+        load=os.getloadavg(),
+    )
+
+
+def _from_proc(file: str, key: str) -> str:
+    for line in Path("/proc", file).read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return ""
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=10"]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return run.stdout.strip() or "unknown"
+
+
 class Results(msgspec.Struct, kw_only=True):
     """All of a run."""
 
@@ -186,7 +236,6 @@ class Results(msgspec.Struct, kw_only=True):
     """Milliseconds between filter and prioritize in kube-scheduler, by series."""
     kubernetes: str = ""
     """The release of the control plane."""
-    binds: list[BindResult] = []
     growth: list[GrowthResult] = []
     cost: list[CostResult] = []
     verdicts: list[Verdict] = []

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.cluster.cases import HEARTBEAT_SECONDS
-from bench.cluster.pods import Batch
+from bench.cluster.cases import HEARTBEAT_SECONDS, Batch
 from bench.processes import objects
 from bench.processes.objects import NAMESPACE, Object
 from moorage_host.kube import KubeClient, connect
@@ -33,7 +32,6 @@ NO_LIMIT = {"qps": 10_000, "burst": 10_000}
 
 class _Metadata(msgspec.Struct):
     name: str = ""
-    uid: str = ""
     version: str = msgspec.field(default="", name="resourceVersion")
 
 
@@ -79,11 +77,9 @@ class ControlPlane:
         """Create nodes."""
         await self._create(NODES, nodes)
 
-    async def create_pods(self, pods: Iterable[Object]) -> dict[str, str]:
-        """Create pods; return their UIDs by name."""
-        bodies = await self._create(PODS, pods)
-        made = [msgspec.json.decode(body, type=_Pod).metadata for body in bodies]
-        return {one.name: one.uid for one in made}
+    async def create_pods(self, pods: Iterable[Object]) -> None:
+        """Create pods."""
+        await self._create(PODS, pods)
 
     async def delete_pods(self) -> None:
         """Delete all pods."""
@@ -159,17 +155,17 @@ class ControlPlane:
         version: str = msgspec.json.decode(answer.check().body)["metadata"]["resourceVersion"]
         return version
 
-    async def _create(self, path: str, created: Iterable[Object]) -> list[bytes]:
+    async def _create(self, path: str, created: Iterable[Object]) -> None:
         places = asyncio.Semaphore(AT_ONCE)
 
-        async def one(body: bytes) -> bytes:
+        async def one(body: bytes) -> None:
             async with places:
                 answer = await self.client.request("POST", path, body=body, timeout=60)
-            return answer.check().body
+            answer.check()
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(msgspec.json.encode(obj))) for obj in created]
-        return [task.result() for task in tasks]
+            for obj in created:
+                group.create_task(one(msgspec.json.encode(obj)))
 
 
 def _is_over(times: Sequence[float], seconds: float) -> bool:

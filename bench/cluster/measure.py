@@ -5,6 +5,7 @@ down while it runs. Moorage runs only while it is asked, as it takes processor t
 cluster; it is warmed up before runs count.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -15,38 +16,33 @@ from statistics import median
 
 import aiohttp
 
-from bench.cluster import binds
-from bench.cluster.cases import CASES, GO, SERIES, Case, Series
+from bench.cluster.cases import CASES, GO, SERIES, Batch, Case, Series
 from bench.cluster.control_plane import ControlPlane, Run, started
-from bench.cluster.pods import Batch
-from bench.cluster.processor import ProcessorTime
-from bench.figures import Figure, figure
 from bench.processes.goprograms import NOTHING
 from bench.processes.objects import Object
 from bench.processes.policies import BATCH
-from bench.processes.stacks import Bench, GoExtender, Stack, opened
-from bench.results import Results, SchedulingResult
+from bench.processes.stacks import GoExtender, Stack, opened
+from bench.results import Figure, Results, SchedulingResult, figure
 from tools import build
 from tools.planes.embedded import shipped_config
 
 NOT_SHARED = ("preemptVerb", "bindVerb")
 """Verbs of the shipped entry that cases do not have by default."""
 
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+USER, SYSTEM = 11, 12
+"""Fields of /proc/PID/stat after the command, which may have spaces and ends with a parenthesis."""
+
 Progress = Callable[[str], None]
 
 
 async def measure(results: Results, directory: Path, progress: Progress) -> None:
-    """Measure both kinds of cluster, then binds on the second."""
+    """Measure both kinds of cluster."""
     results.kubernetes = build.kubernetes_version()
-    *others, last = [series.quick() if results.quick else series for series in SERIES]
-    for series in others:
-        async with _cluster(series, directory, progress) as plane:
-            await _schedule(results, series, plane, directory, progress)
-    async with _cluster(last, directory, progress) as plane:
-        await _schedule(results, last, plane, directory, progress)
-        async with _moorage(plane, directory / "binds", progress) as (bench, stack):
-            url = stack.addresses.extender
-            results.binds += await binds.measure(bench, plane, url, last.nodes, progress)
+    for series in SERIES:
+        chosen = series.quick() if results.quick else series
+        async with _cluster(chosen, directory, progress) as plane:
+            await _schedule(results, chosen, plane, directory, progress)
 
 
 @asynccontextmanager
@@ -65,11 +61,10 @@ async def _cluster(
 @asynccontextmanager
 async def _moorage(
     plane: ControlPlane, directory: Path, progress: Progress
-) -> AsyncIterator[tuple[Bench, Stack]]:
+) -> AsyncIterator[Stack]:
     directory.mkdir()
     async with opened(directory, progress) as bench:
-        stack = await bench.moorage("moorage", plane.kubeconfig)
-        yield bench, stack
+        yield await bench.moorage("moorage", plane.kubeconfig)
 
 
 async def _schedule(
@@ -86,7 +81,7 @@ async def _schedule(
                     await runs.run_all(number, [*group], go.url, {"go": go.pid})
                     continue
                 here = directory / series.cluster / f"round-{number}"
-                async with _moorage(plane, here, progress) as (_, stack):
+                async with _moorage(plane, here, progress) as stack:
                     url = stack.addresses.extender
                     await runs.warm_up(number, url)
                     await runs.run_all(number, [*group], url, stack.pids)
@@ -182,3 +177,22 @@ async def _pauses(go: GoExtender) -> Figure | None:
     async with aiohttp.ClientSession() as session, session.get(f"{go.url}/pauses") as response:
         pauses = await response.json(content_type=None)
     return figure(value / 1e6 for value in pauses) if pauses else None
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that all threads of a process have used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[USER]) + int(fields[SYSTEM])) / TICKS_PER_SECOND
+
+
+class ProcessorTime:
+    """Counts from when it is made."""
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = pids
+        self._before = {name: processor_seconds(pid) for name, pid in pids.items()}
+
+    def milliseconds_a_pod(self, pods: int) -> dict[str, float]:
+        """Return what each process has used since, divided by a number of pods."""
+        used = {name: processor_seconds(pid) for name, pid in self._pids.items()}
+        return {name: 1000 * (used[name] - self._before[name]) / pods for name in used}

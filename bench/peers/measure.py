@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.edge.contenders import REFERENCE, of_go
-from bench.edge.measure import Question, job, summed_up
+from bench.edge import REFERENCE, Question, job, of_go, summed_up
 from bench.processes.goprograms import CLIENT, NOTHING
 from bench.processes.load import Contender, Load
 from bench.processes.objects import peers_pod

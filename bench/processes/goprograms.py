@@ -1,4 +1,4 @@
-"""Builds the Go programs of the bench: two extenders to compare with, the load, and a binder.
+"""Builds the Go programs of the bench: two extenders to compare with, and the load.
 
 Used by the bench, and by hand: python -m bench.processes.goprograms
 
@@ -23,10 +23,7 @@ PLUGINS = "plugins"
 CLIENT = "client"
 """The load."""
 
-BINDER = "binder"
-"""Binds pods as kube-scheduler does."""
-
-ALL = (NOTHING, PLUGINS, CLIENT, BINDER)
+ALL = (NOTHING, PLUGINS, CLIENT)
 
 
 def program(name: str) -> Path:

@@ -1,14 +1,13 @@
 """Results for tests, made up."""
 
 from bench.cluster.cases import CASES, OURS, SERIES, WITHOUT, Series
-from bench.edge.contenders import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, PER_NODE, REFERENCE
-from bench.figures import Figure
+from bench.edge import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, PER_NODE, REFERENCE
 from bench.peers.measure import FASTAPI
 from bench.processes.load import Call, Round
 from bench.results import (
-    BindResult,
     CostResult,
     EdgeResult,
+    Figure,
     GrowthResult,
     Machine,
     Memory,
@@ -105,15 +104,6 @@ def results() -> Results:
         scheduling=[scheduling_result(series, case.name) for series in SERIES for case in CASES],
         pauses={SERIES[0].name: figure(5)},
         kubernetes="v1.37.2",
-        binds=[
-            BindResult(
-                contender="moorage",
-                in_flight=32,
-                latency=figure(4),
-                binds_per_second=400,
-                failures=0,
-            )
-        ],
         growth=[growth_result(1000, 10), growth_result(5000, 50), growth_result(10_000, 100)],
         cost=[
             CostResult(

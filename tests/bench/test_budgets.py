@@ -13,7 +13,7 @@ from bench.cluster.cases import (
     SERIES,
     Series,
 )
-from bench.edge.contenders import MAIN, NUMBERED, PER_NODE
+from bench.edge import MAIN, NUMBERED, PER_NODE
 from bench.results import Results
 from tests.bench import results as made
 

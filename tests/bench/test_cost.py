@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from bench import cost
-from bench.machine import machine
-from bench.results import Results
+from bench.results import Results, machine
 
 
 async def test_no_step_makes_more_calls_than_its_ceiling(tmp_path: Path) -> None:

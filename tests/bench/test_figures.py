@@ -1,16 +1,11 @@
 """Statistics."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bench.edge.contenders import MAIN, REFERENCE
-from bench.edge.measure import Question, summed_up
-from bench.figures import figure, growth_exponent, quantile
+from bench.edge import MAIN, REFERENCE, Question, summed_up
 from bench.processes.load import LoadError
+from bench.results import figure
 from tests.bench.results import a_round
-
-values = st.lists(st.floats(0, 1e9), min_size=1)
 
 
 def test_the_median_of_an_even_number_lies_between_the_middle_two() -> None:
@@ -25,24 +20,6 @@ def test_p99_is_near_the_top_of_a_hundred() -> None:
 def test_nothing_has_no_figure() -> None:
     with pytest.raises(ValueError, match="nothing was measured"):
         figure([])
-
-
-@given(values, st.floats(0, 1))
-def test_quantiles_lie_between_the_least_and_the_most(sample: list[float], share: float) -> None:
-    ordered = sorted(sample)
-    assert ordered[0] <= quantile(ordered, share) * (1 + 1e-12)
-    assert quantile(ordered, share) <= ordered[-1] * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("power", [0.5, 1, 2])
-def test_the_exponent_of_a_power_is_found(power: float) -> None:
-    exponent = growth_exponent({size: 3 * size**power for size in (1000, 5000, 50_000)})
-    assert exponent == pytest.approx(power)
-
-
-def test_one_size_has_no_growth() -> None:
-    with pytest.raises(ValueError, match="two sizes"):
-        growth_exponent({1000: 5})
 
 
 def question(*contenders: str) -> Question:

@@ -1,9 +1,7 @@
-"""The first three filters and scores of the bench in the form for one node, and seven more of each.
+"""The first three filters and scores of the bench in the form for one node.
 
 Written in plain Python: nothing is kept from one node to the next.
 """
-
-from typing import ClassVar
 
 import numpy as np
 
@@ -113,79 +111,3 @@ class BalanceScore(ScorePlugin):
             for r in CPU_AND_MEMORY
         )
         return float((1 - np.abs(cpu - memory) / 2) * MAX_SCORE)
-
-
-class LabelFilter(FilterPlugin):
-    """Keeps pods off nodes that have a label with a certain value."""
-
-    label: ClassVar[str] = "bench/excluded"
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        """Look at the one label."""
-        return Rejection("excluded") if node.labels.get(self.label) == "true" else None
-
-
-class LabelScore(ScorePlugin):
-    """Prefers nodes by the length of a label."""
-
-    label: ClassVar[str] = "topology.kubernetes.io/zone"
-
-    def score_node(self, pod: Pod, node: Node) -> float:
-        """Look at the one label."""
-        return float(min(len(node.labels.get(self.label, "")), MAX_SCORE))
-
-
-class PerNodeFilter4(LabelFilter):
-    pass
-
-
-class PerNodeFilter5(LabelFilter):
-    pass
-
-
-class PerNodeFilter6(LabelFilter):
-    pass
-
-
-class PerNodeFilter7(LabelFilter):
-    pass
-
-
-class PerNodeFilter8(LabelFilter):
-    pass
-
-
-class PerNodeFilter9(LabelFilter):
-    pass
-
-
-class PerNodeFilter10(LabelFilter):
-    pass
-
-
-class PerNodeScore4(LabelScore):
-    pass
-
-
-class PerNodeScore5(LabelScore):
-    pass
-
-
-class PerNodeScore6(LabelScore):
-    pass
-
-
-class PerNodeScore7(LabelScore):
-    pass
-
-
-class PerNodeScore8(LabelScore):
-    pass
-
-
-class PerNodeScore9(LabelScore):
-    pass
-
-
-class PerNodeScore10(LabelScore):
-    pass

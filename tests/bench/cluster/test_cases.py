@@ -15,8 +15,7 @@ from bench.cluster.cases import (
     WITHOUT,
     Case,
 )
-from bench.cluster.measure import scheduler_config
-from bench.cluster.processor import ProcessorTime, processor_seconds
+from bench.cluster.measure import ProcessorTime, processor_seconds, scheduler_config
 from bench.processes.objects import Object
 from bench.processes.policies import BATCH
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from bench.edge.contenders import (
+from bench.edge import (
     EMPTY_PROFILE,
     FLOOR,
     GO_PLUGINS,

@@ -9,9 +9,9 @@ import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from bench.cluster.pods import Batch
-from bench.edge import measure as edge
-from bench.edge.contenders import EMPTY_PROFILE, MAIN, NUMBERED
+from bench import edge
+from bench.cluster.cases import Batch
+from bench.edge import EMPTY_PROFILE, MAIN, NUMBERED
 from bench.processes import goprograms, objects
 from bench.processes.load import Contender, Job, Load, Pods
 from bench.processes.objects import Object

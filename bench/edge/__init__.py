@@ -1,1 +1,0 @@
-"""Measures filter and prioritize at the HTTP edge, call by call."""
