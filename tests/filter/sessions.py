@@ -20,22 +20,25 @@ from services.filter.servicer import FilterServicer, filter_service
 POD = {"metadata": {"name": "p", "uid": "1"}, "spec": {"schedulerName": "moorage"}}
 
 
-def policy(*plugins: type[FilterPlugin]) -> types_pb2.Policy:
+def policy(*plugins: type[FilterPlugin], budget: float = 10) -> types_pb2.Policy:
     """Return a policy with one profile."""
     entries = [
-        {"name": each.name, "failurePolicy": "Abort", "timeBudgetSeconds": 10} for each in plugins
+        {"name": each.name, "failurePolicy": "Abort", "timeBudgetSeconds": budget}
+        for each in plugins
     ]
     content = {"profiles": [{"name": "moorage", "plugins": entries}]}
     return types_pb2.Policy(revision="1", json=msgspec.json.encode(content))
 
 
-def full_state(count: int, *plugins: type[FilterPlugin], prefix: str = "n") -> types_pb2.State:
+def full_state(
+    count: int, *plugins: type[FilterPlugin], prefix: str = "n", budget: float = 10
+) -> types_pb2.State:
     """Return a full snapshot with so many nodes, n0 and so on."""
     nodes = (msgspec.json.encode({"metadata": {"name": f"{prefix}{i}"}}) for i in range(count))
     return types_pb2.State(
         generation=1,
         full=True,
-        policy=policy(*plugins),
+        policy=policy(*plugins, budget=budget),
         nodes=[types_pb2.NodeRow(row=row, json=node) for row, node in enumerate(nodes)],
     )
 
