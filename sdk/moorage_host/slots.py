@@ -1,6 +1,7 @@
 """A few at a time, a few that wait, and the rest is refused."""
 
 import asyncio
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -37,3 +38,55 @@ class Slots:
             yield
         finally:
             self._free.release()
+
+
+class FairSlots:
+    """Gives slots by turns among those who ask, so that one of them cannot keep the others waiting.
+
+    Attributes:
+        free: How many slots nobody has.
+    """
+
+    def __init__(self, running: int, *, waiting_each: int, waiting_askers: int) -> None:
+        """Give so many slots; let each of so many askers wait for some."""
+        self.free = running
+        self._each = waiting_each
+        self._askers = waiting_askers
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    def is_full(self, asker: str) -> bool:
+        """Whether *asker* has to be refused now."""
+        waiting = self._waiting.get(asker)
+        if waiting is None:
+            return not self.free and len(self._waiting) >= self._askers
+        return len(waiting) >= self._each
+
+    @asynccontextmanager
+    async def slot(self, asker: str) -> AsyncIterator[None]:
+        """Wait for a slot, which is free again after the block; ask `is_full` before."""
+        if self.free:
+            self.free -= 1
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(asker, deque()).append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():  # it has come in the same moment
+                    self._pass_on()
+                raise
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            asker, waiting = self._waiting.popitem(last=False)
+            turn = waiting.popleft()
+            if waiting:
+                self._waiting[asker] = waiting
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.free += 1

@@ -131,8 +131,10 @@ class Review:
 class TokenReviewer(Protocol):
     """Knows bearer tokens."""
 
-    async def review(self, token: str, path: str, verb: str) -> Review:
+    async def review(self, token: str, path: str, verb: str, peer: str) -> Review:
         """Return whose a token is, and whether they may call a path; *verb* is "get" or "post".
+
+        *peer* is the address that shows the token.
 
         Raises:
             MoorageError: It cannot be found out.
@@ -202,7 +204,7 @@ class Callers:
     ) -> Refusal | None:
         path, verb = request.path, _VERBS.get(request.method, request.method.lower())
         try:
-            review = await reviewer.review(token, path, verb)
+            review = await reviewer.review(token, path, verb, request.remote or "")
         except (MoorageError, TimeoutError) as error:
             return self._refused(503, f"the bearer token cannot be checked: {error}")
         if not review.user:

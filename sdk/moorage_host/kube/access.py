@@ -1,12 +1,21 @@
 """Asks the API server whose a bearer token is (TokenReview) and what they may do, by RBAC.
 
 The second question is a SubjectAccessReview. Without an answer nobody may do anything.
+
+A stranger can show any number of tokens that are none. They are asked about by turns of the
+addresses that they come from, and what is known is answered from the last answer while that is
+renewed, so that a flood keeps nobody out whose token was good before.
 """
 
+import asyncio
+import base64
+import binascii
 import hashlib
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -14,14 +23,25 @@ import msgspec
 from moorage_host.http.callers import Review
 from moorage_host.kube.client import KubeClient
 from moorage_host.kube.response import KubeError
-from moorage_host.slots import Slots
+from moorage_host.slots import FairSlots
 
 TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 _AT_ONCE = 4  # requests
-_WAITING = 64  # callers
+_WAITING_EACH = 16  # requests of one address or user
+_WAITING_ASKERS = 64  # addresses and users
 _TIMEOUT = 5.0  # seconds
+_KEPT = 4096  # answers
+_STRANGERS = 512  # tokens that are nobody's
+_RENEWALS = 16  # side by side
+_LEEWAY = 60.0  # seconds by which clocks may differ
+
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]{1,16384}=*")
+"""What RFC 6750 allows as a bearer token, and a header can carry."""
+
+_JWT = re.compile(r"eyJ[\w-]+\.([\w-]+)\.[\w-]*")
+"""One that is a JWT. Those of some clouds' users are none."""
 
 
 class _User(msgspec.Struct, frozen=True):
@@ -48,6 +68,10 @@ class _AccessReview(msgspec.Struct, frozen=True):
     status: _AccessStatus = _AccessStatus()
 
 
+class _Claims(msgspec.Struct, frozen=True):
+    exp: float = float("inf")
+
+
 AnswerT = TypeVar("AnswerT")
 
 
@@ -56,24 +80,29 @@ class Access:
 
     Args:
         client: The connection; None until there is one. The caller closes it.
-        ttl: How long an answer is kept, in seconds.
+        ttl: How long an answer is kept, in seconds, and then again while it is renewed.
         kept: How many answers are kept of each of the two questions.
     """
 
-    def __init__(self, client: KubeClient | None, *, ttl: float, kept: int = 4096) -> None:
+    def __init__(self, client: KubeClient | None, *, ttl: float, kept: int = _KEPT) -> None:
         self.client = client
-        self._users: _Kept[_User | None] = _Kept(ttl, kept)
+        self._users: _Kept[_User] = _Kept(ttl, kept)
         self._allowed: _Kept[bool] = _Kept(ttl, kept)
-        self._slots = Slots(_AT_ONCE, _WAITING)
+        self._strangers: _Kept[bool] = _Kept(ttl, min(kept, _STRANGERS))
+        self._slots = FairSlots(
+            _AT_ONCE, waiting_each=_WAITING_EACH, waiting_askers=_WAITING_ASKERS
+        )
 
-    async def review(self, token: str, path: str, verb: str) -> Review:
+    async def review(self, token: str, path: str, verb: str, peer: str) -> Review:
         """Return whose a token is, and whether they may call a path that is no resource.
+
+        *peer* is the address that shows the token.
 
         Raises:
             KubeError: The API server does not answer, or refuses to.
             TimeoutError: It does not answer in time.
         """
-        user = await self._user(token)
+        user = await self._user(token, peer)
         if user is None:
             return Review(user="", allowed=False)
         attributes = {"nonResourceAttributes": {"path": path, "verb": verb}}
@@ -86,59 +115,107 @@ class Access:
             KubeError: The API server does not answer, or refuses to.
             TimeoutError: It does not answer in time.
         """
-        user = await self._user(token)
+        user = await self._user(token, "")
         if user is None:
             return False
         pods = {"version": "v1", "resource": "pods", "verb": "get", "namespace": namespace}
         return await self._may(user, {"resourceAttributes": pods})
 
-    async def _user(self, token: str) -> _User | None:
-        async def ask() -> _User | None:
+    async def _user(self, token: str, peer: str) -> _User | None:
+        key = hashlib.sha256(token.encode()).digest()
+        if self._strangers.has(key) or not _may_be_good(token):
+            return None
+
+        async def ask(asker: str) -> _User | None:
             body = _object("authentication.k8s.io/v1", "TokenReview", {"token": token})
-            status = _read(await self._post(TOKENS, body), _TokenReview).status
+            status = _read(await self._post(TOKENS, body, asker), _TokenReview).status
             return status.user if status.authenticated and status.user.username else None
 
-        return await self._users.get(token.encode(), ask)
+        user = await self._users.get(key, f"address {peer}", ask)
+        if user is None:
+            self._strangers.put(key, answer=True)
+        return user
 
     async def _may(self, user: _User, attributes: dict[str, Any]) -> bool:
         who = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
         body = _object("authorization.k8s.io/v1", "SubjectAccessReview", {**who, **attributes})
 
-        async def ask() -> bool:
-            return _read(await self._post(ACCESS, body), _AccessReview).status.allowed
+        async def ask(asker: str) -> bool:
+            return _read(await self._post(ACCESS, body, asker), _AccessReview).status.allowed
 
-        return await self._allowed.get(body, ask)
+        key = hashlib.sha256(body).digest()
+        return bool(await self._allowed.get(key, f"user {user.username}", ask))
 
-    async def _post(self, path: str, body: bytes) -> bytes:
+    async def _post(self, path: str, body: bytes, asker: str) -> bytes:
         if self.client is None:
             raise KubeError("this process is not connected to the API server yet")
-        if self._slots.is_full:
-            raise KubeError("too many bearer tokens are being checked; try again")
-        async with self._slots.slot():
+        if self._slots.is_full(asker):
+            raise KubeError(f"too many bearer tokens of {asker} are being checked; try again")
+        async with self._slots.slot(asker):
             answer = await self.client.request("POST", path, body=body, timeout=_TIMEOUT)
         return answer.check().body
 
 
+def _may_be_good(token: str) -> bool:
+    """Return whether the API server has to be asked: not about what is none, or has expired."""
+    if not _TOKEN.fullmatch(token):
+        return False
+    jwt = _JWT.fullmatch(token)
+    if jwt is None:
+        return "." not in token or not token.startswith("eyJ")
+    try:
+        claims = base64.urlsafe_b64decode(jwt[1] + "==")
+        return msgspec.json.decode(claims, type=_Claims).exp > time.time() - _LEEWAY
+    except (binascii.Error, msgspec.DecodeError):
+        return False
+
+
 class _Kept(Generic[AnswerT]):
-    """Answers to the questions asked last, for a time. Secrets are kept as hashes only."""
+    """Answers to the questions asked last, for a time, by their hashes: some are secrets.
+
+    After that time, and for as long again, the last answer holds while it is renewed.
+    """
 
     def __init__(self, ttl: float, limit: int) -> None:
         self._ttl = ttl
         self._limit = limit
         self._answers: OrderedDict[bytes, tuple[float, AnswerT]] = OrderedDict()
+        self._renewals: dict[bytes, asyncio.Task[None]] = {}
 
-    async def get(self, question: bytes, ask: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
-        key = hashlib.sha256(question).digest()
+    def has(self, key: bytes) -> bool:
         kept = self._answers.get(key)
-        if kept is not None and time.monotonic() - kept[0] < self._ttl:
+        return kept is not None and time.monotonic() - kept[0] < self._ttl
+
+    async def get(
+        self, key: bytes, asker: str, ask: Callable[[str], Awaitable[AnswerT | None]]
+    ) -> AnswerT | None:
+        kept = self._answers.get(key)
+        if kept is not None and (age := time.monotonic() - kept[0]) < 2 * self._ttl:
+            self._answers.move_to_end(key)
+            if age >= self._ttl and key not in self._renewals and len(self._renewals) < _RENEWALS:
+                task = asyncio.create_task(self._renew(key, ask))
+                self._renewals[key] = task
+                task.add_done_callback(lambda _: self._renewals.pop(key, None))
             return kept[1]
         asked = time.monotonic()
-        answer = await ask()
-        self._answers[key] = asked, answer
+        answer = await ask(asker)
+        self.put(key, answer, asked)
+        return answer
+
+    async def _renew(self, key: bytes, ask: Callable[[str], Awaitable[AnswerT | None]]) -> None:
+        asked = time.monotonic()
+        with suppress(KubeError, TimeoutError):  # whoever asks when the time is over is told
+            self.put(key, await ask("renewals"), asked)
+
+    def put(self, key: bytes, answer: AnswerT | None, asked: float | None = None) -> None:
+        """Keep an answer; None, which is no answer, removes what is kept."""
+        if answer is None:
+            self._answers.pop(key, None)
+            return
+        self._answers[key] = time.monotonic() if asked is None else asked, answer
         self._answers.move_to_end(key)
         while len(self._answers) > self._limit:
             self._answers.popitem(last=False)
-        return answer
 
 
 def _object(version: str, kind: str, spec: dict[str, Any]) -> bytes:

@@ -28,7 +28,7 @@ SETTINGS = AdminSettings(admin_host="127.0.0.1", admin_port=0)
 class Tokens:
     """Knows some tokens: "tenant-NAMESPACE" may get the pods there, "admin" those of all."""
 
-    async def review(self, token: str, path: str, verb: str) -> Review:
+    async def review(self, token: str, path: str, verb: str, peer: str) -> Review:
         if token == "down":
             raise MoorageError("the API server does not answer")
         is_allowed = token in ("prometheus", "admin", "lost") or token.startswith("tenant-")
