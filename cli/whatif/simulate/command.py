@@ -54,12 +54,14 @@ def simulate(*, rows: int, output: str, **given: Any) -> None:
     if len(given["configs"]) > 2:
         raise click.UsageError("--config can be given twice: two policies are compared")
     with clear_failures():
-        from cli.whatif.simulate.output import as_json, show
+        import msgspec
+
+        from cli.whatif.simulate.output import show
         from cli.whatif.simulate.run import SimulateOptions
         from cli.whatif.simulate.run import simulate as run
 
         result = run(SimulateOptions(**given))
         if output == "json":
-            click.echo(as_json(result))
+            click.echo(msgspec.json.format(msgspec.json.encode(result)))
         else:
             show(result, rows)

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from cli.whatif.simulate.reading import MIRROR
 from moorage import Nodes, Pod
@@ -12,8 +11,6 @@ from moorage.snapshot import Snapshot
 
 ALWAYS = ("cpu", "memory", "pods")
 """Resources that are measured in any case; others if a pod asks for them."""
-
-Values = npt.NDArray[np.float64]
 
 
 class ResourceUse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -24,7 +21,6 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         used: The share of the cluster that is requested, 0..1.
         mean: The mean over nodes of their shares.
         std_dev: Their standard deviation: 0 if all are equally full.
-        gini: Their Gini coefficient: 0 if all are equally full, near 1 if one has everything.
         largest_free: The largest free amount on one node.
         free: The free amount on all nodes.
     """
@@ -33,7 +29,6 @@ class ResourceUse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     used: float
     mean: float
     std_dev: float
-    gini: float
     largest_free: int
     free: int
 
@@ -68,41 +63,26 @@ def measure(snapshot: Snapshot, resources: Iterable[str]) -> Measures:
         nodes=len(nodes),
         nodes_used=used,
         nodes_free=len(nodes) - used,
-        resources={name: _use(nodes, name) for name in resources if _shares(nodes, name).size},
+        resources={name: use for name in resources if (use := _use(nodes, name))},
     )
 
 
-def gini(values: Values) -> float:
-    """Return the Gini coefficient of values that are not negative; 0 if all are 0."""
-    total = values.sum()
-    if not total:
-        return 0.0
-    count = len(values)
-    ranks = np.arange(1, count + 1)
-    return float(2 * (ranks * np.sort(values)).sum() / (count * total) - (count + 1) / count)
-
-
-def _use(nodes: Nodes, resource: str) -> ResourceUse:
+def _use(nodes: Nodes, resource: str) -> ResourceUse | None:
+    """Return the use of a resource; None if no node has it."""
     allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
     has = allocatable > 0
+    if not has.any():
+        return None
     free = np.maximum(allocatable - requested, 0)
-    shares = _shares(nodes, resource)
+    shares = requested[has] / allocatable[has]
     return ResourceUse(
         nodes=int(has.sum()),
         used=float(requested[has].sum() / allocatable.sum()),
         mean=float(shares.mean()),
         std_dev=float(shares.std()),
-        gini=gini(shares),
         largest_free=int(free.max()),
         free=int(free.sum()),
     )
-
-
-def _shares(nodes: Nodes, resource: str) -> Values:
-    allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
-    has = allocatable > 0
-    shares: Values = requested[has] / allocatable[has]
-    return shares
 
 
 def _asked(snapshot: Snapshot, row: int) -> Iterable[str]:

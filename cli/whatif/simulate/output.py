@@ -1,9 +1,7 @@
-"""Shows what a simulation found out: as text or as JSON."""
+"""Shows what a simulation found out."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-
-import msgspec
 
 from cli.shared.screen import Screen
 from cli.whatif.simulate.measures import Measures
@@ -22,82 +20,43 @@ def show(result: Result, rows: int) -> None:
     for note in _notes(result):
         screen.sentence(f"Note: {note}")
     screen.sentence(f"{result.pods} pods on {result.before.nodes} nodes of {result.cluster}")
-    for variant in result.variants:
+    for variant in result.policies:
         screen.sentence(f"{_label(result, variant)}: {_pace(variant)}")
     screen.write("")
-    header = ["", "BEFORE", *(each.name if _two(result) else "AFTER" for each in result.variants)]
+    header = ["", "BEFORE", *(each.name if _two(result) else "AFTER" for each in result.policies)]
     screen.lines(header, list(_figures(result)))
-    for variant in result.variants:
+    for variant in result.policies:
         _show_pending(screen, result, variant)
     if _two(result):
         _show_moved(screen, result, rows)
     else:
-        _show_placements(screen, result.variants[0], rows)
-
-
-def as_json(result: Result) -> bytes:
-    """Return the same as JSON."""
-    content = {
-        "cluster": result.cluster,
-        "pods": result.pods,
-        "notes": result.notes,
-        "before": result.before,
-        "policies": [
-            {
-                "name": variant.name,
-                "policy": variant.source,
-                "notes": list(variant.notes),
-                "placed": len(variant.placed.placements) - len(variant.placed.pending),
-                "pending": len(variant.placed.pending),
-                "attempts": variant.placed.attempts,
-                "seconds": round(variant.placed.seconds, 3),
-                "after": variant.after,
-                "placements": list(map(_placement, variant.placed.placements.values())),
-            }
-            for variant in result.variants
-        ],
-        "moved": result.moved,
-    }
-    return msgspec.json.format(msgspec.json.encode(content))
-
-
-def _placement(placement: Placement) -> dict[str, object]:
-    content: dict[str, object] = {"pod": placement.pod, "node": placement.node}
-    if placement.reason:
-        content["reason"] = placement.reason
-    if placement.claimants:
-        content["claimants"] = list(placement.claimants)
-    if placement.elsewhere:
-        content["whyNotThere"] = msgspec.to_builtins(placement.elsewhere)
-    return content
+        _show_placements(screen, result.policies[0], rows)
 
 
 def _notes(result: Result) -> Iterator[str]:
     yield from result.notes
-    for variant in result.variants:
+    for variant in result.policies:
         prefix = f"{variant.name}: " if _two(result) else ""
         yield from (f"{prefix}{note}" for note in variant.notes)
 
 
 def _label(result: Result, variant: Variant) -> str:
-    return f"{variant.name} ({variant.source})" if _two(result) else variant.source
+    return f"{variant.name} ({variant.policy})" if _two(result) else variant.policy
 
 
 def _pace(variant: Variant) -> str:
-    placed = variant.placed
-    rate = placed.attempts / placed.seconds if placed.seconds else 0.0
-    return f"{placed.attempts} scheduling cycles in {placed.seconds:.1f} s, {rate:.0f} a second"
+    rate = variant.attempts / variant.seconds if variant.seconds else 0.0
+    return f"{variant.attempts} scheduling cycles in {variant.seconds:.1f} s, {rate:.0f} a second"
 
 
 def _two(result: Result) -> bool:
-    return len(result.variants) > 1
+    return len(result.policies) > 1
 
 
 def _figures(result: Result) -> Iterator[Sequence[str]]:
-    all_placed = [each.placed for each in result.variants]
-    yield "pods placed", "", *(str(len(p.placements) - len(p.pending)) for p in all_placed)
-    yield "pods pending", "", *(str(len(p.pending)) for p in all_placed)
-    states = [result.before, *(each.after for each in result.variants)]
+    yield "pods placed", "", *(str(each.placed) for each in result.policies)
+    yield "pods pending", "", *(str(each.pending) for each in result.policies)
+    states = [result.before, *(each.after for each in result.policies)]
     yield "nodes used", *(str(each.nodes_used) for each in states)
     yield "nodes free", *(str(each.nodes_free) for each in states)
     for name in result.before.resources:
@@ -108,7 +67,6 @@ def _resource(name: str, states: Sequence[Measures]) -> Iterator[Sequence[str]]:
     uses = [each.resources[name] for each in states]
     yield f"{name} requested", *(f"{each.used:.1%}" for each in uses)
     yield f"{name} std dev over nodes", *(f"{each.std_dev:.1%}" for each in uses)
-    yield f"{name} Gini over nodes", *(f"{each.gini:.3f}" for each in uses)
     yield f"{name} largest free block", *(amount(name, each.largest_free) for each in uses)
 
 
@@ -122,7 +80,7 @@ def amount(resource: str, value: int) -> str:
 
 
 def _show_pending(screen: Screen, result: Result, variant: Variant) -> None:
-    pending = variant.placed.pending
+    pending = [each for each in variant.placements if not each.node]
     if not pending:
         return
     counts = Counter(each.reason for each in pending)
@@ -141,7 +99,7 @@ def _show_moved(screen: Screen, result: Result, rows: int) -> None:
     screen.sentence(f"Placed differently: {len(moved)} of {result.pods} pods")
     if not moved:
         return
-    one, other = (variant.placed.placements for variant in result.variants)
+    one, other = ({each.pod: each for each in v.placements} for v in result.policies)
     shown = moved[:rows] if rows else moved
     table = [(pod, one[pod].node or "-", other[pod].node or "-", _why(other[pod])) for pod in shown]
     screen.table(("POD", "A", "B", "WHY B DIFFERS"), table)
@@ -150,11 +108,11 @@ def _show_moved(screen: Screen, result: Result, rows: int) -> None:
 
 
 def _why(placement: Placement) -> str:
-    return placement.elsewhere.text if placement.elsewhere else placement.reason
+    return placement.why_not_there.text if placement.why_not_there else placement.reason
 
 
 def _show_placements(screen: Screen, variant: Variant, rows: int) -> None:
-    placed = [each for each in variant.placed.placements.values() if each.node]
+    placed = [each for each in variant.placements if each.node]
     shown = placed[:rows] if rows else placed
     if not shown:
         return

@@ -1,10 +1,8 @@
 """Schedules pods in a copy of a cluster, one after another, as kube-scheduler with Moorage does."""
 
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -26,47 +24,28 @@ Done = Callable[[int], None]
 """Is called with the number of pods that were tried."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    rename={"elsewhere": "whyNotThere"},
+):
     """What became of a pod.
 
     Attributes:
         pod: NAMESPACE/NAME.
         node: Its node; empty if it is pending.
         reason: Why it is pending.
-        feasible: How many nodes were left to choose from.
         claimants: The plugins that had it claim its node.
-        elsewhere: Why it is not on the node that it got by the other policy, if that is another.
+        why_not_there: Why it is not on the node that it got by the other policy, if that is another.
     """
 
     pod: str
-    node: str = ""
+    node: str
     reason: str = ""
-    feasible: int = 0
     claimants: tuple[str, ...] = ()
-    elsewhere: WhyNot | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Placed:
-    """What became of all pods.
-
-    Attributes:
-        placements: By pod, in the order of the file.
-        attempts: How many scheduling cycles there were.
-        seconds: How long they took.
-        failures: How often a plugin failed, by the problem.
-    """
-
-    placements: dict[str, Placement] = field(default_factory=dict)
-    attempts: int = 0
-    seconds: float = 0.0
-    failures: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def pending(self) -> list[Placement]:
-        """The pods without a node."""
-        return [each for each in self.placements.values() if not each.node]
+    why_not_there: WhyNot | None = None
 
 
 class Placing:
@@ -104,29 +83,27 @@ class Placing:
         }
         self._placements: dict[str, Placement] = {}
 
-    async def run(self, pods: Sequence[KnownPod], done: Done) -> Placed:
-        """Try all pods, and those that fit nowhere again whenever a placement may help them."""
-        start, attempts = time.perf_counter(), 0
+    async def run(self, pods: Sequence[KnownPod], done: Done) -> tuple[list[Placement], int]:
+        """Try all pods, and those that fit nowhere again whenever a placement may help them.
+
+        Returns:
+            What became of each, and how many scheduling cycles there were.
+        """
+        attempts = 0
         # Time stands still: pods that wait for a backoff go on as soon as nothing else is to do.
         queue = SchedulingQueue(initial_backoff=1.0, max_backoff=10.0, clock=lambda: 0.0)
         for pod in pods:
             self._cache.set_pod(pod)
             if gates := pod.pod.spec.scheduling_gates:
                 names = ", ".join(gate.name for gate in gates)
-                self._note(pod, Placement(pod=pod.key, reason=f"it has scheduling gates: {names}"))
+                self._pending(pod, f"it has scheduling gates: {names}")
             else:
                 queue.put(pod)
         while queued := queue.pop():
             attempts += 1
             await self._try(queued, queue)
             done(len(self._placements))
-        placements = {pod.key: self._placements[pod.key] for pod in pods}
-        return Placed(
-            placements=placements,
-            attempts=attempts,
-            seconds=time.perf_counter() - start,
-            failures=self._moorage.failures,
-        )
+        return [self._placements[pod.key] for pod in pods], attempts
 
     async def _try(self, queued: QueuedPod, queue: SchedulingQueue) -> None:
         pod = queued.pod
@@ -136,31 +113,29 @@ class Placing:
             node = await self._cycle.choose(attempt, *self._profiles[pod.pod.spec.scheduler_name])
         except (ExtenderError, PluginFailedError, NoNodesError) as error:
             queue.done(queued)
-            self._note(pod, Placement(pod=pod.key, reason=f"the attempt failed: {error}"))
+            self._pending(pod, f"the attempt failed: {error}")
             return
-        self._note(pod, self._placement(attempt, node))
         if node is None:
+            self._pending(pod, why_pending(attempt, self._moorage))
             queue.retry(queued, frozenset(attempt.plugins))
             return
         queue.done(queued)
+        self._placed(attempt, node)
         self._cache.assume(pod, node)
         queue.happened(ClusterEvent.POD_ADDED)
 
-    def _placement(self, attempt: Attempt, node: str | None) -> Placement:
+    def _placed(self, attempt: Attempt, node: str) -> None:
         pod = attempt.pod.key
-        if node is None:
-            return Placement(pod=pod, reason=why_pending(attempt, self._moorage))
         other = self._others.get(pod, node)
-        return Placement(
+        self._placements[pod] = Placement(
             pod=pod,
             node=node,
-            feasible=attempt.feasible,
             claimants=tuple(self._moorage.claimants),
-            elsewhere=why_not(attempt, self._moorage, node, other) if other != node else None,
+            why_not_there=why_not(attempt, self._moorage, node, other) if other != node else None,
         )
 
-    def _note(self, pod: KnownPod, placement: Placement) -> None:
-        self._placements[pod.key] = placement
+    def _pending(self, pod: KnownPod, reason: str) -> None:
+        self._placements[pod.key] = Placement(pod=pod.key, node="", reason=reason)
 
 
 def copy_of(cluster: ClusterObjects, moved: Collection[str]) -> Cache:

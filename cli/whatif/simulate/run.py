@@ -1,10 +1,12 @@
 """Simulates one policy or two on a copy of a cluster each, and puts the results side by side."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from cli.config.policies import Policy as ChosenPolicy
@@ -15,7 +17,7 @@ from cli.shared.screen import Screen
 from cli.up.processes.scheduling import read_scheduler_config
 from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
-from cli.whatif.simulate.placing import Placed, Placing, copy_of, left_out
+from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out
 from cli.whatif.simulate.reading import read_cluster, read_dump, read_pods
 from moorage.models import ObjectKind
 from moorage_host.plugins.host import PluginHost
@@ -44,42 +46,50 @@ class SimulateOptions:
         return [each.path for each in self.plugins]
 
 
-@dataclass(slots=True, kw_only=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One policy, and what became of the pods with it.
 
     Attributes:
         name: "A", "B".
-        source: Where the policy is from.
-        placed: What became of the pods.
-        after: What the cluster looks like with them.
+        policy: Where the policy is from.
         notes: What people should know.
+        placed: How many pods have a node.
+        pending: How many have none.
+        attempts: How many scheduling cycles there were.
+        seconds: How long they took.
+        after: What the cluster looks like with the pods.
+        placements: What became of each pod, in the order of the file.
     """
 
     name: str
-    source: str
-    placed: Placed
+    policy: str
+    notes: list[str]
+    placed: int
+    pending: int
+    attempts: int
+    seconds: float
     after: Measures
-    notes: Sequence[str] = ()
+    placements: list[Placement]
 
 
-@dataclass(slots=True, kw_only=True)
-class Result:
-    """What a simulation found out."""
+class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a simulation found out.
+
+    Attributes:
+        cluster: Where the cluster is from.
+        pods: How many pods there are to place.
+        notes: What people should know.
+        before: What the cluster looks like without them.
+        policies: What became of them with each policy.
+        moved: The pods that the second policy places elsewhere than the first.
+    """
 
     cluster: str
     pods: int
+    notes: list[str]
     before: Measures
-    variants: list[Variant] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def moved(self) -> list[str]:
-        """The pods that the second policy places elsewhere than the first."""
-        if len(self.variants) < 2:
-            return []
-        one, other = (variant.placed.placements for variant in self.variants)
-        return [pod for pod, placement in one.items() if placement.node != other[pod].node]
+    policies: list[Variant]
+    moved: list[str]
 
 
 def simulate(options: SimulateOptions) -> Result:
@@ -110,19 +120,24 @@ async def _simulate(
     before = copy_of(cluster, moved)
     asked = {name for pod in pods for name in KnownPod(pod).pod.requests}
     resources = resources_of(before.snapshot, asked)
-    result = Result(
-        cluster=cluster.place,
-        pods=len(pods),
-        before=measure(before.snapshot, resources),
-        notes=[*cluster.notes, *left_out(cluster, moved), *notes],
-    )
+    variants: list[Variant] = []
+    elsewhere: list[str] = []
     others: dict[str, str] = {}
     for name, policy in zip(NAMES, policies, strict=False):
         cache = copy_of(cluster, moved)
         variant = await _variant(name, policy, cache, pods, options, others, resources)
-        result.variants.append(variant)
-        others = {pod: each.node for pod, each in variant.placed.placements.items()}
-    return result
+        variants.append(variant)
+        places = {each.pod: each.node for each in variant.placements}
+        elsewhere = [pod for pod, node in others.items() if places[pod] != node]
+        others = places
+    return Result(
+        cluster=cluster.place,
+        pods=len(pods),
+        notes=[*cluster.notes, *left_out(cluster, moved), *notes],
+        before=measure(before.snapshot, resources),
+        policies=variants,
+        moved=elsewhere,
+    )
 
 
 async def _variant(
@@ -153,14 +168,21 @@ async def _variant(
         placing = Placing(cache, configuration, moorage, seed=options.seed, others=others)
         screen = Screen(Console(stderr=True, markup=False, emoji=False, highlight=False))
         with screen.progress(f"Placing pods, policy {name}", len(pods)) as done:
-            placed = await placing.run(list(map(KnownPod, pods)), done)
+            start = time.perf_counter()
+            placements, attempts = await placing.run(list(map(KnownPod, pods)), done)
+            seconds = time.perf_counter() - start
     finally:
         await filters.close()
         await scorers.close()
+    pending = sum(not each.node for each in placements)
     return Variant(
         name=name,
-        source=resolved.source,
-        placed=placed,
+        policy=resolved.source,
+        notes=[*policy.notes, *notes, *(f"{n} x {p}" for p, n in moorage.failures.items())],
+        placed=len(placements) - pending,
+        pending=pending,
+        attempts=attempts,
+        seconds=round(seconds, 3),
         after=measure(cache.snapshot, resources),
-        notes=[*policy.notes, *notes, *(f"{n} x {p}" for p, n in placed.failures.items())],
+        placements=placements,
     )
