@@ -24,13 +24,7 @@ Done = Callable[[int], None]
 """Is called with the number of pods that were tried."""
 
 
-class Placement(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename={"elsewhere": "whyNotThere"},
-):
+class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What became of a pod.
 
     Attributes:
@@ -38,7 +32,7 @@ class Placement(
         node: Its node; empty if it is pending.
         reason: Why it is pending.
         claimants: The plugins that had it claim its node.
-        why_not_there: Why it is not on the node that it got by the other policy, if that is another.
+        why_not_there: Why not on the node that it got by the other policy, if that is another.
     """
 
     pod: str
