@@ -35,19 +35,11 @@ class Screen:
             for line in self._wrapped(whole) if self._console.is_terminal else [whole]:
                 self.write(line, style)
 
-    def lines(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table in which each row is one line, unless the terminal is too narrow."""
-        lines = list(_aligned([header, *rows]))
-        if self._console.is_terminal and max(map(len, lines)) > self._console.width:
-            self._stack(rows)
-            return
-        for line in lines:
-            self.write(line)
-
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write a table that fits the terminal and cuts no name; elsewhere as `lines` does."""
+        """Write a table that fits the terminal and cuts no name; elsewhere each row is one line."""
         if not self._console.is_terminal:
-            self.lines(header, rows)
+            for line in _aligned([header, *rows]):
+                self.write(line)
             return
         *names, _ = (max(map(len, column)) for column in zip(header, *rows, strict=True))
         if sum(names) + len(names) * len(GAP) + LEAST_REASON > self._console.width:

@@ -60,7 +60,7 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
     ]
     if addresses.api:
         rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))
-    screen.lines(("PROCESS", "ADDRESS", "FOR"), rows)
+    screen.table(("PROCESS", "ADDRESS", "FOR"), rows)
 
 
 class Report:

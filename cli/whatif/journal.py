@@ -43,10 +43,10 @@ def show(journal: Path, pod: str, limit: int, screen: Screen) -> None:
     newest: deque[Sequence[str]] = deque(maxlen=limit)
     rows = [_row(_read(path, pod, newest)) for path in find_segments(journal)]
     header = ("SEGMENT", "MIB", "FROM", "TO", "CYCLES", "BINDS", "CHANGES", "POLICY", "DROPPED", "")
-    screen.lines(header, rows)
+    screen.table(header, rows)
     if newest:
         screen.write("")
-        screen.lines(("CYCLE", "TIME", "KIND", "POD", "NODES", "FEASIBLE", "BEST"), list(newest))
+        screen.table(("CYCLE", "TIME", "KIND", "POD", "NODES", "FEASIBLE", "BEST"), list(newest))
 
 
 def _read(path: Path, pod: str, newest: deque[Sequence[str]]) -> Segment:

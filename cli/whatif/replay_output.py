@@ -17,12 +17,12 @@ def show(report: Report, screen: Screen) -> None:
     """Write a report as tables."""
     screen.write(_headline(report), "bold")
     screen.write("")
-    screen.lines(("CYCLES", "SHARE", ""), list(_classes(report)))
+    screen.table(("CYCLES", "SHARE", ""), list(_classes(report)))
     for block in (_reasons, _winners, _nodes):
         lines = block(report)
         if lines:
             screen.write("")
-            screen.lines(lines[0], lines[1:])
+            screen.table(lines[0], lines[1:])
     notes = list(_notes(report))
     if notes:
         screen.write("")

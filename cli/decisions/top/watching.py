@@ -40,14 +40,14 @@ async def watch(options: GatewayOptions, *, once: bool, as_json: bool, interval:
                 if found is not None and not problem:
                     console.print(msgspec.json.encode(found).decode(), soft_wrap=True)
             else:
-                show(_drawn(found, problem, console.width))
+                show(_drawn(found, problem))
             if once:
                 return
 
 
-def _drawn(found: View | None, problem: str, width: int) -> RenderableType:
+def _drawn(found: View | None, problem: str) -> RenderableType:
     parts: list[RenderableType] = [Text(problem, style="bold red")] if problem else []
-    return Group(*parts, *([draw(found, width)] if found else ()))
+    return Group(*parts, *([draw(found)] if found else ()))
 
 
 def _shows(console: Console, stack: ExitStack, *, live: bool) -> Callable[[RenderableType], None]:

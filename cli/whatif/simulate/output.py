@@ -24,7 +24,7 @@ def show(result: Result, rows: int) -> None:
         screen.sentence(f"{_label(result, variant)}: {_pace(variant)}")
     screen.write("")
     header = ["", "BEFORE", *(each.name if _two(result) else "AFTER" for each in result.policies)]
-    screen.lines(header, list(_figures(result)))
+    screen.table(header, list(_figures(result)))
     for variant in result.policies:
         _show_pending(screen, result, variant)
     if _two(result):
@@ -117,6 +117,6 @@ def _show_placements(screen: Screen, variant: Variant, rows: int) -> None:
     if not shown:
         return
     screen.write("")
-    screen.lines(("POD", "NODE"), [(each.pod, each.node) for each in shown])
+    screen.table(("POD", "NODE"), [(each.pod, each.node) for each in shown])
     if len(shown) < len(placed):
         screen.sentence(f"{len(placed) - len(shown)} more: --rows 0 shows all")

@@ -37,7 +37,7 @@ def test_on_a_terminal_rows_fit_its_width() -> None:
 
 def test_addresses_are_not_broken_on_a_narrow_terminal() -> None:
     rich, out = screen(terminal=True)
-    rich.lines(("FOR", "ADDRESS"), [("gateway", "http://" + "x" * 100)])
+    rich.table(("PROCESS", "ADDRESS", "FOR"), [("gateway", "http://" + "x" * 100, "calls")])
     assert "http://" + "x" * 100 in out.getvalue()
 
 
