@@ -11,14 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cli.conformance.filtering import survivors
 from cli.conformance.findings import Severity
-from cli.conformance.judging import Reading
+from cli.conformance.judging import Reading, survivors
 from cli.conformance.kit import KIT, check_of
 from cli.conformance.probe import IDLE_SECONDS, NO_SUCH_NODE, Probe, connected, probing
 from cli.conformance.recordings import recording_names
 from cli.conformance.requests import PREFIX, Answer, Object, Request, node, written
-from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.extenders.answers import (
     AnswerError,
     FilterAnswer,
@@ -85,8 +83,7 @@ def probe(request: pytest.FixtureRequest) -> Iterator[Probe]:
     kit = request.config.stash.get(KIT, None)
     if kit is None:
         pytest.exit("give --extender-url, with -p moorage_apps.conformance", returncode=2)
-    extender: ExtenderConfig = getattr(request, "param", kit.extenders[0])
-    with probing(kit.requests(extender)) as opened:
+    with probing(getattr(request, "param", kit.requests[0])) as opened:
         yield opened
     kit.sent.update(opened.sent)
 

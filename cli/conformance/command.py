@@ -72,8 +72,8 @@ def conformance(**given: Any) -> None:
         from cli.conformance.probe import check_reachable
 
         kit = kit_of(given)
-        for extender in kit.extenders:
-            asyncio.run(check_reachable(extender))
+        for each in kit.requests:
+            asyncio.run(check_reachable(each.config))
         arguments = [
             *(("-k", given["select"]) if given["select"] else ()),
             *(("-v",) if given["verbose"] else ()),
@@ -88,20 +88,21 @@ def kit_of(given: Mapping[str, Any]) -> "Kit":
     Raises:
         ConfigurationError: There is no pytest, or a parameter cannot be used.
     """
-    from cli.conformance.target import extenders
-
     try:
-        from cli.conformance.kit import Kit
-        from cli.conformance.requests import RECORDED_NODES
+        from cli.conformance.kit import Kit, extenders
+        from cli.conformance.requests import RECORDED_NODES, Requests
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             "the checks are tests of pytest: install it with `pip install 'moorage[testing]'`"
         ) from error
     about = ("url", "config", "verbs", "bind", "tls")
-    return Kit(
-        extenders=extenders(**{name: given[name] for name in about}),
-        nodes=given["nodes"] or RECORDED_NODES,
-        scheduler_name=given["scheduler_name"],
-        best_score=given["score_scale"],
-        slow=given["slow"],
-    )
+    requests = [
+        Requests(
+            config=entry,
+            nodes=given["nodes"] or RECORDED_NODES,
+            scheduler_name=given["scheduler_name"],
+            best_score=given["score_scale"],
+        )
+        for entry in extenders(**{name: given[name] for name in about})
+    ]
+    return Kit(requests=requests, slow=given["slow"])

@@ -1,17 +1,20 @@
-"""Runs the checks with pytest: fixtures, severities, what is skipped, and a summary."""
+"""Runs the checks with pytest: of which extenders, severities, what is skipped, and a summary."""
 
 import os
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from cli.conformance.findings import Finding, Severity, merged
 from cli.conformance.probe import Probe
-from cli.conformance.requests import BEST_SCORE, RECORDED_NODES, Requests
-from sandbox.scheduler.config import VERBS, ExtenderConfig
+from cli.conformance.requests import Requests
+from moorage.errors import ConfigurationError
+from sandbox.scheduler.config import TLS, VERBS, ExtenderConfig, load_configuration
 
 CHECKS = Path(__file__).with_name("checks.py")
 
@@ -25,20 +28,14 @@ class Kit:
     """A plugin for pytest: what is checked, and then what was found.
 
     Attributes:
-        extenders: The entries in kube-scheduler's configuration.
-        nodes: The nodes that requests are about.
-        scheduler_name: That of all pods; "" leaves it as it was recorded.
-        best_score: The highest score that the extenders document.
+        requests: What writes requests for each extender.
         slow: Whether checks that take minutes run too.
         found: What was found, by check; checks that found nothing are left out.
         skipped: Why checks did not run.
         sent: How many requests were sent, by verb.
     """
 
-    extenders: Sequence[ExtenderConfig]
-    nodes: tuple[str, ...] = RECORDED_NODES
-    scheduler_name: str = ""
-    best_score: int = BEST_SCORE
+    requests: Sequence[Requests]
     slow: bool = False
     found: dict[str, list[Finding]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -63,18 +60,9 @@ class Kit:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run each check once for each extender."""
-        if "probe" in metafunc.fixturenames and len(self.extenders) > 1:
-            ids = [each.url_prefix for each in self.extenders]
-            metafunc.parametrize("probe", self.extenders, indirect=True, ids=ids, scope="session")
-
-    def requests(self, extender: ExtenderConfig) -> Requests:
-        """Return what writes requests for an extender."""
-        return Requests(
-            config=extender,
-            nodes=self.nodes,
-            scheduler_name=self.scheduler_name,
-            best_score=self.best_score,
-        )
+        if "probe" in metafunc.fixturenames and len(self.requests) > 1:
+            ids = [each.config.url_prefix for each in self.requests]
+            metafunc.parametrize("probe", self.requests, indirect=True, ids=ids, scope="session")
 
     def begin(self, probe: Probe, check: str) -> None:
         """Begin a check; skip it if it does not concern the extender, or takes long."""
@@ -124,9 +112,9 @@ class Kit:
         for report in terminalreporter.getreports(STYLE):
             terminalreporter.write_line("")
             terminalreporter.write_line(dict(report.sections)[f"Captured {STYLE} call"])
-        for each in self.extenders:
-            mode = "names" if each.node_cache_capable else "whole nodes"
-            terminalreporter.write_line(f"{each.url_prefix}: with {mode}")
+        for each in self.requests:
+            mode = "names" if each.config.node_cache_capable else "whole nodes"
+            terminalreporter.write_line(f"{each.config.url_prefix}: with {mode}")
         counts = Counter(found[0].severity for found in self.found.values())
         sums = [f"{counts[severity]} {severity}" for severity in Severity if counts[severity]]
         requests = ", ".join(f"{count} {verb}" for verb, count in self.sent.items())
@@ -141,3 +129,87 @@ def check_of(item: pytest.Function) -> str:
     if "rule" in parameters:
         return str(parameters["rule"])
     return str(item.function.__name__).removeprefix("test_").replace("_", "-")
+
+
+# ---- which extenders are checked
+
+DEFAULT_VERBS = "filter,prioritize,preempt"
+
+
+def extenders(
+    url: str | None = None,
+    config: Path | None = None,
+    *,
+    verbs: str | None = None,
+    bind: bool = False,
+    tls: Path | None = None,
+) -> list[ExtenderConfig]:
+    """Return the extenders to check.
+
+    Args:
+        url: Its URL prefix; of several entries in a configuration, the one that is checked.
+        config: A file with a KubeSchedulerConfiguration.
+        verbs: Such as "filter=filter,prioritize=prioritize"; a path may begin with "/".
+        bind: Whether the bind verb is checked.
+        tls: A folder with a client's certificate and the extender's authority.
+
+    Raises:
+        ConfigurationError: There is none, or an option cannot be used.
+    """
+    if config is not None:
+        configured = load_configuration(config).extenders
+        found = [each for each in configured if url in (None, each.url_prefix)]
+        if not found:
+            which = f" with the urlPrefix {url}" if url else ""
+            raise ConfigurationError(f"{config}: there is no extender{which}")
+    elif url is not None:
+        found = [ExtenderConfig(url_prefix=url, node_cache_capable=True, weight=1)]
+        verbs = verbs or DEFAULT_VERBS
+    else:
+        raise ConfigurationError("give the URL of an extender, or --config FILE")
+    paths = None if verbs is None else _paths(verbs)
+    return [_changed(each, paths, bind=bind, tls=tls) for each in found]
+
+
+def _changed(
+    entry: ExtenderConfig, paths: dict[str, str] | None, *, bind: bool, tls: Path | None
+) -> ExtenderConfig:
+    try:
+        url = urlsplit(entry.url_prefix)
+        is_url = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # the port is no number
+        is_url = False
+    if not is_url:
+        raise ConfigurationError(
+            f"{entry.url_prefix!r} is no URL of an extender: it begins with http:// or https://, "
+            "then come a host and perhaps a port"
+        )
+    if paths is not None:
+        entry = replace(entry, **dict.fromkeys((f"{verb}_verb" for verb in VERBS), ""))
+        entry = replace(entry, **{f"{verb}_verb": path for verb, path in paths.items()})
+    entry = replace(entry, bind_verb=(entry.bind_verb or "bind") if bind else "")
+    if tls is None:
+        return entry
+    if url.scheme != "https":
+        raise ConfigurationError(f"--tls is for https://, not {entry.url_prefix}")
+    files = {"cert_file": "tls.crt", "key_file": "tls.key", "ca_file": "ca.crt"}
+    given = {field: str(tls / name) for field, name in files.items()}
+    return replace(entry, enable_https=True, tls_config=replace(entry.tls_config or TLS(), **given))
+
+
+def _paths(text: str) -> dict[str, str]:
+    """Read "filter=/filter,bind=bind".
+
+    Raises:
+        ConfigurationError: It has another form.
+    """
+    paths: dict[str, str] = {}
+    for part in text.split(","):
+        verb, equals, path = part.strip().partition("=")
+        if verb not in VERBS or (equals and not path.strip("/")):
+            raise ConfigurationError(
+                f"--verbs: {part.strip()!r} is none of {', '.join(VERBS)} with a path, such as "
+                "filter=/filter"
+            )
+        paths[verb] = path.lstrip("/") or verb
+    return paths

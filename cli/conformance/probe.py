@@ -13,9 +13,8 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from cli.conformance.filtering import survivors
 from cli.conformance.findings import ALL, Exchange, Finding, Severity
-from cli.conformance.judging import Reading, judge
+from cli.conformance.judging import Reading, judge, survivors
 from cli.conformance.requests import Answer, Object, Request, Requests
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import ExtenderConfig, Verb

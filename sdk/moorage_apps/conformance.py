@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         try:
             context = conformance.make_context("--extender-options", words)
             kit = kit_of(context.params)
-            asyncio.run(check_reachable(kit.extenders[0]))
+            asyncio.run(check_reachable(kit.requests[0].config))
             config.pluginmanager.register(kit, "moorage-conformance")
         except (click.ClickException, ConfigurationError) as error:
             raise pytest.UsageError(str(error)) from error

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from cli.conformance.kit import Kit
-from cli.conformance.requests import PREFIX, RECORDED_NODES
+from cli.conformance.requests import PREFIX, RECORDED_NODES, Requests
 from moorage_host.policy.document import DEFAULT_SCORE_SCALE
 from sandbox.scheduler.config import ExtenderConfig
 from tests.stack.stack import Stack
@@ -27,7 +27,8 @@ async def test_nothing_is_found(stack: Stack, names_only: bool) -> None:
         weight=1,
         node_cache_capable=names_only,
     )
-    kit = Kit(extenders=[config], scheduler_name="moorage", best_score=DEFAULT_SCORE_SCALE)
+    requests = Requests(config=config, scheduler_name="moorage", best_score=DEFAULT_SCORE_SCALE)
+    kit = Kit(requests=[requests])
     assert await asyncio.to_thread(kit.run) == 0
     assert {check: list(map(str, findings)) for check, findings in kit.found.items()} == {}
     assert kit.skipped.keys() == {"http-not-managed", "http-idle"}

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.conformance.findings import Severity
-from cli.conformance.target import extenders
+from cli.conformance.kit import extenders
 from cli.main import main
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import ExtenderConfig

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from cli.conformance.findings import Severity
 from cli.conformance.kit import Kit
+from cli.conformance.requests import Requests
 from sandbox.scheduler.config import ManagedResource
 from tests.cli.conformance.extender import (
     TOO_OLD,
@@ -32,7 +33,7 @@ ALL_BUT_LARGE = "not http_large"
 def check(extender: Extender, select: str = SMALL, *, slow: bool = False, **entry: Any) -> Kit:
     """Run some checks, by default those with small bodies, and one recording."""
     with serving_beside(extender, **entry) as config:
-        kit = Kit(extenders=[config], slow=slow)
+        kit = Kit(requests=[Requests(config=config)], slow=slow)
         code = kit.run("-k", select)
     assert code == (0 if set(found(kit).values()) <= {STYLE} else 1)
     return kit
