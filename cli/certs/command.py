@@ -55,7 +55,12 @@ def certs(
     with clear_failures():
         from datetime import timedelta
 
-        from cli.certs.folders import CertificateOptions, identities, keep_certificates, secrets
+        from cli.certs.certificates import (
+            CertificateOptions,
+            identities,
+            keep_certificates,
+            secrets,
+        )
 
         options = CertificateOptions(
             namespace=namespace or "moorage",

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import click
 
-from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.certs.certificates import CertificateOptions, keep_certificates
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway

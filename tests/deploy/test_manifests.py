@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from cli.certs.folders import CertificateOptions, identities
+from cli.certs.certificates import CertificateOptions, identities
 from gateway.replicas.feed import PART_BYTES
 from gateway.settings import GatewaySettings
 from moorage.units.quantity import scaled

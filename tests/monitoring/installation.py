@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.certs.certificates import CertificateOptions, keep_certificates
 from cli.up.processes import free_ports
 from tests.monitoring.chart import RULES
 from tests.prometheus import Counters, exporters, scraping

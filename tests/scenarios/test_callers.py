@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.certs.certificates import CertificateOptions, keep_certificates
 from cli.decisions.explain.sources import explained as ask
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError

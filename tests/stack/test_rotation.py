@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from cli.certs.issuing import Issued
+from cli.certs.certificates import Issued
 from cli.up.processes import Process, free_ports
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context

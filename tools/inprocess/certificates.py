@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cli.certs.issuing import Issued, issue, new_authority
+from cli.certs.certificates import Issued, issue, new_authority
 
 DAY = timedelta(days=1)
 

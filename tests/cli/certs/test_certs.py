@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.certs.certificates import CertificateOptions, keep_certificates
 from cli.main import main
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate

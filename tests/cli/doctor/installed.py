@@ -12,7 +12,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from cli.certs.folders import CertificateOptions, identities, keep_certificates, secrets
+from cli.certs.certificates import CertificateOptions, identities, keep_certificates, secrets
 from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
 from cli.up.kubeconfig import kubeconfig

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.certs.folders import CertificateOptions, identities
+from cli.certs.certificates import CertificateOptions, identities
 from moorage_host.settings import parse_settings
 from services.annotator.settings import AnnotatorSettings
 from tools.build import find

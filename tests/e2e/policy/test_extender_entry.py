@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.certs.certificates import CertificateOptions, keep_certificates
 from cli.config.command import GATEWAY_URL
 from cli.config.extender import TLS_FOLDER
 from cli.main import main

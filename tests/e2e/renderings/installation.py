@@ -10,8 +10,14 @@ from pathlib import Path
 import aiohttp
 import yaml
 
-from cli.certs.folders import CertificateOptions, identities, keep_certificates, secrets
-from cli.certs.issuing import issue, new_authority
+from cli.certs.certificates import (
+    CertificateOptions,
+    identities,
+    issue,
+    keep_certificates,
+    new_authority,
+    secrets,
+)
 from tests.e2e.renderings.cluster import Cluster
 from tests.e2e.renderings.control_plane import CONFIG_MAP, run_static_pods
 from tests.e2e.renderings.node.pods import Pod

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from cli.certs.folders import CertificateOptions, keep_certificates
-from cli.certs.issuing import Issued
+from cli.certs.certificates import CertificateOptions, Issued, keep_certificates
 from moorage_host.kube import connect
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.contexts import client_context

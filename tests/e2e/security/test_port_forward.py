@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from cli.certs.folders import CertificateOptions, keep_certificates, secrets
+from cli.certs.certificates import CertificateOptions, keep_certificates, secrets
 from moorage_host.kube import connect
 from tests.scenarios.services import Services
 from tests.scenarios.world import World

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from cli.certs.folders import CertificateOptions, keep_certificates
+from cli.certs.certificates import CertificateOptions, keep_certificates
 from moorage_host.kube import connect
 from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants

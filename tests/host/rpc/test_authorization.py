@@ -13,7 +13,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from cli.certs.issuing import Issued
+from cli.certs.certificates import Issued
 from moorage import FilterPlugin, ScorePlugin
 from moorage.v1 import binder_pb2, filter_pb2, filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc
 from moorage_host.plugins.registry import Registry
