@@ -48,21 +48,22 @@ POLICY = {
     ],
 }
 
-FIRST, CACHED, AFTER, BIND, EVENT = STEPS = (
+FIRST, CACHED, CHANGED, AFTER, BIND, EVENT = STEPS = (
     "filter, a pod unlike any before, with its scores",
-    "filter, a pod equal to the one before, with its scores",
+    "filter, a pod equal to those before, with its scores",
+    "the same after a bind, so about one node again",
     "prioritize after filter",
     "bind, with its events of the watch",
     "one event of the watch: a node's label",
 )
 
-CEILINGS = {FIRST: 270, CACHED: 255, AFTER: 32, BIND: 155, EVENT: 50}
+CEILINGS = {FIRST: 285, CACHED: 150, CHANGED: 330, AFTER: 32, BIND: 155, EVENT: 50}
 """The most calls of our own functions that a step may make; a test holds them.
 
 Whoever raises one says in the change what the cycle gains by it.
 """
 
-MOST_CLASSES = {FIRST: 58, CACHED: 58, AFTER: 16, BIND: 45, EVENT: 13}
+MOST_CLASSES = {FIRST: 60, CACHED: 58, CHANGED: 60, AFTER: 16, BIND: 45, EVENT: 13}
 """The most classes of ours that a step may pass, held likewise."""
 
 
@@ -172,17 +173,20 @@ class _Calls:
 
     async def round(self, number: int, count: Count) -> dict[str, dict[str, Counts]]:
         """Do every step once with new pods."""
-        first, equal = [await self._pod(number, name) for name in ("first", "equal")]
+        names = ("first", "second", "third", "fourth")
+        first, second, third, fourth = pods = [await self._pod(number, name) for name in names]
         found = {FIRST: await count(lambda: self._ask("filter", first))}
         found[AFTER] = await count(lambda: self._ask("prioritize", first))
-        found[CACHED] = await count(lambda: self._ask("filter", equal))
+        await self._ask("filter", second)
+        found[CACHED] = await count(lambda: self._ask("filter", third))
         found[BIND] = await count(lambda: self._bind(first))
         await self._until_running(first)
         await asyncio.sleep(DELTA_SECONDS)
+        found[CHANGED] = await count(lambda: self._ask("filter", fourth))
         label = {"metadata": {"labels": {"example.com/round": str(number + 1)}}}
         path = f"nodes/{self._names[0]}"
         found[EVENT] = await count(lambda: self._api("PATCH", path, label))
-        for pod in (first, equal):
+        for pod in pods:
             await self._api("DELETE", f"namespaces/default/pods/{pod['metadata']['name']}")
         await asyncio.sleep(DELTA_SECONDS)
         return found

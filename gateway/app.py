@@ -21,6 +21,7 @@ from gateway.journal.journal import Journal
 from gateway.leadership import Leadership
 from gateway.leadership.election import Election
 from gateway.policy.policy import PolicyHolder
+from gateway.replicas.equal_pods import EqualPods
 from gateway.replicas.feed import StateFeed
 from gateway.replicas.filters import Filters
 from gateway.replicas.kinds import FILTER, SCORER, binder_of
@@ -182,8 +183,15 @@ class _Gateway:
                 metrics=ReloadMetrics(registry),
             )
         self.shadows = Shadows(settings, state, policy, queue, filters, scorers, registry)
-        judge: Judge = Filters(filters, settings, metrics).ask
-        rank: Rank = Scorers(scorers, settings, metrics).ask
+        equal_pods = EqualPods(
+            policy,
+            Filters(filters, settings, metrics),
+            Scorers(scorers, settings, metrics),
+            settings,
+            metrics,
+        )
+        judge: Judge = equal_pods.judge
+        rank: Rank = equal_pods.rank
         on_end = [decisions.arrays.ended, decisions.stream.ended, self.shadows.ended]
         on_bind = [decisions.stream.bound]
         self.journal: Journal | None = None

@@ -60,6 +60,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         traceparent: W3C trace context of the span that it is in; "" if it is not traced.
         profile: The profile that the pod asks for, by its schedulerName.
         uid: The pod's UID.
+        signature: What plugins read of the pod, the same for equal pods; empty until it is needed.
         decision: What is kept of it; None before it begins, and of pods of other profiles.
         leads_to: What leads from an example in a metric to the decision, and to the trace.
         start: When it began, by `time.perf_counter()`.
@@ -88,6 +89,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     traceparent: str = ""
     profile: str = ""
     uid: str = ""
+    signature: bytes = b""
     decision: Decision = None  # type: ignore[assignment]  # set when it begins
     leads_to: Mapping[str, str] = {}
     start: float = 0.0

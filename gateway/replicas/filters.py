@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gateway.cycle import CallFailedError, Cycle
+from gateway.cycle import CallFailedError, Cycle, NodeSet
 from gateway.cycle.decision import FilterRecord, PluginRecord, ReasonCount
 from gateway.cycle.nodes import NodeRows
 from gateway.cycle.verdicts import Codes, Reason, Verdicts
@@ -42,58 +42,57 @@ class Filters:
     def __init__(
         self, replicas: ReplicaSet, settings: GatewaySettings, metrics: ReplicaMetrics
     ) -> None:
-        self._replicas = replicas
+        self.replicas = replicas
         self._sharding = Sharding(settings)
         self._metrics = metrics
 
-    async def ask(self, cycle: Cycle) -> Verdicts:
-        """Return the verdicts on the nodes of a cycle, which gets their rows.
+    async def ask(self, cycle: Cycle, nodes: NodeSet) -> Shard:
+        """Return the verdicts on some nodes for a cycle, and their rows.
 
         Raises:
             CallFailedError: The service fails, does not answer in time, or answers nonsense.
         """
-        replicas, nodes = self._replicas, cycle.nodes
-        since, verdicts = replicas.feed.state.generation, None
+        replicas = self.replicas
+        since, answer = replicas.feed.state.generation, None
         if len(replicas.all) > 1:
-            verdicts = await self._in_shards(cycle)
-        if verdicts is None:  # not worth it, or the shards disagree about a failure
+            answer = await self._in_shards(cycle, nodes)
+        if answer is None:  # not worth it, or the shards disagree about a failure
             found = await ask(replicas, cycle, Part(nodes=nodes, size=len(nodes.names)))
-            verdicts, cycle.rows = read(*found, replicas.metrics.invalid), found[1]
+            answer = read(*found, replicas.metrics.invalid), found[1]
             if len(replicas.all) > 1:
                 self._observe(cycle, found)
+        verdicts = answer[0]
         # A replica reports the generation it was sent; not all changes are sent to replicas.
         verdicts.generation = max(verdicts.generation, since)
         self._metrics.ran("filter", verdicts.record, cycle.leads_to)
-        return verdicts
+        return answer
 
-    async def _in_shards(self, cycle: Cycle) -> Verdicts | None:
+    async def _in_shards(self, cycle: Cycle, nodes: NodeSet) -> Shard | None:
         """Filter in shards; None if that is not worth it.
 
         None, too, if a plugin failed in one shard and worked in another: which nodes the plugins
         after it saw depends on that, so all nodes are filtered at once. The same if no replica with
         this version of plugins is left.
         """
-        version, alike = self._replicas.largest_version_group
-        nodes = cycle.nodes
+        version, alike = self.replicas.largest_version_group
         count = self._sharding.count((cycle.profile, cycle.plugin), len(nodes), alike)
-        if count < 2 or not (rows := self._replicas.feed.index.find(nodes)).distinct:
+        if count < 2 or not (rows := self.replicas.feed.index.find(nodes)).distinct:
             return None
         parts = np.array_split(rows.positions, count)
         try:
-            shards = await gather(self._shard(cycle, part, version) for part in parts)
+            shards = await gather(self._shard(cycle, nodes, part, version) for part in parts)
         except VersionGoneError:
             return None
         reports = [verdicts.record.plugins for verdicts, _ in shards]
         if len({verdicts.record.version for verdicts, _ in shards}) > 1 or not agree(reports):
             return None
-        verdicts, cycle.rows = join(shards)
-        return verdicts
+        return join(shards)
 
-    async def _shard(self, cycle: Cycle, positions: Any, version: str) -> Shard:
-        part = Part(nodes=cycle.nodes, size=len(positions), positions=positions, version=version)
-        found = await ask(self._replicas, cycle, part)
+    async def _shard(self, cycle: Cycle, nodes: NodeSet, positions: Any, version: str) -> Shard:
+        part = Part(nodes=nodes, size=len(positions), positions=positions, version=version)
+        found = await ask(self.replicas, cycle, part)
         self._observe(cycle, found)
-        return read(*found, self._replicas.metrics.invalid), found[1]
+        return read(*found, self.replicas.metrics.invalid), found[1]
 
     def _observe(self, cycle: Cycle, found: Found) -> None:
         took = found[0].node_duration
@@ -127,8 +126,6 @@ def read(result: Any, rows: NodeRows, version: str, invalid: Callable[[], object
         plugins=read_reports(result.plugins),
         claimants=list(result.claimants),
         version=version,
-        cached_nodes=result.cached_nodes,
-        cached_from=result.cached_from,
     )
     verdicts = Verdicts(
         bitmap=rows.bitmap,
@@ -189,8 +186,6 @@ def join(shards: Sequence[Shard]) -> Shard:
             claimants=list(dict.fromkeys(name for each in records for name in each.claimants)),
             shards=len(shards),
             version=records[0].version,
-            cached_nodes=sum(each.cached_nodes for each in records),
-            cached_from=next((each.cached_from for each in records if each.cached_from), ""),
         ),
         generation=min(verdicts.generation for verdicts, _ in shards),
         kept=join_kept(verdicts.kept for verdicts, _ in shards),

@@ -79,21 +79,36 @@ class ReplicaMetrics:
         )
         cached = Counter(
             "moorage_cached_phases",
-            "Phases of cycles in which replicas asked plugins about no node (whole) or not all "
-            "nodes (part), since the answers for equal pods were cached.",
+            "Phases of cycles in which replicas were asked about no node (whole) or not all nodes "
+            "(part), since the answers for equal pods were cached.",
             ["phase", "extent"],
             registry=registry,
         )
         self._cached = {
-            (phase, whole): cached.labels(phase, extent)
+            (phase, whole): cached.labels(phase, extent).inc
             for phase in ("filter", "score")
             for whole, extent in ((True, "whole"), (False, "part"))
         }
+        self._differences = Counter(
+            "moorage_cache_differences",
+            "Answers from the cache that replicas did not confirm, see --cache-verify-share: a "
+            "plugin depends on more than it declares.",
+            ["phase"],
+            registry=registry,
+        )
         self._observe: dict[PhaseName, Observe] = {
             "filter": self._phases.observer("filter"),
             "score": self._phases.observer("score"),
         }
         self._observe_plugin: dict[tuple[str, PhaseName], Observe] = {}
+
+    def cached(self, phase: PhaseName, *, whole: bool) -> None:
+        """Count a phase that was answered from the cache, as a whole or in part."""
+        self._cached[phase, whole]()
+
+    def cache_differs(self, phase: PhaseName) -> None:
+        """Count an answer from the cache that replicas did not confirm."""
+        self._differences.labels(phase).inc()
 
     def ran(
         self, phase: PhaseName, record: FilterRecord | ScoreRecord, leads_to: Mapping[str, str]
@@ -102,8 +117,6 @@ class ReplicaMetrics:
         self._observe[phase](record.seconds, leads_to)
         if record.shards > 1:
             self._scattered.labels(phase).inc()
-        if record.cached_nodes:
-            self._cached[phase, record.cached_nodes == record.nodes].inc()
         for plugin in record.plugins:
             observe = self._observe_plugin.get((plugin.plugin, phase))
             if observe is None:

@@ -55,37 +55,48 @@ class Scorers:
     def __init__(
         self, replicas: ReplicaSet, settings: GatewaySettings, metrics: ReplicaMetrics
     ) -> None:
-        self._replicas = replicas
+        self.replicas = replicas
         self._sharding = Sharding(settings)
         self._metrics = metrics
         self._top = settings.decision_top
 
-    async def ask(self, cycle: Cycle, nodes: NodeSet) -> Scores:
-        """Return the scores of some nodes for a cycle, which gets their rows.
+    async def ask(self, cycle: Cycle, nodes: NodeSet) -> tuple[Scores, NodeRows]:
+        """Return the scores of some nodes for a cycle, and their rows.
 
         Raises:
             CallFailedError: The service fails, does not answer in time, or answers nonsense.
         """
-        replicas = self._replicas
-        since, scores = replicas.feed.state.generation, None
+        replicas = self.replicas
+        since, answer = replicas.feed.state.generation, None
         if len(replicas.all) > 1:
-            scores = await self._in_shards(cycle, nodes)
-        if scores is None:  # not worth it, or the replicas have different versions of plugins
+            answer = await self._in_shards(cycle, nodes)
+        if answer is None:  # not worth it, or the replicas have different versions of plugins
             part = Part(nodes=nodes, size=len(nodes.names), top=self._top)
             found = await ask(replicas, cycle, part)
-            scores, cycle.scored = read(*found, replicas.metrics.invalid), found[1]
+            answer = read(*found, replicas.metrics.invalid), found[1]
             if len(replicas.all) > 1:
                 self._observe(cycle, found)
+        scores = answer[0]
         # A replica reports the generation it was sent; not all changes are sent to replicas.
         scores.generation = max(scores.generation, since)
         self._metrics.ran("score", scores.record, cycle.leads_to)
-        return scores
+        return answer
 
-    async def _in_shards(self, cycle: Cycle, nodes: NodeSet) -> Scores | None:
+    async def raw(self, cycle: Cycle, nodes: NodeSet) -> Shard:
+        """Return the raw scores of some nodes; a plugin without an opinion has none.
+
+        Raises:
+            CallFailedError: As `ask`.
+        """
+        shard = await self._shard(cycle, nodes, np.arange(len(nodes)), "")
+        self._metrics.ran("score", shard.record, cycle.leads_to)
+        return shard
+
+    async def _in_shards(self, cycle: Cycle, nodes: NodeSet) -> tuple[Scores, NodeRows] | None:
         """Score in shards; None if that is not worth it, or the version of plugins is gone."""
-        version, alike = self._replicas.largest_version_group
+        version, alike = self.replicas.largest_version_group
         count = self._sharding.count((cycle.profile, cycle.plugin), len(nodes), alike)
-        if count < 2 or not (rows := self._replicas.feed.index.find(nodes)).distinct:
+        if count < 2 or not (rows := self.replicas.feed.index.find(nodes)).distinct:
             return None
         parts = np.array_split(rows.positions, count)
         try:
@@ -104,22 +115,21 @@ class Scorers:
                     raw=raw,
                     top=self._top,
                 )
-                found = await ask(self._replicas, cycle, part)
-                scores = read(*found, self._replicas.metrics.invalid)
-                cycle.scored = found[1]
+                found = await ask(self.replicas, cycle, part)
+                scores, rows = read(*found, self.replicas.metrics.invalid), found[1]
             else:
-                cycle.scored = self._replicas.feed.index.find(nodes)
+                rows = self.replicas.feed.index.find(nodes)
                 scores = Scores(
                     generation=shards[0].generation,
-                    bitmap=cycle.scored.bitmap,
+                    bitmap=rows.bitmap,
                     totals=np.zeros(0, TOTALS),
                     plugins=(),
-                    record=ScoreRecord(nodes=cycle.scored.count, seconds=0.0, version=version),
+                    record=ScoreRecord(nodes=rows.count, seconds=0.0, version=version),
                 )
         except VersionGoneError:
             return None
         add_shards(scores, shards)
-        return scores
+        return scores, rows
 
     async def _shard(self, cycle: Cycle, nodes: NodeSet, positions: Any, version: str) -> Shard:
         part = Part(
@@ -129,12 +139,12 @@ class Scorers:
             stage="shard",
             version=version,
         )
-        found = await ask(self._replicas, cycle, part)
+        found = await ask(self.replicas, cycle, part)
         self._observe(cycle, found)
         result, rows, _ = found
         raw = {each.plugin: np.frombuffer(each.values, "<f8") for each in result.raw}
         if any(len(one) != rows.count or not np.isfinite(one).all() for one in raw.values()):
-            self._replicas.metrics.invalid()
+            self.replicas.metrics.invalid()
             raise NonsenseError(f"{NONSENSE}: raw scores do not match the nodes")
         return Shard(
             rows=rows,
@@ -193,8 +203,6 @@ def _record(result: Any, rows: NodeRows, version: str) -> ScoreRecord:
         seconds=result.duration.seconds + result.duration.nanos / 1e9,
         plugins=read_reports(result.plugins),
         version=version,
-        cached_nodes=result.cached_nodes,
-        cached_from=result.cached_from,
     )
 
 
@@ -261,8 +269,5 @@ def add_shards(scores: Scores, shards: Sequence[Shard]) -> None:
     record.shards = len(shards)
     record.version = shards[0].record.version
     record.seconds += max(shard.record.seconds for shard in shards)
-    record.cached_nodes = sum(shard.record.cached_nodes for shard in shards)
-    sources = (shard.record.cached_from for shard in shards)
-    record.cached_from = next(filter(None, sources), "")
     # What was kept by who saw all nodes counts.
     scores.kept = join_kept([*(shard.kept for shard in shards), scores.kept])

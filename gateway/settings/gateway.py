@@ -208,6 +208,21 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0,
     )
+    cache_bytes: int = setting(
+        32 << 20,
+        "Room for what plugins answered about equal pods: for each kind of pod and each node 10 "
+        "bytes for filters, and 8 and 8 for each score plugin for scores. 0 caches nothing.",
+        unit="bytes",
+        minimum=0,
+    )
+    cache_verify_share: float = setting(
+        0.0,
+        "Share of the answers from the cache about which replicas are asked all the same, to count "
+        "differences (moorage_cache_differences_total): 1 finds every plugin that depends on more "
+        "than it declares, and saves nothing.",
+        minimum=0,
+        maximum=1,
+    )
     filter_wait: float = setting(
         3.0,
         "How long after the last filter was lost cycles wait for one; later they fail at once, so "

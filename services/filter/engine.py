@@ -39,16 +39,12 @@ class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
         reasons: Why nodes were rejected.
         plugins: What each plugin did, in order.
         claimants: The plugins that want the pod to claim one of the feasible nodes at once.
-        cached_nodes: How many verdicts come from an equal pod.
-        cached_from: That pod, as NAMESPACE/NAME; empty if there are none.
     """
 
     codes: npt.NDArray[np.uint16]
     reasons: Sequence[PluginRejection]
     plugins: Sequence[PluginRun]
     claimants: Sequence[str] = ()
-    cached_nodes: int = 0
-    cached_from: str = ""
 
 
 async def run_filters(

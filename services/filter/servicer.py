@@ -9,14 +9,12 @@ import numpy as np
 from moorage.execution import PluginRun, joined_runs
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
-from moorage_host.plugins.cache import CacheLimits, OnDifference
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
-from services.filter.cache import FilterCache
 from services.filter.engine import FilterRun, PluginRejection, joined_verdicts, run_filters
 
 CODES = np.dtype("<u2")
@@ -34,15 +32,9 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
         """Run the plugins of *registry* on sessions within the limits of *settings*."""
         super().__init__(registry, settings or CycleSettings())
 
-    def engine(
-        self, request: pb.FilterServiceSessionRequest
-    ) -> tuple[Engine[FilterRun], bytes | None]:
+    def engine(self, request: pb.FilterServiceSessionRequest) -> Engine[FilterRun]:
         """Return what filters."""
-        return run_filters, b""
-
-    def new_cache(self, limits: CacheLimits, on_difference: OnDifference) -> FilterCache:
-        """Return a cache of verdicts."""
-        return FilterCache(limits, on_difference)
+        return run_filters
 
     def encode(
         self,
@@ -58,8 +50,6 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
                 result.verdicts = run.codes.astype(CODES, copy=False).tobytes()
         if run.claimants:
             result.claimants.extend(run.claimants)
-        if run.cached_nodes:
-            result.cached_nodes, result.cached_from = run.cached_nodes, run.cached_from
         return run.plugins
 
     async def run_chunks(self, chunks: Chunks[FilterRun]) -> FilterRun:

@@ -33,16 +33,12 @@ class ScoreRun(msgspec.Struct, frozen=True, kw_only=True):
         scores: The opinions that make up the totals, in order.
         plugins: What each plugin did, in order.
         raw: Of a shard: the raw scores of each plugin with an opinion, in order.
-        cached_nodes: How many nodes have the raw scores of an equal pod.
-        cached_from: That pod, as NAMESPACE/NAME; empty if there are none.
     """
 
     totals: Scores | None = None
     scores: Sequence[PluginScores] = ()
     plugins: Sequence[PluginRun]
     raw: Mapping[str, Scores] = msgspec.field(default_factory=dict)
-    cached_nodes: int = 0
-    cached_from: str = ""
 
 
 async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> ScoreRun:
@@ -76,7 +72,7 @@ async def run_shard(
     *,
     rows: npt.NDArray[np.intp],
 ) -> ScoreRun:
-    """Score those of *nodes* that are in *rows*: other replicas, or the cache, know the others.
+    """Score those of *nodes* that are in *rows*: other replicas, or the gateway, know the others.
 
     Raises the same as `run_scores`.
     """

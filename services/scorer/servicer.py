@@ -13,7 +13,6 @@ from moorage import Nodes, Pod, Scores
 from moorage.execution import PluginRun, Profile, Supervisor, joined_runs
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
-from moorage_host.plugins.cache import CacheLimits, OnDifference
 from moorage_host.plugins.ranking import best, compact
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
@@ -22,7 +21,6 @@ from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
-from services.scorer.cache import ScoreCache
 from services.scorer.engine import ScoreRun, continued, run_normalization, run_scores, run_shard
 
 TOTALS = np.dtype("<f4")
@@ -41,20 +39,14 @@ class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServi
         """Run the plugins of *registry* on sessions within the limits of *settings*."""
         super().__init__(registry, settings or CycleSettings())
 
-    def engine(
-        self, request: pb.ScorerServiceSessionRequest
-    ) -> tuple[Engine[ScoreRun], bytes | None]:
+    def engine(self, request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
         """Return what scores all nodes or a shard of them, or normalises."""
         if request.shard:
-            return partial(_score_shard, bitmap=request.shard), request.shard
+            return partial(_score_shard, bitmap=request.shard)
         if request.raw:
             raw = {each.plugin: each.values for each in request.raw}
-            return partial(_normalize, raw=raw), None
-        return run_scores, b""
-
-    def new_cache(self, limits: CacheLimits, on_difference: OnDifference) -> ScoreCache:
-        """Return a cache of raw scores."""
-        return ScoreCache(limits, on_difference)
+            return partial(_normalize, raw=raw)
+        return run_scores
 
     def encode(
         self,
@@ -79,8 +71,6 @@ class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServi
                 raw=raw.tobytes(),
                 normalized=b"" if normalized is raw else normalized.tobytes(),
             )
-        if run.cached_nodes:
-            result.cached_nodes, result.cached_from = run.cached_nodes, run.cached_from
         return run.plugins
 
     async def run_chunks(self, chunks: Chunks[ScoreRun]) -> ScoreRun:

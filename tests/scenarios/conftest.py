@@ -27,11 +27,13 @@ async def shared_world(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def world(shared_world: World) -> AsyncIterator[World]:
-    """A world that is empty before and after."""
+    """A world that is empty before and after, in which replicas confirm what was cached."""
     try:
         yield shared_world
     finally:
         await shared_world.clear()
+    for phase in ("filter", "score"):
+        assert await shared_world.metric("moorage_cache_differences_total", phase=phase) == 0
 
 
 @pytest.hookimpl(wrapper=True)

@@ -118,6 +118,8 @@ class Services:
             *scorers,
             *self._gateway_options,
         ]
+        if self._plane.name == "embedded":  # on the real one the scale scenario measures pods/s
+            options.append("--cache-verify-share=1")
         return self._program("gateway", "gateway", options)
 
     def _program(self, name: str, module: str, options: list[str]) -> Program:

@@ -88,20 +88,28 @@ async def test_a_rejected_pod_is_tried_again_when_the_policy_changes(world: Worl
     assert asked["message"] == "the policy has changed since it was rejected"
 
 
-async def test_pods_that_fit_nowhere_are_rejected_until_a_node_comes(
+async def test_replicas_that_fit_nowhere_are_rejected_from_the_cache_until_a_node_comes(
     world: World,
 ) -> None:
     await world.nodes(*map(node, NAMES))
     names = [f"web-{number}" for number in range(20)]
+    metric, labels = "moorage_cached_phases_total", {"phase": "filter", "extent": "whole"}
+    before = await world.metric(metric, **labels)
     async with world.scheduler("moorage"):
         pods = [pod(name, "moorage", labels={"nodeGroup": "gpu"}) for name in names]
         await world.create(*pods)
         messages = {await world.condition(name, "Unschedulable") for name in names}
+        assert await world.metric(metric, **labels) - before > len(names) / 2
+        attempts = [await world.decision(name) for name in names]
         await world.nodes(node("gpu", labels={"nodeGroup": "gpu"}))
         assert set((await world.bound()).values()) == {"gpu"}
 
     (message,) = messages
     assert message.startswith("0/4 nodes are available: 4 node does not have required label. ")
+    filters = [attempt["filter"] for attempt in attempts if "filter" in attempt]  # one may wait
+    sources = {each.get("cachedFrom", "") for each in filters} - {""}
+    assert sources <= {f"default/{name}" for name in names}
+    assert sources
 
 
 async def test_a_plugin_that_fails_is_an_error_not_a_rejection(world: World) -> None:

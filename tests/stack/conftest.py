@@ -30,7 +30,11 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         plugins=(PLUGINS,),
         scorers=2,
         # A process that was killed has this long, less the margin, to come back on a busy machine.
-        gateway_options=("--http-timeout=12s", "--unknown-pod-wait=50ms"),
+        gateway_options=(
+            "--cache-verify-share=1",
+            "--http-timeout=12s",
+            "--unknown-pod-wait=50ms",
+        ),
     )
     messages: list[str] = []
     processes = Processes(messages.append)
@@ -60,3 +64,5 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
 async def _cleared(stack: Stack) -> AsyncIterator[None]:
     yield
     await stack.clear()
+    for phase in ("filter", "score"):
+        assert await stack.metric("moorage_cache_differences_total", phase=phase) == 0

@@ -40,7 +40,6 @@ from moorage_host.process.logs import DROPS
 from moorage_host.process.metrics import (
     BACKGROUND_FAILURES,
     BUILD_INFO,
-    CACHE_DIFFERENCES,
     CALL_SECONDS,
     CALLS,
 )

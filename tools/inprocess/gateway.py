@@ -248,7 +248,9 @@ async def gateway(
 
     Without a *config* its policy enables the in-tree plugins. With a *fault* it does not wait.
     """
+    # Most tests are about asking replicas.
     usual: dict[str, Any] = {
+        "cache_bytes": 0,
         "config": directory / "in-tree.yaml",
         "barrier_timeout": 0.05,  # most have no binder
     }

@@ -61,7 +61,7 @@ async def ask_for_verdicts(
             if preparation.skip:
                 return None
             if preparation.nodes is not None:
-                kept, supervisor.runs[-1].narrowed = preparation.nodes, True
+                kept = preparation.nodes
     return supervisor.call(enabled, point, _filter, plugin, pod, nodes, kept)
 
 

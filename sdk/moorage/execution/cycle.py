@@ -38,7 +38,6 @@ class PluginRun(msgspec.Struct, kw_only=True):
         node_seconds: The part of it that it took to filter or score.
         failure: Why it was left out, with file and line; empty if it was not.
         skipped: It does not apply to the pod.
-        narrowed: Its `prepare` has left nodes out.
         note: Its note about the cycle, also if it failed or skipped.
         kept: What it keeps for the bind, by key.
     """
@@ -49,7 +48,6 @@ class PluginRun(msgspec.Struct, kw_only=True):
     node_seconds: float = 0.0
     failure: str = ""
     skipped: bool = False
-    narrowed: bool = False
     note: str = ""
     kept: Mapping[str, KeptValue] = {}
 

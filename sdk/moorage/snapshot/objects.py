@@ -76,15 +76,10 @@ class Objects(Generic[T]):
 
 
 class ObjectStore:
-    """The objects of a snapshot by kind.
-
-    Attributes:
-        changes: How many changes there have been.
-    """
+    """The objects of a snapshot by kind."""
 
     def __init__(self, kinds: Iterable[ObjectKind] = ()) -> None:
         """Start empty, with *kinds* that can be read."""
-        self.changes = 0
         self._contents: dict[ObjectKind, dict[Key, bytes]] = {}
         self._views: dict[ObjectKind, dict[type[Any], Objects[Any]]] = {}
         self.open(kinds)
@@ -102,14 +97,12 @@ class ObjectStore:
 
     def open(self, kinds: Iterable[ObjectKind]) -> None:
         """Let objects of additional kinds come; those that are here already stay as they are."""
-        self.changes += 1
         for kind in kinds:
             self._contents.setdefault(kind, {})
             self._views.setdefault(kind, {})
 
     def close(self, kinds: Iterable[ObjectKind]) -> None:
         """Forget kinds with their objects."""
-        self.changes += 1
         for kind in kinds:
             self._contents.pop(kind, None)
             self._views.pop(kind, None)
@@ -140,14 +133,12 @@ class ObjectStore:
         """
         key = (name.namespace, name.name)
         self._contents[name.kind][key] = content
-        self.changes += 1
         self._forget(name.kind, key)
 
     def remove(self, name: ObjectName) -> None:
         """Forget an object, if it is there."""
         key = (name.namespace, name.name)
         if self._contents.get(name.kind, {}).pop(key, None) is not None:
-            self.changes += 1
             self._forget(name.kind, key)
 
     def _forget(self, kind: ObjectKind, key: Key) -> None:

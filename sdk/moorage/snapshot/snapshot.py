@@ -36,9 +36,6 @@ class Snapshot:
 
     Attributes:
         node_table: The node of each row; None where there is none.
-        changes: How many changes there have been.
-        touched: For each row the number of the last change of its node, or of the pods on it.
-        manifests_changed: The number of the last change of a node.
     """
 
     def __init__(self, max_nodes: int = MAX_NODES) -> None:
@@ -54,9 +51,6 @@ class Snapshot:
         self.objects = ObjectStore()
         self.placements = Placements()
         self.capacity = FIRST_CAPACITY
-        self.changes = 0
-        self.manifests_changed = 0
-        self.touched = np.zeros(FIRST_CAPACITY, np.int64)
         self._present = np.zeros(FIRST_CAPACITY, np.bool_)
         self.node_table: list[Node | None] = [None] * FIRST_CAPACITY
         self._pods: list[dict[str, Pod]] = [{} for _ in range(FIRST_CAPACITY)]
@@ -85,8 +79,6 @@ class Snapshot:
         if old is not None and old.manifest.metadata.name != name:
             self.remove_row(row)
             old = None
-        self._touch(row)
-        self.manifests_changed = self.changes
         self._present[row] = True
         self.node_table[row] = Node(self, row, manifest)
         self._row_of[name] = row
@@ -107,8 +99,6 @@ class Snapshot:
             return
         for uid in list(self._pods[row]):
             self.remove_pod(uid)
-        self._touch(row)
-        self.manifests_changed = self.changes
         self._present[row] = False
         self.node_table[row] = None
         if self._row_of.get(node.name) == row:  # else it has moved to another row already
@@ -238,14 +228,8 @@ class Snapshot:
     def _manifests(self) -> Iterator[tuple[int, NodeManifest]]:
         return ((node.row, node.manifest) for node in self.node_table if node is not None)
 
-    def _touch(self, row: int) -> None:
-        self.changes += 1
-        self.touched[row] = self.changes
-
     def _account(self, row: int, pod: Pod, demands: Demands, sign: int) -> None:
         """Add to what the pods on a node use, or take away with a *sign* of -1."""
-        self.changes += 1
-        self.touched[row] = self.changes
         self.requested.add(row, demands.requests, sign)
         self.requested.add(row, ONE_POD, sign)
         self.nonzero_requested.add(row, demands.nonzero_requests, sign)
@@ -273,7 +257,6 @@ class Snapshot:
     def _resize(self, capacity: int) -> None:
         grown = capacity - self.capacity
         self._present = resized(self._present, capacity)
-        self.touched = resized(self.touched, capacity)
         del self.node_table[capacity:], self._pods[capacity:]
         self.node_table.extend([None] * grown)
         self._pods.extend({} for _ in range(grown))

@@ -104,8 +104,6 @@ class FilterResult(_message.Message):
     CLAIMANTS_FIELD_NUMBER: _builtins.int
     NODE_DURATION_FIELD_NUMBER: _builtins.int
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
-    CACHED_NODES_FIELD_NUMBER: _builtins.int
-    CACHED_FROM_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -114,14 +112,6 @@ class FilterResult(_message.Message):
     """One little-endian uint16 for each candidate, in the order of rows, or of names where the
     candidates came by name: 0 if the node is feasible, i if `reasons[i - 1]` rejects it.
     Empty if every candidate is feasible.
-    """
-    cached_nodes: _builtins.int
-    """The number of nodes whose verdicts were not asked for again but are those of an equal pod, as what
-    they depend on has not changed. 0 if plugins were asked about all nodes.
-    """
-    cached_from: _builtins.str
-    """The pod about which plugins were asked when these were cached, as NAMESPACE/NAME. Empty if
-    `cached_nodes` is 0.
     """
     @_builtins.property
     def status(self) -> _types_pb2.CycleStatus:
@@ -166,12 +156,10 @@ class FilterResult(_message.Message):
         claimants: _abc.Iterable[_builtins.str] | None = ...,
         node_duration: _duration_pb2.Duration | None = ...,
         cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
-        cached_nodes: _builtins.int = ...,
-        cached_from: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_from", b"cached_from", "cached_nodes", b"cached_nodes", "claimants", b"claimants", "cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -155,8 +155,6 @@ class ScoreResult(_message.Message):
     NODE_DURATION_FIELD_NUMBER: _builtins.int
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
-    CACHED_NODES_FIELD_NUMBER: _builtins.int
-    CACHED_FROM_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -165,14 +163,6 @@ class ScoreResult(_message.Message):
     """One little-endian float32 in 0..100 for each candidate, in the order of rows, or of names where
     the candidates came by name: the mean of the plugins' normalised scores by weight. Empty if no
     plugin had an opinion.
-    """
-    cached_nodes: _builtins.int
-    """The number of nodes whose raw scores were not asked for again but are those of an equal pod, as what
-    they depend on has not changed. 0 if plugins were asked about all nodes.
-    """
-    cached_from: _builtins.str
-    """The pod about which plugins were asked when these were cached, as NAMESPACE/NAME. Empty if
-    `cached_nodes` is 0.
     """
     @_builtins.property
     def status(self) -> _types_pb2.CycleStatus:
@@ -224,12 +214,10 @@ class ScoreResult(_message.Message):
         node_duration: _duration_pb2.Duration | None = ...,
         cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
         scores: _abc.Iterable[Global___PluginScores] | None = ...,
-        cached_nodes: _builtins.int = ...,
-        cached_from: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cached_from", b"cached_from", "cached_nodes", b"cached_nodes", "cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "raw", b"raw", "scores", b"scores", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "raw", b"raw", "scores", b"scores", "status", b"status", "top", b"top", "totals", b"totals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

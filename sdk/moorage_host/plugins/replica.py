@@ -1,14 +1,14 @@
 """A session's replica of the gateway's state, and how a cycle runs on it."""
 
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from moorage.errors import NoStateError, TooManyObjectsError, UnknownNameError
-from moorage.execution.cycle import Supervisor
+from moorage.execution import Profile, Supervisor
 from moorage.models import (
     NodeManifest,
     ObjectKind,
@@ -20,11 +20,12 @@ from moorage.models import (
 from moorage.snapshot import Nodes, ObjectStore, Snapshot
 from moorage.snapshot.placements import time_from_creation
 from moorage.snapshot.snapshot import MAX_NODES
-from moorage_host.plugins.cache import Cache, Question
-from moorage_host.plugins.cache import Engine as Engine
 from moorage_host.plugins.host import Policy
 
 Run = TypeVar("Run")
+
+Engine = Callable[[Profile, Pod, Nodes, Supervisor], Awaitable[Run]]
+"""Runs a profile's plugins for one pod; pure: no clock, no transport."""
 
 MAX_PODS = 500_000
 """The pods that a session has at most, unless it is made with another limit."""
@@ -131,8 +132,6 @@ class Replica:
         cycle: CycleInput,
         engine: Engine[Run],
         supervisor: Supervisor,
-        cache: Cache[Any] | None = None,
-        shard: bytes = b"",
     ) -> tuple[Nodes, Run]:
         """Run one cycle; return its nodes, in order, and the engine's result.
 
@@ -140,8 +139,6 @@ class Replica:
             cycle: The cycle.
             engine: Runs the plugins.
             supervisor: Supervises them.
-            cache: Answers where it can instead; only about the state as it is.
-            shard: The nodes that the engine is about, as a bitmap over rows; empty if all are.
 
         Raises:
             NoStateError: There is no state yet and the cycle brought no nodes.
@@ -160,13 +157,7 @@ class Replica:
         uid = cycle.pod.metadata.uid
         if not overrides and not cycle.excluded_pods and snapshot.pods.row_of(uid) is None:
             nodes = self._select(cycle)
-            if cache is None or cycle.plugin:
-                return nodes, await engine(profile, cycle.pod, nodes, supervisor)
-            part = nodes
-            if shard:
-                part = nodes.where(np.isin(nodes.rows, snapshot.rows_of(shard)))
-            question: Question[Any] = Question(profile, cycle.pod, nodes, part, engine, supervisor)
-            return nodes, await cache.run(question, self.policy, snapshot)
+            return nodes, await engine(profile, cycle.pod, nodes, supervisor)
         # A pod that is bound already may be filtered again after a bind whose answer was lost.
         with snapshot.overlaid(overrides, (*cycle.excluded_pods, uid)):
             nodes = self._select(cycle)

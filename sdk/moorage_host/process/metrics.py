@@ -38,13 +38,6 @@ BACKGROUND_FAILURES = Counter(
     ("plugin",),
 )
 
-CACHE_DIFFERENCES = Counter(
-    "moorage_cache_differences_total",
-    "Answers from a replica's cache that plugins did not confirm, see --cache-verify-share: one "
-    "depends on more than it declares.",
-    ("phase",),
-)
-
 BUILD_INFO = Gauge(
     "moorage_build_info",
     "Always 1; the labels name what is running.",

@@ -38,12 +38,11 @@ from moorage.snapshot.snapshot import FIRST_CAPACITY, MAX_NODES
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import CycleInput, PluginHost, Replica
-from moorage_host.plugins.cache import Cache, CacheLimits, OnDifference
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import MAX_OBJECTS, MAX_PODS, Engine
 from moorage_host.process.admin import Check
-from moorage_host.process.metrics import CACHE_DIFFERENCES, count_background_failure
+from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.adhoc import Chunks, ConcurrencyLimit, Throttle
 from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
@@ -102,29 +101,6 @@ class CycleSettings(ServerSettings):
         "one more is refused.",
         unit="objects",
         minimum=1,
-    )
-    cache_pods: int = setting(
-        64,
-        "Pods with different signatures for which the answers of plugins are cached by node, so "
-        "that these are asked again only about nodes where what they depend on has changed; for "
-        "profiles whose plugins take longer than half a millisecond. 0 caches nothing.",
-        unit="pods",
-        minimum=0,
-    )
-    cache_bytes: int = setting(
-        32 << 20,
-        "What the cached answers of a session may take: for each of these pods, and each node, 10 "
-        "bytes in filter, and 8 and 8 for each plugin in scorer.",
-        unit="bytes",
-        minimum=0,
-    )
-    cache_verify_share: float = setting(
-        0.0,
-        "Share of the answers from the cache about which plugins are asked all the same, to count "
-        "differences (moorage_cache_differences_total): 1 finds every plugin that depends on more "
-        "than it declares, and saves nothing.",
-        minimum=0,
-        maximum=1,
     )
     by_hand_calls: int = setting(
         2,
@@ -201,15 +177,8 @@ class CycleServicer(Servicer, Generic[Run]):
         self._retiring: set[asyncio.Task[None]] = set()
 
     @abstractmethod
-    def engine(self, request: Message) -> tuple[Engine[Run], bytes | None]:
-        """Return what runs the cycle of a session's request, and the shard that it is about.
-
-        The shard is a bitmap over rows, empty if it is all nodes, None if nothing may be cached.
-        """
-
-    @abstractmethod
-    def new_cache(self, limits: CacheLimits, on_difference: OnDifference) -> Cache[Any]:
-        """Return a cache for a session."""
+    def engine(self, request: Message) -> Engine[Run]:
+        """Return what runs the cycle of a session's request."""
 
     @abstractmethod
     def encode(
@@ -220,25 +189,6 @@ class CycleServicer(Servicer, Generic[Run]):
     @abstractmethod
     async def run_chunks(self, chunks: Chunks[Run]) -> Run:
         """Run the engine for an ad-hoc call, chunk by chunk."""
-
-    def _cache(self) -> Cache[Any] | None:
-        limits = CacheLimits(
-            pods=self._settings.cache_pods,
-            bytes=self._settings.cache_bytes,
-            verify_share=self._settings.cache_verify_share,
-        )
-        return self.new_cache(limits, self._report_difference) if limits.pods else None
-
-    def _report_difference(self, profile: str, pod: str, difference: str) -> None:
-        phase = self.phase
-        CACHE_DIFFERENCES.labels(phase).inc()
-        log.warning(
-            "A plugin answers otherwise than for an equal pod before: check its depends_on",
-            phase=phase,
-            profile=profile,
-            pod=pod,
-            difference=difference,
-        )
 
     async def session(self, requests: AsyncIterator[Message]) -> AsyncIterator[Message]:
         """Answer the requests of one session, in order.
@@ -254,7 +204,6 @@ class CycleServicer(Servicer, Generic[Run]):
                 moorage_version=__version__,
             )
             yield self.response(hello=hello)
-            cache = self._cache()
             async for request in requests:
                 has_cycle = request.HasField("cycle")
                 if request.HasField("state"):
@@ -268,11 +217,9 @@ class CycleServicer(Servicer, Generic[Run]):
                             )
                         )
                 if has_cycle:
-                    yield await self._answer(replica, request, cache)
+                    yield await self._answer(replica, request)
 
-    async def _answer(
-        self, replica: Replica, request: Message, cache: Cache[Any] | None
-    ) -> Message:
+    async def _answer(self, replica: Replica, request: Message) -> Message:
         """Run a cycle; a session without state uses that of ad-hoc calls."""
         start = time.perf_counter()
         answer, cycle = self.response(), request.cycle
@@ -293,14 +240,11 @@ class CycleServicer(Servicer, Generic[Run]):
                 owner=(pod.metadata.namespace, pod.metadata.name),
                 deadline=start + timeout.seconds + timeout.nanos / 1e9,
             )
-            engine, shard = self.engine(request)
-            used = replica if replica.generation else self.current
-            if shard is None or used is not replica:
-                cache = None
+            engine, used = self.engine(request), replica if replica.generation else self.current
             sink = self._spans if cycle.traceparent else None
             with self._traced(sink, cycle, supervisor, start) if sink else _UNTRACED:
                 async with self._turn:
-                    nodes, run = await used.run(work, engine, supervisor, cache, shard or b"")
+                    nodes, run = await used.run(work, engine, supervisor)
             result.generation = used.generation
             runs = self.encode(request, Outcome(nodes, run), result)
             node_seconds = report_runs(result, runs)

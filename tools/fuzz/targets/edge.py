@@ -103,6 +103,7 @@ class Cycles(Target):
                 scorer=scorer,
                 binder=f"127.0.0.1:{port}",
                 config=folder / "policy.yaml",
+                cache_bytes=1 << 20,
                 http_timeout=8.0,
             )
         )
