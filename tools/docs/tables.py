@@ -285,7 +285,7 @@ METRICS: Mapping[str, Callable[[], Iterable[Collector]]] = {
         *(REFUSED, START, EXPIRY, RELOADS),
     ),
     "plugins": lambda: (
-        *(BACKGROUND_FAILURES, CACHE_DIFFERENCES),
+        BACKGROUND_FAILURES,
         *(gauges.POLLS, gauges.LAST_ANSWER, gauges.NODES),
     ),
     "tracing": lambda: (SPANS,),
