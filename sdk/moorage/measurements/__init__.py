@@ -4,18 +4,34 @@
 `moorage[rpc]`.
 """
 
-from moorage.measurements.annotations import annotated_numbers
-from moorage.measurements.errors import NoMeasurementsError, PrometheusError
 from moorage.measurements.in_flight import (
     Expected,
     InFlight,
     InFlightArguments,
 )
-from moorage.measurements.missing import MISSING, OnMissing, fill_missing, mark_missing
-from moorage.measurements.plugin import MeasuringPlugin
-from moorage.measurements.prometheus.layouts import PRESETS, Layout, Preset
-from moorage.measurements.prometheus.query import Measure, quoted, rate, time_range
-from moorage.measurements.prometheus.settings import Address, Duration, PrometheusSettings, positive
+from moorage.measurements.plugin import (
+    MISSING,
+    MeasuringPlugin,
+    NoMeasurementsError,
+    OnMissing,
+    PrometheusError,
+    annotated_numbers,
+    fill_missing,
+    mark_missing,
+)
+from moorage.measurements.prometheus.query import (
+    PRESETS,
+    Address,
+    Duration,
+    Layout,
+    Measure,
+    Preset,
+    PrometheusSettings,
+    positive,
+    quoted,
+    rate,
+    time_range,
+)
 from moorage.measurements.prometheus.source import PrometheusSource
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from moorage.measurements.prometheus.settings import Duration
+from moorage.measurements.prometheus.query import Duration
 from moorage.models import Pod
 from moorage.plugin.arguments import Arguments
 from moorage.plugin.normalization import Scores

@@ -13,12 +13,24 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from moorage.measurements.annotations import annotated_numbers, annotated_times, trouble_with_times
 from moorage.measurements.in_flight import Expected, InFlight, InFlightArguments
-from moorage.measurements.missing import OnMissing, fill_missing, mark_missing
-from moorage.measurements.plugin import MeasuringPlugin
-from moorage.measurements.prometheus.query import Measure, rate, time_range
-from moorage.measurements.prometheus.settings import Duration, PrometheusSettings, positive
+from moorage.measurements.plugin import (
+    MeasuringPlugin,
+    OnMissing,
+    annotated_numbers,
+    annotated_times,
+    fill_missing,
+    mark_missing,
+    trouble_with_times,
+)
+from moorage.measurements.prometheus.query import (
+    Duration,
+    Measure,
+    PrometheusSettings,
+    positive,
+    rate,
+    time_range,
+)
 from moorage.measurements.prometheus.source import PrometheusSource
 from moorage.models import Pod
 from moorage.plugin.arguments import Arguments

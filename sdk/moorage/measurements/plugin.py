@@ -1,13 +1,107 @@
-"""What plugins that measure nodes share."""
+"""What plugins that measure nodes share: notes about nodes without measurements, and their scores.
 
-from typing import Protocol
+Scores are gathered from several replicas before they are normalised, and must be numbers. So a
+plugin scores such nodes `MISSING`, and `normalize` settles what that means among the others.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final, Literal, Protocol
 
 import numpy as np
 
+from moorage.errors import MoorageError
 from moorage.plugin.base import Plugin
-from moorage.plugin.normalization import Scores
+from moorage.plugin.normalization import MAX_SCORE, Scores
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask
+from moorage.units.durations import format_duration
+
+
+class PrometheusError(MoorageError):
+    """Prometheus did not answer a query, or not with what was asked for; see the message."""
+
+
+class NoMeasurementsError(MoorageError):
+    """A plugin has nothing to judge nodes by; equal causes give equal messages."""
+
+
+OnMissing = Literal["neutral", "worst", "fail"]
+"""Nodes without measurements get the mean of the others' scores, or 0, or the plugin fails."""
+
+MISSING: Final = -1.0
+"""The score, before normalisation, of nodes without measurements; real ones are not negative."""
+
+
+def mark_missing(scores: Scores, on_missing: str) -> Scores:
+    """Return *scores* with `MISSING` in place of NaN.
+
+    Raises:
+        NoMeasurementsError: There is a NaN, and *on_missing* is "fail".
+    """
+    missing = np.isnan(scores)
+    if on_missing == "fail" and missing.any():
+        raise NoMeasurementsError("there are nodes without measurements")
+    return np.where(missing, MISSING, scores)
+
+
+def fill_missing(
+    scores: Scores, on_missing: str, normalize: Callable[[Scores], Scores] = lambda x: x
+) -> Scores:
+    """Normalise the scores of nodes that have one, and fill in those of the others.
+
+    If no node has one, all are alike.
+    """
+    known = scores != MISSING
+    filled = np.zeros(len(scores))
+    if known.any():
+        filled[known] = normalize(scores[known])
+    if on_missing != "worst":
+        filled[~known] = filled[known].mean() if known.any() else MAX_SCORE / 2
+    return filled
+
+
+def annotated_numbers(nodes: Nodes, name: str) -> Scores:
+    """Return the annotation called *name*; NaN where it is not there or not a finite number."""
+    return nodes.annotation(name).map(_number)
+
+
+def annotated_times(nodes: Nodes, name: str) -> Scores:
+    """Return the annotation called *name*, a time in RFC 3339, in seconds since 1970; else NaN."""
+    return nodes.annotation(name).map(_seconds)
+
+
+def trouble_with_times(nodes: Nodes, name: str, max_age: float) -> str:
+    """Return how long ago the times in an annotation are, if that is long; empty if not.
+
+    Long is more than *max_age* seconds for one of *nodes*, or 50 % of that for all.
+    """
+    ages = time.time() - annotated_times(nodes, name)
+    newest = float(np.fmin.reduce(ages, initial=math.inf))
+    if math.isinf(newest):
+        return ""
+    ago = f"{format_duration(max(round(newest), 0))} ago"
+    if old := np.count_nonzero(ages > max_age):
+        return f"{name} of {old} is over {format_duration(max_age)} ago, the newest {ago}"
+    return f"the newest {name} is {ago}" if newest > max_age / 2 else ""
+
+
+def _number(text: str | None) -> float:
+    try:
+        value = float(text or "nan")
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        time = datetime.fromisoformat(text or "")
+    except ValueError:
+        return math.nan
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 class Source(Protocol):

@@ -5,7 +5,7 @@ import numpy as np
 from moorage import Arguments, FilterPlugin, Nodes, Pod, Rejection, Verdicts
 from moorage.measurements import MeasuringPlugin, NoMeasurementsError
 from moorage.measurements.load import LoadMeter
-from moorage.measurements.safe import SafeArguments, overload_risk
+from moorage.measurements.risk import SafeArguments, overload_risk
 
 OVERLOAD = Rejection("node would likely be overloaded")
 NOT_MEASURED = Rejection("node has no measurements of its load")

@@ -3,7 +3,7 @@
 from functools import partial
 
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
-from moorage.in_tree.topology_spread import DefaultConstraint
+from moorage.in_tree import DefaultConstraint
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.measurements.beta import beta_cdf, probability_below
+from moorage.measurements.risk import beta_cdf, probability_below
 
 
 def cdf(x: float, alpha: float, beta: float) -> float:

@@ -1,7 +1,7 @@
 import pytest
 
 from moorage import Pod
-from moorage.measurements.limits import Limits
+from moorage.measurements.risk import Limits
 from moorage.models import Container, Resources
 from moorage.testing import make_node, make_nodes, make_pod
 

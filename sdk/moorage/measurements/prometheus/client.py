@@ -15,10 +15,16 @@ import aiohttp
 import msgspec
 import structlog
 
-from moorage.measurements.errors import PrometheusError
-from moorage.measurements.prometheus.layouts import PRESETS, Layout, Preset
-from moorage.measurements.prometheus.query import MEASURE_LABEL, Measure, query_text
-from moorage.measurements.prometheus.settings import PrometheusSettings
+from moorage.measurements.plugin import PrometheusError
+from moorage.measurements.prometheus.query import (
+    MEASURE_LABEL,
+    PRESETS,
+    Layout,
+    Measure,
+    Preset,
+    PrometheusSettings,
+    query_text,
+)
 
 Values = Mapping[str, Mapping[str, float]]
 """By measure and by the key of the node."""

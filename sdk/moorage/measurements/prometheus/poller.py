@@ -15,11 +15,10 @@ import msgspec
 import structlog
 
 from moorage.backoff import Backoff
-from moorage.measurements.errors import PrometheusError
+from moorage.measurements.plugin import PrometheusError
 from moorage.measurements.prometheus import gauges
 from moorage.measurements.prometheus.client import Values, ask, by_measure, nodes_by_preset
-from moorage.measurements.prometheus.query import Measure, query_text
-from moorage.measurements.prometheus.settings import PrometheusSettings
+from moorage.measurements.prometheus.query import Measure, PrometheusSettings, query_text
 
 FIRST_BACKOFF: Final = 1.0
 """The longest wait after the first failure, in seconds."""

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from moorage.errors import ConfigurationError
-from moorage.measurements.errors import NoMeasurementsError
-from moorage.measurements.prometheus.query import Measure
-from moorage.measurements.prometheus.settings import PrometheusSettings
+from moorage.measurements.plugin import NoMeasurementsError
+from moorage.measurements.prometheus.query import Measure, PrometheusSettings
 from moorage.plugin.normalization import Scores
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask

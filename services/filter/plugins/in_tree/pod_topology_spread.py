@@ -1,7 +1,7 @@
 """Keeps pods spread evenly, like the filter of kube-scheduler's plugin of the same name."""
 
 from moorage import SKIP, FilterPlugin, Mask, Nodes, Pod, Preparation, Rejection, Scope, Verdicts
-from moorage.in_tree.topology_spread import (
+from moorage.in_tree import (
     SpreadArguments,
     has_labels,
     is_eligible,

@@ -15,9 +15,8 @@ from moorage import (
     Preparation,
     Scores,
 )
-from moorage.measurements.beta import probability_below
-from moorage.measurements.limits import Limits
 from moorage.measurements.load import LoadArguments, LoadScorePlugin, Resource
+from moorage.measurements.risk import Limits, probability_below
 
 Weight = Annotated[float, Meta(ge=0, le=1)]
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from moorage import MAX_SCORE, Nodes, Pod, Scores
 from moorage.measurements.load import LoadScorePlugin, Resource
-from moorage.measurements.safe import SafeArguments
+from moorage.measurements.risk import SafeArguments
 
 
 class SafeBalance(LoadScorePlugin):

@@ -4,7 +4,7 @@ import numpy as np
 
 from moorage import MAX_SCORE, Nodes, Pod, Scores
 from moorage.measurements.load import LoadScorePlugin
-from moorage.measurements.safe import SafeArguments, overload_risk
+from moorage.measurements.risk import SafeArguments, overload_risk
 
 
 class SafeOverload(LoadScorePlugin):

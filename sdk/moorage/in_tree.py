@@ -1,7 +1,4 @@
-"""Topology spread constraints, by kube-scheduler's rules.
-
-The plugins PodTopologySpread of the filter and scorer services call this, and so may anyone's.
-"""
+"""What the filter and the score plugin of the same kube-scheduler plugin share."""
 
 from typing import Annotated, Final, Literal
 
@@ -11,6 +8,7 @@ from msgspec.structs import replace
 from moorage.models import (
     LabelSelector,
     Pod,
+    PodAffinity,
     PodAffinityTerm,
     Requirement,
     Taint,
@@ -20,6 +18,31 @@ from moorage.plugin.arguments import Arguments
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from moorage.snapshot import Amounts, Nodes
 from moorage.snapshot.verdicts import Mask
+
+_NONE: Final = PodAffinity()
+
+
+class InterPodAffinityArguments(Arguments):
+    """How the affinities of pods that already run count in scores; filters do not read it.
+
+    Attributes:
+        hard_pod_affinity_weight: The weight of the required affinity of running pods; 0 ignores it.
+        ignore_preferred_terms_of_existing_pods: Skip pods that prefer nothing themselves.
+    """
+
+    hard_pod_affinity_weight: Annotated[int, Meta(ge=0, le=100)] = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+def pod_affinity(pod: Pod) -> PodAffinity:
+    """Return the pods that *pod* wants near it."""
+    return (pod.spec.affinity and pod.spec.affinity.pod_affinity) or _NONE
+
+
+def pod_anti_affinity(pod: Pod) -> PodAffinity:
+    """Return the pods that *pod* wants far from it."""
+    return (pod.spec.affinity and pod.spec.affinity.pod_anti_affinity) or _NONE
+
 
 Action = Literal["DoNotSchedule", "ScheduleAnyway"]
 
