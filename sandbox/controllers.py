@@ -17,10 +17,10 @@ import msgspec
 import structlog
 
 from sandbox.apiserver.errors import StatusError
-from sandbox.apiserver.kinds.names import SUFFIX_LETTERS
+from sandbox.apiserver.kinds.hooks import SUFFIX_LETTERS
 from sandbox.apiserver.requests.bodies import check_object
-from sandbox.apiserver.resources.paths import Target, parse
 from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.resources.table import Target, parse
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.store import Change, now, stamp
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.apiserver.requests.patches import SCALE
-from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.apiserver.schemas import FILE
 
 

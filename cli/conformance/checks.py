@@ -17,7 +17,7 @@ from cli.conformance.kit import KIT, check_of
 from cli.conformance.probe import IDLE_SECONDS, NO_SUCH_NODE, Probe, connected, probing
 from cli.conformance.recordings import recording_names
 from cli.conformance.requests import PREFIX, Answer, Object, Request, node, written
-from sandbox.scheduler.extenders.answers import (
+from sandbox.scheduler.extenders.client import (
     AnswerError,
     FilterAnswer,
     decode_answer,

@@ -7,7 +7,7 @@ from typing import Any
 
 from cli.conformance.findings import UP_TO_GO_1_26, Exchange, Finding, Severity, failed_call
 from sandbox.scheduler.config import ExtenderConfig
-from sandbox.scheduler.extenders.answers import (
+from sandbox.scheduler.extenders.client import (
     AnswerError,
     FilterAnswer,
     bind_answer,

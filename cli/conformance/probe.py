@@ -18,8 +18,7 @@ from cli.conformance.judging import Reading, judge, survivors
 from cli.conformance.requests import Answer, Object, Request, Requests
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import ExtenderConfig, Verb
-from sandbox.scheduler.extenders.answers import FilterAnswer
-from sandbox.scheduler.extenders.client import extender_context
+from sandbox.scheduler.extenders.client import FilterAnswer, extender_context
 
 SECONDS = 5.0
 """For the first connection."""

@@ -14,8 +14,8 @@ import msgspec
 from aiohttp import web
 
 from sandbox.apiserver.errors import no_such_path
-from sandbox.apiserver.resources.paths import ResourceTable
 from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS, Resource
+from sandbox.apiserver.resources.table import ResourceTable
 from sandbox.apiserver.schemas import KIND, METADATA, REFERENCE, Schema, built_in, definitions
 from sandbox.apiserver.settings import Settings
 

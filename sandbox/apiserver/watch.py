@@ -9,7 +9,7 @@ from typing import Literal
 
 from sandbox.apiserver.errors import StatusError, expired
 from sandbox.apiserver.printing import Format, event
-from sandbox.apiserver.resources.paths import Target
+from sandbox.apiserver.resources.table import Target
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.lists import (

@@ -17,8 +17,7 @@ import structlog
 from moorage.models import Pod
 from sandbox.client import Api, ApiError
 from sandbox.scheduler.cache import KnownPod
-from sandbox.scheduler.extenders.answers import bind_answer
-from sandbox.scheduler.extenders.client import Extender, ExtenderError, bind_body
+from sandbox.scheduler.extenders.client import Extender, ExtenderError, bind_answer, bind_body
 
 _log = structlog.get_logger()
 

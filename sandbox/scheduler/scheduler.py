@@ -14,8 +14,7 @@ from sandbox.client import Api, ApiError, Informer
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration
 from sandbox.scheduler.cycle.attempt import Attempt, Decisions, NoNodesError
-from sandbox.scheduler.cycle.cycle import Cycle
-from sandbox.scheduler.cycle.extending import Extenders
+from sandbox.scheduler.cycle.cycle import Cycle, Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import NAME, Plan, Preemption, PreemptionError
 from sandbox.scheduler.extenders.client import Extender, ExtenderError

@@ -17,7 +17,7 @@ from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.session import CycleSettings
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
-from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.resources.table import parse
 from sandbox.scheduler import load_configuration
 from services.binder.settings import BinderSettings
 from tools.manifests.rendering import DEPLOY, Manifest, installed, one

@@ -10,7 +10,7 @@ import yaml
 
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.requests.patches import apply_json_patch
-from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.scheduler.config import load_configuration
 from tools.docs.pages import DOCS, ROOT, Block, blocks
 from tools.inprocess.api import Api

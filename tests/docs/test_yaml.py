@@ -12,7 +12,7 @@ import yaml
 from kubernetes_asyncio.client import models
 
 from moorage_host.policy import KIND
-from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.scheduler.config import ExtenderConfig, Profile
 from tests.needs import needed
 from tools.docs.pages import ROOT, Block, all_blocks, blocks

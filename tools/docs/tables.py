@@ -50,7 +50,7 @@ from moorage_host.settings import Dataclass, declared_settings
 from moorage_host.tls.certificate import EXPIRY, RELOADS, START
 from moorage_host.tls.identities import METHODS
 from moorage_host.tracing.span import SPANS
-from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.apiserver.settings import Settings as ApiServerSettings
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.annotator import metrics as annotator_metrics

@@ -7,7 +7,7 @@ import msgspec
 
 from moorage_host.kube import KubeClient
 from sandbox.apiserver import ApiServer, Fault
-from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.resources.table import parse
 
 Object = dict[str, Any]
 COUNTED = 1000

@@ -22,7 +22,7 @@ from moorage_host.plugins.replica import Engine
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.cycle.attempt import EXTENDER, Attempt, Rejection
-from sandbox.scheduler.cycle.extending import Offered
+from sandbox.scheduler.cycle.cycle import Offered
 from sandbox.scheduler.extenders.client import Extender, ExtenderError
 
 POINTS = 10

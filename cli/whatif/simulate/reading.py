@@ -21,7 +21,7 @@ from moorage_host.kube.client import KubeClient
 from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.kinds import pods as pod_rules
 from sandbox.apiserver.kinds.pods import CLASSES, SYSTEM_CLASSES, resolve_priority
-from sandbox.apiserver.resources.builtin import BUILT_IN
+from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.apiserver.store.store import Store
 
 READ_SECONDS: Final = 30.0

@@ -16,8 +16,7 @@ from sandbox.apiserver.errors import (
     required,
     unsupported_value,
 )
-from sandbox.apiserver.kinds.hooks import Hooks, Reader
-from sandbox.apiserver.kinds.names import DNS_LABEL
+from sandbox.apiserver.kinds.hooks import DNS_LABEL, Hooks, Reader
 from sandbox.apiserver.resources.resource import Object
 
 _SPEC = {

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from sandbox.apiserver.errors import StatusError
-from sandbox.apiserver.resources.paths import Target
+from sandbox.apiserver.resources.table import Target
 from sandbox.apiserver.store.store import encode
 
 READS = frozenset({"get", "list", "watch"})

@@ -13,8 +13,8 @@ from sandbox.apiserver.errors import bad_request, invalid, unsupported_media_typ
 from sandbox.apiserver.printing import Format
 from sandbox.apiserver.requests import protobuf
 from sandbox.apiserver.resources.custom import DEFINITIONS
-from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.resources.table import Target
 from sandbox.apiserver.schemas import METADATA, Examination, Schema, built_in, fill_in_defaults
 
 MEDIA_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)

@@ -19,8 +19,8 @@ from sandbox.apiserver.printing import negotiate
 from sandbox.apiserver.requests.audit import INJECTED, Entry, auditing
 from sandbox.apiserver.requests.bodies import Call, decode, read_object
 from sandbox.apiserver.requests.patches import patch, replace, shown
-from sandbox.apiserver.resources.paths import Target, parse
 from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS, Object
+from sandbox.apiserver.resources.table import Target, parse
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.binding import bind
 from sandbox.apiserver.store.cluster import Cluster

@@ -19,8 +19,8 @@ from sandbox.apiserver.errors import (
     unsupported_media_type,
 )
 from sandbox.apiserver.requests.bodies import Call, decode, read_object, without_nulls
-from sandbox.apiserver.resources.paths import Target
 from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.resources.table import Target
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.store import Item
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from sandbox.apiserver.errors import Cause, invalid_value, unsupported_value
 from sandbox.apiserver.printing import columns_of
-from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.resources.resource import Object, Resource, View
+from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.apiserver.schemas import METADATA
 
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"

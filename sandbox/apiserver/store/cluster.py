@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from sandbox.apiserver import errors
-from sandbox.apiserver.kinds import names
-from sandbox.apiserver.kinds.hooks import Hooks
+from sandbox.apiserver.kinds.hooks import Hooks, check_metadata, generate
 from sandbox.apiserver.kinds.pods import SYSTEM_CLASSES
 from sandbox.apiserver.kinds.registry import hooks_of
 from sandbox.apiserver.kinds.reviews import ACCOUNTS, read_accounts
 from sandbox.apiserver.resources.custom import DEFINITIONS, served_resources
-from sandbox.apiserver.resources.paths import ResourceTable, Target, parse
 from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.resources.table import ResourceTable, Target, parse
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.store import Change, Collection, Item, Store, now, stamp
 
@@ -251,7 +250,7 @@ class Cluster:
 def _check(resource: Resource, hooks: Hooks, obj: Object, causes: Iterable[errors.Cause]) -> None:
     found = list(causes)
     if resource.is_stored:
-        found = [*names.check_metadata(obj["metadata"], hooks.name_syntax), *found]
+        found = [*check_metadata(obj["metadata"], hooks.name_syntax), *found]
     if found:
         name = obj["metadata"].get("name", "")
         raise errors.invalid(resource.kind, name, found, group=resource.group)
@@ -362,7 +361,7 @@ def _merge_update(target: Target, obj: Object, old: Object) -> Object:
 
 def _free_name(collection: Collection, namespace: str, prefix: str) -> str:
     for _ in range(_ATTEMPTS):
-        name = names.generate(prefix)
+        name = generate(prefix)
         if collection.get(namespace, name) is None:
             break
     return name

@@ -13,8 +13,7 @@ from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
 from sandbox.scheduler.cycle.attempt import Attempt, Rejection, summary
 from sandbox.scheduler.cycle.cycle import rejection_of
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
-from sandbox.scheduler.extenders.answers import preempt_answer
-from sandbox.scheduler.extenders.client import Extender, ExtenderError, preempt_body
+from sandbox.scheduler.extenders.client import Extender, ExtenderError, preempt_answer, preempt_body
 
 _log = structlog.get_logger()
 

@@ -18,7 +18,7 @@ from moorage import PERSISTENT_VOLUMES, STATEFUL_SETS, FilterPlugin, Nodes, Pod,
 from moorage.models import ObjectKind, ObjectName
 from moorage_host.kube import connect
 from sandbox.apiserver import ApiServer
-from sandbox.apiserver.resources.paths import Target, parse
+from sandbox.apiserver.resources.table import Target, parse
 from tools.inprocess.api import Api
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tools.waiting import until

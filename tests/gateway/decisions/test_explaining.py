@@ -19,7 +19,7 @@ from gateway.cycle.decision import (
 )
 from gateway.decisions.sentences import reason, sentences
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.resources.table import parse
 from tests.gateway.sharing import policy_of, sharing
 from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.resources.resource import Resource
+from sandbox.apiserver.resources.table import BUILT_IN
 from tests.sandbox.apiserver.support import EVENTS, Http
 
 

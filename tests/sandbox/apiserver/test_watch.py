@@ -7,7 +7,7 @@ import pytest
 
 from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.printing import Format
-from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.resources.table import parse
 from sandbox.apiserver.store.store import Change, Item, Signal
 from sandbox.apiserver.watch import Watch
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from sandbox.apiserver import ApiServer
-from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.resources.table import parse
 from sandbox.apiserver.store.binding import bind
 from sandbox.controllers import RESOURCES
 from tools.inprocess.api import Api, Object

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from cli.conformance.recordings import recorded_requests, recording_names
 from sandbox.apiserver import ApiServer
-from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.resources.table import parse
 from sandbox.apiserver.store.lists import Selection, selected
 from sandbox.scheduler import Configuration, Scheduler, parse_configuration, running
 from sandbox.scheduler.cache import KnownPod

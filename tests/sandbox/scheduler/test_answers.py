@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.scheduler.extenders.answers import (
+from sandbox.scheduler.extenders.client import (
     AnswerError,
     bind_answer,
     decode_answer,

@@ -17,8 +17,7 @@ from sandbox.scheduler import parse_configuration
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration
 from sandbox.scheduler.cycle.attempt import Attempt
-from sandbox.scheduler.cycle.cycle import Cycle
-from sandbox.scheduler.cycle.extending import Extenders
+from sandbox.scheduler.cycle.cycle import Cycle, Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import Preemption, PreemptionError
 from tests.golden import VERSIONS, Filtered, Object, Scored, filtered, objects, scored

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apiserver.resources.paths import parse
+from sandbox.apiserver.resources.table import parse
 from tests.sandbox.scheduler.support import World, keep, metas, node_names
 from tools.inprocess.api import Object
 from tools.waiting import until

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from sandbox.apiserver.resources.builtin import BUILT_IN
 from sandbox.apiserver.resources.resource import Resource
+from sandbox.apiserver.resources.table import BUILT_IN
 from tests.sandbox.apiserver.resources.definitions import definition
 from tests.sandbox.apiserver.support import Http, pod
 
