@@ -6,7 +6,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from moorage.errors import ConfigurationError
-from moorage_host.tracing.span import SPANS, Span, SpanContext, TracingSettings, span_sink
+from moorage_host.tracing.sink import TracingSettings, span_sink
+from moorage_host.tracing.span import SPANS, Span, SpanContext
 from tests.collector import collecting
 
 VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
