@@ -290,6 +290,7 @@ class _Gateway:
             "plugins": self._background_problems,
             "binder": self.leadership.barriers.note,
             "journal": lambda: self.journal.note() if self.journal else None,
+            "shadow": self.shadows.note,
         }
 
     def _background_problems(self) -> str | None:

@@ -25,7 +25,7 @@ from gateway.settings import GatewaySettings
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.outcome import Outcome
 from gateway.whatif.shadow_phases import ShadowFailedError, ShadowPhases, StateChangedError
-from gateway.whatif.shadow_tally import Budget, ShadowMetrics, ShadowReport, Tally
+from gateway.whatif.shadow_tally import COSTLY_SECONDS, Budget, ShadowMetrics, ShadowReport, Tally
 from moorage_host.http.callers import ALL_NAMESPACES, may_read, readable
 from moorage_host.policy import Kind as PluginKind
 from moorage_host.policy import shadow_of
@@ -68,6 +68,11 @@ class Shadows:
         """Return what is known about the shadows of the active policy."""
         return [self._tally(profile).report() for profile in self._policy.shadow_shares]
 
+    def note(self) -> str | None:
+        """Return which shadows have stopped themselves, for readiness."""
+        stopped = ", ".join(each.profile for each in self.reports() if each.stopped)
+        return f"stopped after a failure, see {PATH}: {stopped}" if stopped else None
+
     def ended(self, cycle: Cycle) -> None:
         """Run the shadow of the cycle's profile next, if it may."""
         if cycle.profile not in self._policy.shadow_shares:
@@ -75,7 +80,9 @@ class Shadows:
         if cycle.plugin or cycle.excluded_pods or cycle.decision.preempt is not None:
             return  # not a scheduling cycle of the profile
         tally = self._tally(cycle.profile)
-        if _has_failed(cycle.decision):
+        if tally.stopped:
+            tally.skipped("stopped")
+        elif _has_failed(cycle.decision):
             tally.skipped("live failed")
         elif self._is_running or self._next is not None:
             tally.skipped("busy")
@@ -104,15 +111,17 @@ class Shadows:
                 self._tally(cycle.profile).spent(self._clock() - start)
 
     async def _run(self, cycle: Cycle) -> None:
+        start = self._clock()
         try:
             await self._compare(cycle)
         except StateChangedError:
             self._tally(cycle.profile).skipped("changed")
         except ShadowFailedError as error:
-            self._tally(cycle.profile).failed(str(error))
+            costly = error.costly or self._clock() - start > COSTLY_SECONDS
+            self._tally(cycle.profile).failed(str(error), costly=costly)
         except Exception:
             log.exception("A shadow cannot be compared", profile=cycle.profile)
-            self._tally(cycle.profile).failed(INTERNAL)
+            self._tally(cycle.profile).failed(INTERNAL, costly=False)
 
     async def _compare(self, cycle: Cycle) -> None:
         profile = cycle.profile

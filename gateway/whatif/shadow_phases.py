@@ -24,7 +24,15 @@ class StateChangedError(Exception):
 
 
 class ShadowFailedError(Exception):
-    """A shadow gives no answer; the message says why, always the same for the same cause."""
+    """A shadow gives no answer; the message says why, always the same for the same cause.
+
+    Attributes:
+        costly: Whether it took a replica from the live cycles, for a time or for good.
+    """
+
+    def __init__(self, problem: str, *, costly: bool = False) -> None:
+        super().__init__(problem)
+        self.costly = costly
 
 
 class ShadowPhases:
@@ -79,9 +87,10 @@ class ShadowPhases:
             answer.add_done_callback(member.unanswered.discard)
             result = (await answer).result
         except TimeoutError as error:
-            raise ShadowFailedError(f"the {name} service does not answer in time") from error
+            problem = f"the {name} service does not answer in time"
+            raise ShadowFailedError(problem, costly=True) from error
         except StreamLostError as error:
-            raise ShadowFailedError(f"a {name} replica is lost") from error
+            raise ShadowFailedError(f"a {name} replica is lost", costly=True) from error
         if result.status.code:
             raise ShadowFailedError(result.status.message)
         for report in result.plugins:

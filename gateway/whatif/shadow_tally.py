@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
+import structlog
 from msgspec import field
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
@@ -18,9 +19,17 @@ from gateway.cycle.decision import Record
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.differences import Kind, ReasonCycles, Sides, best_nodes, differences
 
-Skip = Literal["busy", "share", "changed", "live failed"]
+log = structlog.get_logger()
+
+Skip = Literal["busy", "share", "changed", "live failed", "stopped"]
 """Why a cycle was not compared: another one came or ran, the share of the time is used up, no
-replica could show its state any more, or the live profile has no answer."""
+replica could show its state any more, the live profile has no answer, or the shadow has stopped."""
+
+MOST_FAILURES = 3
+"""Failures in a row after which a shadow stops itself."""
+
+COSTLY_SECONDS = 0.1
+"""How long a failure may take; after one that took longer, the shadow stops at once."""
 
 
 class Disagreement(Record):
@@ -57,6 +66,7 @@ class ShadowReport(Record, omit_defaults=False):
         max_share: The share of the time that it may take.
         share: The share that it took.
         last_failure: Why it failed last.
+        stopped: Whether it stopped itself after that; it runs again with another policy.
         reasons: Those that are most frequent, in descending order.
         disagreements: The newest, newest first.
     """
@@ -73,6 +83,7 @@ class ShadowReport(Record, omit_defaults=False):
     disagreed_winner: int = 0
     failed: int = 0
     last_failure: str = ""
+    stopped: bool = False
     skipped: dict[Skip, int] = field(default_factory=lambda: dict.fromkeys(get_args(Skip), 0))
     reasons: list[ReasonCycles] = field(default_factory=list)
     disagreements: list[Disagreement] = field(default_factory=list)
@@ -164,6 +175,7 @@ class Tally:
     Attributes:
         revision: The revision of the policy.
         budget: The time that the shadow may take.
+        stopped: Whether it does not run any more, under this policy.
     """
 
     def __init__(
@@ -174,6 +186,8 @@ class Tally:
         self.budget = budget
         self._profile = profile
         self._metrics = metrics
+        self.stopped = False
+        self._failures_in_a_row = 0
         self._counts = ShadowReport(
             profile=profile,
             since=datetime.now(UTC).replace(microsecond=0),
@@ -188,8 +202,12 @@ class Tally:
         self._counts.skipped[reason] += 1
         self._metrics.skipped.labels(self._profile, reason).inc()
 
-    def failed(self, reason: str) -> None:
-        """Count a cycle in which the shadow gave no answer."""
+    def failed(self, reason: str, *, costly: bool) -> None:
+        """Count a cycle in which the shadow gave no answer, which may end it."""
+        self._failures_in_a_row += 1
+        if not self.stopped and (costly or self._failures_in_a_row >= MOST_FAILURES):
+            self.stopped = self._counts.stopped = True
+            log.warning("A shadow has stopped itself", profile=self._profile, failure=reason)
         self._counts.failed += 1
         self._counts.last_failure = reason
         self._metrics.cycles.labels(self._profile, "failed").inc()
@@ -205,6 +223,7 @@ class Tally:
         why = [each for each in differences(found, SIDES) if each.kind != "reason"]
         kinds = {each.kind for each in why}
         self._counts.compared += 1
+        self._failures_in_a_row = 0
         self._counts.agreed += not kinds
         self._counts.disagreed_filter += "filter" in kinds
         self._counts.disagreed_winner += "winner" in kinds

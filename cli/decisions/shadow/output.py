@@ -49,6 +49,7 @@ SKIPS = {
     "share": "as its share of the time was used up",
     "changed": "as the state had changed meanwhile",
     "live failed": "as the live profile had no answer",
+    "stopped": "as the shadow had stopped",
 }
 """Why cycles were not compared, in words."""
 
@@ -107,6 +108,8 @@ def _sentences(report: Report) -> Iterator[str]:
     if report["failed"]:
         cause = f", last: {report['lastFailure']}" if report["lastFailure"] else ""
         yield f"The shadow failed in {_cycles(report['failed'])}{cause}."
+    if report["stopped"]:
+        yield "It has stopped itself after that; another policy lets it run again."
     yield (
         f"It took {_percent(report['share'])} of the time, of {_percent(report['maxShare'])} that "
         f"it may; since {report['since']}, policy {report['policyRevision']}."

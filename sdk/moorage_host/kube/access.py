@@ -2,7 +2,7 @@
 
 The second question is a SubjectAccessReview. Without an answer nobody may do anything.
 
-A stranger can show any number of tokens that are none. They are asked about by turns of the
+Anybody can show any number of tokens that are none. They are asked about by turns of the
 addresses that they come from, and what is known is answered from the last answer while that is
 renewed, so that a flood keeps nobody out whose token was good before.
 """
@@ -33,7 +33,7 @@ _WAITING_EACH = 16  # requests of one address or user
 _WAITING_ASKERS = 64  # addresses and users
 _TIMEOUT = 5.0  # seconds
 _KEPT = 4096  # answers
-_STRANGERS = 512  # tokens that are nobody's
+_UNKNOWN = 512  # tokens that are nobody's
 _RENEWALS = 16  # side by side
 _LEEWAY = 60.0  # seconds by which clocks may differ
 
@@ -88,7 +88,7 @@ class Access:
         self.client = client
         self._users: _Kept[_User] = _Kept(ttl, kept)
         self._allowed: _Kept[bool] = _Kept(ttl, kept)
-        self._strangers: _Kept[bool] = _Kept(ttl, min(kept, _STRANGERS))
+        self._unknown: _Kept[bool] = _Kept(ttl, min(kept, _UNKNOWN))
         self._slots = FairSlots(
             _AT_ONCE, waiting_each=_WAITING_EACH, waiting_askers=_WAITING_ASKERS
         )
@@ -123,7 +123,7 @@ class Access:
 
     async def _user(self, token: str, peer: str) -> _User | None:
         key = hashlib.sha256(token.encode()).digest()
-        if self._strangers.has(key) or not _may_be_good(token):
+        if self._unknown.has(key) or not _may_be_good(token):
             return None
 
         async def ask(asker: str) -> _User | None:
@@ -133,7 +133,7 @@ class Access:
 
         user = await self._users.get(key, f"address {peer}", ask)
         if user is None:
-            self._strangers.put(key, answer=True)
+            self._unknown.put(key, answer=True)
         return user
 
     async def _may(self, user: _User, attributes: dict[str, Any]) -> bool:
@@ -204,7 +204,7 @@ class _Kept(Generic[AnswerT]):
 
     async def _renew(self, key: bytes, ask: Callable[[str], Awaitable[AnswerT | None]]) -> None:
         asked = time.monotonic()
-        with suppress(KubeError, TimeoutError):  # whoever asks when the time is over is told
+        with suppress(KubeError, TimeoutError):  # who asks later gets the error
             self.put(key, await ask("renewals"), asked)
 
     def put(self, key: bytes, answer: AnswerT | None, asked: float | None = None) -> None:

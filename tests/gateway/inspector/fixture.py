@@ -157,6 +157,7 @@ def shadow_report() -> Object:
         "disagreedWinner": 4,
         "failed": 0,
         "lastFailure": "",
+        "stopped": False,
         "skipped": {"busy": 12, "share": 0},
         "reasons": [
             {"kind": "winner", "plugin": "ZoneSpread", "reason": "weighs more", "cycles": 4},

@@ -169,9 +169,13 @@ async def test_a_replica_that_keeps_a_shadow_waiting_is_not_given_up(tmp_path: P
         found = await ended(process)
         assert found["failed"] == 1, found
         assert found["lastFailure"] == "the filter service does not answer in time"
+        assert found["stopped"], "it took the replica from live cycles"
         assert process.sample("moorage_replicas_ready", service="filter") == 1
         gate.opened.set()
         assert (await process.filter(pod("second"), "n1"))["NodeNames"] == ["n1"]
+        assert (await ended(process, 2))["skipped"]["stopped"] == 1
+        async with process.session.get(f"{process.admin}/readyz") as response:
+            assert "stopped after a failure, see /shadow: moorage" in await response.text()
         assert process.sample("moorage_replicas_ready", service="filter") == 1
         assert (
             process.sample("moorage_shadow_cycles_total", profile="moorage", outcome="failed")

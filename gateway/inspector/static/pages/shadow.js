@@ -36,6 +36,7 @@ function show(report) {
       tile("of the time", percent(report.share), `at most ${percent(report.maxShare)}`)),
     facts([["Since", date(report.since)], ["Policy", report.policyRevision], ["Skipped", skipped.map(([why, cycles]) => `${why} ${count(cycles)}`).join(", ")], ["Failed", report.failed ? count(report.failed) : ""]]),
     report.lastFailure ? note(report.lastFailure, "bad") : null,
+    report.stopped ? note("It has stopped itself after that; another policy lets it run again.", "bad") : null,
     reasons(report.reasons || []),
     el("h2", {}, "Newest disagreements"),
     report.disagreements.length ? el("ul", { class: "list" }, report.disagreements.map(disagreement)) : el("p", { class: "muted" }, "None yet."));

@@ -51,6 +51,7 @@ REPORT: dict[str, Any] = {
     "disagreedWinner": 1,
     "failed": 1,
     "lastFailure": "plugin Odd: no",
+    "stopped": False,
     "skipped": {"busy": 3, "share": 0, "changed": 2, "live failed": 0},
     "reasons": [
         {"kind": "winner", "plugin": "Room", "reason": "has weight 9 instead of 1", "cycles": 1},
