@@ -4,7 +4,6 @@ Why is the gateway's sentence, the same as that of `moorage explain`. What in-tr
 known to kube-scheduler's stand-in alone.
 """
 
-import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +16,8 @@ from cli.up.processes.stack import Addresses
 from cli.up.readiness import explained
 from sandbox.client import Api, ApiError
 
-COLLECTING_SECONDS = 1.0
-"""How long deletions are collected before they are shown together."""
-
-MOST_PROBLEMS = 10
-"""Problems of pods without a node that are shown, the most frequent ones."""
-
 SHOWN = 3
-"""In-tree plugins that are named, and pods of those deleted together."""
+"""In-tree plugins that are named."""
 
 ADDED = re.compile(" failed: | rejected ")
 """Which sentences of the gateway are added to the first one."""
@@ -92,19 +85,19 @@ class Report:
         self._gateway = gateway
         self._rows = rows
         self._nodes = nodes
-        self._deleted: list[PodState] = []
 
     async def result(self, following: Following) -> None:
         """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
         pods = following.pods
+        groups = [[pod] for pod in pods]
         if self._rows and len(pods) > self._rows:
-            await self._table(most_interesting(pods, self._rows))
-            rest = len(pods) - self._rows
+            groups = most_interesting(pods, self._rows)
+        rows = [(_names(g), _place(g[0]), await self._reason(g[0])) for g in groups]
+        if rows:
+            self._screen.table(("POD", "NODE", "WHY"), rows)
+        if rest := len(pods) - sum(map(len, groups)):
             self._screen.sentence(f"... and {rest} more; --rows 0 shows all")
-            await self._problems(pods)
-        else:
-            await self._table(pods)
-        self._screen.write(totals(pods))
+        self.totals(following)
         for line in spread(pods, self._nodes, following.seconds):
             self._screen.sentence(line)
         if following.failing:
@@ -115,30 +108,8 @@ class Report:
         self._screen.write(totals(following.pods))
 
     async def change(self, pod: PodState) -> None:
-        """Show what became of one pod; deletions are collected and shown together."""
-        if pod.outcome is Outcome.DELETED:
-            if not self._deleted:
-                asyncio.get_running_loop().call_later(COLLECTING_SECONDS, self.show_deleted)
-            self._deleted.append(pod)
-            return
-        self._screen.sentence(f"{_name(pod)} -> {_place(pod)}: {await self._reason(pod)}")
-
-    def show_deleted(self) -> None:
-        """Show the deletions that were collected so far."""
-        pods, self._deleted = self._deleted, []
-        for line in deletions(pods):
-            self._screen.sentence(line)
-
-    async def _table(self, pods: Sequence[PodState]) -> None:
-        rows = [(_name(pod), _place(pod), await self._reason(pod)) for pod in pods]
-        if rows:
-            self._screen.table(("POD", "NODE", "WHY"), rows)
-
-    async def _problems(self, pods: Sequence[PodState]) -> None:
-        groups = by_problem(pods)[:MOST_PROBLEMS]
-        rows = [(_count(len(g)), _name(g[0]), await self._reason(g[0])) for g in groups]
-        if rows:
-            self._screen.table(("PENDING", "SUCH AS", "WHY"), rows)
+        """Show what became of one pod."""
+        self._screen.sentence(f"{_names([pod])} -> {_place(pod)}: {await self._reason(pod)}")
 
     async def _reason(self, pod: PodState) -> str:
         decision = await self._decision(pod)
@@ -223,12 +194,10 @@ def _parts(better: Answer, other: Answer) -> str:
     return f" ({', '.join([*(f'{name} {part:+}' for name, part in ranked[:SHOWN]), *more])})"
 
 
-def _count(pods: int) -> str:
-    return "1 pod" if pods == 1 else f"{pods} pods"
-
-
-def _name(pod: PodState) -> str:
-    return f"{pod.namespace}/{pod.name}"
+def _names(pods: Sequence[PodState]) -> str:
+    """Return the name of the first pod, and how many there are beside it."""
+    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+    return f"{pods[0].namespace}/{pods[0].name}{more}"
 
 
 def _place(pod: PodState) -> str:
@@ -240,25 +209,33 @@ def _place(pod: PodState) -> str:
 # ---- which pods are worth a row of a large workload
 
 
-def most_interesting(pods: Sequence[PodState], count: int) -> list[PodState]:
-    """Return *count* pods: those without a node, then a sample of those with one.
+def most_interesting(pods: Sequence[PodState], count: int) -> list[list[PodState]]:
+    """Return *count* groups of pods: those without a node, then a sample of those with one.
 
-    Of those without a node, one for each problem comes before a second one with the same. Pods that
-    were not tried yet come last.
+    Pods without a node are together that have the same problem, pods with one alone. Pods that were
+    not tried yet come last.
     """
-    without = _each_problem_first([p for kind in WITHOUT_NODE for p in pods if p.outcome is kind])
+    groups: defaultdict[tuple[Outcome, str, str], list[PodState]] = defaultdict(list)
+    for pod in pods:
+        if pod.outcome in WITHOUT_NODE:
+            groups[pod.outcome, pod.scheduler, _problem(pod.problem)].append(pod)
+    without = sorted(
+        groups.values(), key=lambda each: (WITHOUT_NODE.index(each[0].outcome), -len(each))
+    )
     bound = [pod for pod in pods if pod.outcome is Outcome.BOUND]
-    waiting = [pod for pod in pods if pod.outcome is Outcome.WAITING]
-    left = max(count - len(without), 0)
-    taken = min(left, len(bound))
-    sample = [bound[index * len(bound) // taken] for index in range(taken)]
+    waiting = [[pod] for pod in pods if pod.outcome is Outcome.WAITING]
+    taken = min(max(count - len(without), 0), len(bound))
+    sample = [[bound[index * len(bound) // taken]] for index in range(taken)]
     return [*without, *sample, *waiting][:count]
 
 
-def _each_problem_first(pods: Sequence[PodState]) -> list[PodState]:
-    first = {(pod.outcome, pod.scheduler, pod.problem): pod for pod in reversed(pods)}
-    uids = {pod.uid for pod in first.values()}
-    return sorted(pods, key=lambda pod: pod.uid not in uids)
+def _problem(message: str) -> str:
+    """Return the reasons in kube-scheduler's message without numbers of nodes, in any order.
+
+    `0/3 nodes are available: 2 node is too hot, 1 Insufficient cpu. preemption: ...`
+    """
+    reasons = message.partition(". preemption: ")[0].rpartition(" are available: ")[2]
+    return ", ".join(sorted({COUNT.sub("", reason) for reason in reasons.split(", ")}))
 
 
 # ---- all pods together
@@ -294,32 +271,3 @@ def spread(pods: Sequence[PodState], nodes: int, seconds: float) -> Iterator[str
     mean = "" if least == most else f", {bound / len(used):.1f} on average"
     rate = f" ({bound / seconds:.3g} pods/s)" if seconds else ""
     yield f"{seconds:.1f} s{rate}; {len(used)} of {nodes} nodes used, {pods_on_each} on each{mean}"
-
-
-def deletions(pods: Sequence[PodState]) -> Iterator[str]:
-    """Yield how many pods were deleted, those that were preempted apart; one alone by its name."""
-    for preempted, how in ((False, ""), (True, f": {PREEMPTED}")):
-        names = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.preempted == preempted]
-        if len(names) == 1:
-            yield f"{names[0]} -> deleted{how}"
-        elif names:
-            more = ", ..." if len(names) > SHOWN else ""
-            yield f"{len(names)} pods deleted{how} ({', '.join(names[:SHOWN])}{more})"
-
-
-def by_problem(pods: Sequence[PodState]) -> list[list[PodState]]:
-    """Return the pods without a node in groups that have the same problem, the largest first."""
-    groups: defaultdict[tuple[Outcome, str, str], list[PodState]] = defaultdict(list)
-    for pod in pods:
-        if pod.outcome in PENDING:
-            groups[pod.outcome, pod.scheduler, _problem(pod.problem)].append(pod)
-    return sorted(groups.values(), key=len, reverse=True)
-
-
-def _problem(message: str) -> str:
-    """Return the reasons in kube-scheduler's message without numbers of nodes, in any order.
-
-    `0/3 nodes are available: 2 node is too hot, 1 Insufficient cpu. preemption: ...`
-    """
-    reasons = message.partition(". preemption: ")[0].rpartition(" are available: ")[2]
-    return ", ".join(sorted({COUNT.sub("", reason) for reason in reasons.split(", ")}))

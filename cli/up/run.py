@@ -271,7 +271,7 @@ class _Up:
         return True
 
     async def _stay(self, following: Following, report: Report) -> None:
-        """Show changes until cancelled, then what was deleted, and totals."""
+        """Show changes until cancelled, then totals."""
         self._screen.write("The cluster stays up; Ctrl-C stops it.")
         if self._stack.plugins:
             self._screen.sentence("Plugins are loaded again when their files change.")
@@ -279,7 +279,6 @@ class _Up:
             async for pod in following.changes():
                 await report.change(pod)
         finally:
-            report.show_deleted()
             report.totals(following)
 
     async def _serve(self, addresses: Addresses, gateway: Gateway, problem: str) -> int:

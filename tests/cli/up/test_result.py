@@ -1,10 +1,9 @@
 """Which pods of a large workload are shown, and the summary of all."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cli.up.following import Outcome, PodState
-from cli.up.result import by_problem, deletions, most_interesting, spread, totals
+from cli.up.result import most_interesting, spread, totals
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -16,57 +15,40 @@ def unschedulable(name: str, problem: str) -> PodState:
     return pod(name, Outcome.UNSCHEDULABLE, f"0/9 nodes are available: {problem}. preemption: no")
 
 
-def names(pods: Sequence[PodState]) -> list[str]:
-    return [each.name for each in pods]
+def shown(pods: Sequence[PodState], count: int) -> list[list[str]]:
+    return [[each.name for each in group] for group in most_interesting(pods, count)]
 
 
 def test_failures_come_first_then_pending_pods_and_a_sample_of_all_others() -> None:
     pods = [
         *(pod(f"bound-{i}") for i in range(100)),
         pod("waiting", Outcome.WAITING),
-        unschedulable("p-1", "9 a"),
+        pod("gone", Outcome.DELETED),
+        unschedulable("p-1", "9 b"),
         unschedulable("p-2", "9 a"),
-        unschedulable("p-3", "9 b"),
+        unschedulable("p-3", "9 a"),
         pod("fails", Outcome.FAILING, "boom"),
     ]
-    shown = names(most_interesting(pods, 20))
-    assert shown[:4] == ["fails", "p-1", "p-3", "p-2"]
-    assert len(shown) == 20
-    assert all(name.startswith("bound-") for name in shown[4:])
-    assert shown[4] == "bound-0"
-    assert int(shown[-1].removeprefix("bound-")) > 80  # from all of them, not the first ones
+    found = shown(pods, 20)
+    assert found[:4] == [["fails"], ["p-2", "p-3"], ["p-1"], ["gone"]]
+    assert len(found) == 20
+    assert all(name.startswith("bound-") for (name,) in found[4:])
+    assert found[4] == ["bound-0"]
+    assert int(found[-1][0].removeprefix("bound-")) > 80  # from all of them, not the first ones
 
 
 def test_pods_that_were_not_tried_come_last() -> None:
     pods = [pod("waiting", Outcome.WAITING), pod("bound"), unschedulable("p", "9 a")]
-    assert names(most_interesting(pods, 3)) == ["p", "bound", "waiting"]
+    assert shown(pods, 3) == [["p"], ["bound"], ["waiting"]]
 
 
-def test_every_problem_is_shown_before_one_is_shown_twice() -> None:
-    pods = [*(unschedulable(f"a-{i}", "9 a") for i in range(30)), unschedulable("b", "9 b")]
-    assert names(most_interesting(pods, 3)) == ["a-0", "b", "a-1"]
-
-
-def test_pods_with_the_same_problem_are_counted_whatever_the_number_of_nodes() -> None:
+def test_pods_with_the_same_problem_are_together_whatever_the_number_of_nodes() -> None:
     pods = [
         unschedulable("a", "1 too hot, 8 too small"),
         unschedulable("b", "7 too small, 2 too hot"),
         unschedulable("c", "9 too hot"),
-        pod("d", Outcome.FAILING, "boom"),
-        pod("e"),
     ]
-    assert sorted(names(group) for group in by_problem(pods)) == [["a", "b"], ["c"], ["d"]]
-    assert names(by_problem(pods)[0]) == ["a", "b"]
-
-
-def test_deletions_are_one_line_and_preemptions_another() -> None:
-    gone = [pod(f"g-{i}", Outcome.DELETED) for i in range(64)]
-    evicted = replace(pod("e", Outcome.DELETED), preempted=True)
-    assert list(deletions([*gone, evicted])) == [
-        "64 pods deleted (d/g-0, d/g-1, d/g-2, ...)",
-        "d/e -> deleted: preempted for a more important pod",
-    ]
-    assert list(deletions(gone[:1])) == ["d/g-0 -> deleted"]
+    assert shown(pods, 2) == [["a", "b"], ["c"]]
 
 
 def test_the_summary_counts_pods_and_says_how_they_are_spread() -> None:
