@@ -31,24 +31,10 @@ from moorage_host.tls.identities import METRICS, OPERATOR, SCHEDULER, service_id
 SERVICES = ("gateway", "filter", "scorer", "binder", "annotator")
 CLIENTS = {"scheduler": SCHEDULER, "operator": OPERATOR, "metrics": METRICS}
 
-AUTHORITY_LIFE = timedelta(days=3650)
+IDENTITIES = (*SERVICES, *CLIENTS)
+"""The folders of certificates."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateOptions:
-    """What is wanted.
-
-    Attributes:
-        namespace: Of the services, for their names in a cluster.
-        further_names: DNS names and addresses that the services have as well.
-        life: For how long certificates are valid.
-        new_authority: Make another authority; certificates of the former one are replaced.
-    """
-
-    namespace: str = "moorage"
-    further_names: tuple[str, ...] = ()
-    life: timedelta = timedelta(days=90)
-    new_authority: bool = False
+AUTHORITY_LIFE, LIFE = timedelta(days=3650), timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +45,30 @@ class Issued:
     key: bytes = field(repr=False)
 
 
-def identities(options: CertificateOptions) -> dict[str, tuple[str, ...]]:
+def identities(
+    namespace: str = "moorage", further_names: Sequence[str] = ()
+) -> dict[str, tuple[str, ...]]:
     """Return each identity's folder, and the names in its certificate."""
-    services = {name: _service_names(name, options) for name in SERVICES}
+    services = {each: (*_service_names(each, namespace), *further_names) for each in SERVICES}
     return services | {folder: (name,) for folder, name in CLIENTS.items()}
 
 
-def keep_certificates(root: Path, options: CertificateOptions) -> dict[str, bool]:
+def keep_certificates(
+    root: Path,
+    *,
+    namespace: str = "moorage",
+    further_names: Sequence[str] = (),
+    life: timedelta = LIFE,
+    replace_authority: bool = False,
+) -> dict[str, bool]:
     """Make what is missing in *root*, and renew what is due; say which were written.
+
+    Args:
+        root: The folder.
+        namespace: Of the services, for their names in a cluster.
+        further_names: DNS names and addresses that the services have as well.
+        life: For how long certificates are valid.
+        replace_authority: Make another authority; certificates of the former one are replaced.
 
     Raises:
         ConfigurationError: A file cannot be read or written.
@@ -74,12 +76,12 @@ def keep_certificates(root: Path, options: CertificateOptions) -> dict[str, bool
     now = datetime.now(UTC)
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        authority, written = _authority(root / "ca", now, options.new_authority)
+        authority, written = _authority(root / "ca", now, replace_authority)
         done = {"ca": written}
-        for folder, names in identities(options).items():
+        for folder, names in identities(namespace, further_names).items():
             done[folder] = _is_due(root / folder, authority, names, now)
             if done[folder]:
-                issued = issue(authority, names, now, options.life)
+                issued = issue(authority, names, now, life)
                 _write(root / folder, issued, authority.certificate)
     except OSError as error:
         raise ConfigurationError(
@@ -126,17 +128,16 @@ def _write(folder: Path, issued: Issued, authority: bytes) -> None:
     _write_file(folder / AUTHORITIES, authority)
 
 
-def _service_names(name: str, options: CertificateOptions) -> tuple[str, ...]:
-    inside = (name, f"{name}.{options.namespace}", f"{name}.{options.namespace}.svc")
-    local = ("localhost", "127.0.0.1", "::1")
-    return (service_identity(name), *inside, *local, *options.further_names)
+def _service_names(name: str, namespace: str) -> tuple[str, ...]:
+    inside = (name, f"{name}.{namespace}", f"{name}.{namespace}.svc")
+    return (service_identity(name), *inside, "localhost", "127.0.0.1", "::1")
 
 
 def _dns_names(names: Sequence[str]) -> Sequence[str]:
     return [name for name in names if not name.replace(".", "").isdecimal() and ":" not in name]
 
 
-def secrets(root: Path, identities: Iterable[str], namespace: str) -> str:
+def secrets(root: Path, namespace: str, identities: Iterable[str] = IDENTITIES) -> str:
     """Return a Secret of type kubernetes.io/tls for each identity, in YAML."""
     return yaml.safe_dump_all(_secret(root, each, namespace) for each in identities)
 

@@ -55,21 +55,17 @@ def certs(
     with clear_failures():
         from datetime import timedelta
 
-        from cli.certs.certificates import (
-            CertificateOptions,
-            identities,
-            keep_certificates,
-            secrets,
-        )
+        from cli.certs.certificates import keep_certificates, secrets
 
-        options = CertificateOptions(
+        done = keep_certificates(
+            root,
             namespace=namespace or "moorage",
             further_names=further_names,
             life=timedelta(days=days),
-            new_authority=force_ca,
+            replace_authority=force_ca,
         )
-        for folder, is_written in keep_certificates(root, options).items():
-            done = "written" if is_written else "kept, it is valid for long enough"
-            click.echo(f"{root / folder}: {done}", err=True)
+        for folder, is_written in done.items():
+            what = "written" if is_written else "kept, it is valid for long enough"
+            click.echo(f"{root / folder}: {what}", err=True)
         if namespace:
-            click.echo(secrets(root, identities(options), namespace), nl=False)
+            click.echo(secrets(root, namespace), nl=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import click
 
-from cli.certs.certificates import CertificateOptions, keep_certificates
+from cli.certs.certificates import keep_certificates
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway
@@ -80,7 +80,7 @@ def up(options: UpOptions) -> int:
             screen.sentence(f"Note: {note}", style="yellow")
         certificates = run.path / "certs" if options.tls else None
         if certificates:
-            keep_certificates(certificates, CertificateOptions())
+            keep_certificates(certificates)
         stack = StackOptions(
             directory=run.path,
             kubeconfig=options.kubeconfig,

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from cli.certs.certificates import CertificateOptions, identities
+from cli.certs.certificates import identities
 from gateway.replicas.feed import PART_BYTES
 from gateway.settings import GatewaySettings
 from moorage.units.quantity import scaled
@@ -376,7 +376,7 @@ def test_cert_manager_writes_the_secrets_that_are_mounted(
     }
     mounted = {mounted_secret(each)[1] for each in deployments(with_cert_manager)}
     assert set(certificates) == mounted | {"operator-tls", "metrics-tls", "annotator-tls"}
-    names = identities(CertificateOptions())
+    names = identities()
     for secret, spec in certificates.items():
         expected = [n for n in names[secret.removesuffix("-tls")] if n[0].isalpha()]
         assert spec["dnsNames"] == [name for name in expected if name != "localhost"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from cli.certs.certificates import CertificateOptions, keep_certificates
+from cli.certs.certificates import keep_certificates
 from cli.up.processes import free_ports
 from tests.monitoring.chart import RULES
 from tests.prometheus import Counters, exporters, scraping
@@ -83,7 +83,7 @@ async def installed(folder: Path) -> AsyncIterator[Installation]:
         world = await stack.enter_async_context(started)
         (port,) = free_ports(1)
         certificates = folder / "certs"
-        keep_certificates(certificates, CertificateOptions(further_names=(HOST, "localhost")))
+        keep_certificates(certificates, further_names=(HOST, "localhost"))
         exporter = stack.enter_context(
             exporters(Counters(bytes=dict.fromkeys(NODES, (0.0, 1000.0))))
         )

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from cli.certs.certificates import CertificateOptions, keep_certificates
+from cli.certs.certificates import keep_certificates
 from cli.decisions.explain.sources import explained as ask
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
@@ -43,7 +43,7 @@ ROW = re.compile(r"^\| (extender|admin), \d+ \| `(\w+) (/\S*)` \| (.*) \|$", re.
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root, CertificateOptions(further_names=("127.0.0.1", "localhost")))
+    keep_certificates(root, further_names=("127.0.0.1", "localhost"))
     return root
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from cli.certs.certificates import CertificateOptions, keep_certificates
+from cli.certs.certificates import keep_certificates
 from cli.main import main
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
@@ -61,7 +61,7 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
 def test_what_is_near_its_end_or_lacks_a_name_is_renewed_by_the_same_authority(
     tmp_path: Path,
 ) -> None:
-    keep_certificates(tmp_path, CertificateOptions(life=timedelta(minutes=2)))
+    keep_certificates(tmp_path, life=timedelta(minutes=2))
     before = contents(tmp_path)
     certs(f"--dir={tmp_path}")  # the certificates begin five minutes ago
     after = contents(tmp_path)
@@ -103,4 +103,4 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r"cannot write certificates in .*/file/certs: not"
     ):
-        keep_certificates(tmp_path / "file" / "certs", CertificateOptions())
+        keep_certificates(tmp_path / "file" / "certs")

@@ -12,7 +12,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from cli.certs.certificates import CertificateOptions, identities, keep_certificates, secrets
+from cli.certs.certificates import keep_certificates, secrets
 from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
 from cli.up.kubeconfig import kubeconfig
@@ -71,7 +71,7 @@ class Installed:
     @asynccontextmanager
     async def started(self) -> AsyncIterator["Installed"]:
         """Start everything; stop it in the end."""
-        keep_certificates(self.certificates, CertificateOptions(namespace=NAMESPACE))
+        keep_certificates(self.certificates, namespace=NAMESPACE)
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(_reached(self.api.server.url))
             self.kubeconfig.write_text(yaml.safe_dump(kubeconfig(url)))
@@ -145,7 +145,7 @@ class Installed:
         self.api.replace(f"{path}/status", ran)
 
     def _secrets(self) -> list[Object]:
-        text = secrets(self.certificates, identities(CertificateOptions()), NAMESPACE)
+        text = secrets(self.certificates, NAMESPACE)
         return list(yaml.safe_load_all(text))
 
     def _program(self, name: str) -> Program:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.certs.certificates import CertificateOptions, identities
+from cli.certs.certificates import IDENTITIES
 from moorage_host.settings import parse_settings
 from services.annotator.settings import AnnotatorSettings
 from tools.build import find
@@ -80,7 +80,7 @@ def test_its_admin_port_has_the_certificate_that_is_made_for_it(built: list[Mani
     module = ["python", "-m", "moorage_apps", "services.annotator"]
     assert container["command"] == [*module, f"--tls={mount['mountPath']}"]
     assert mount["readOnly"]
-    assert volume["secret"]["secretName"].removesuffix("-tls") in identities(CertificateOptions())
+    assert volume["secret"]["secretName"].removesuffix("-tls") in IDENTITIES
     assert pod(built)["securityContext"]["fsGroup"] == 65532
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from cli.certs.certificates import CertificateOptions, keep_certificates
+from cli.certs.certificates import keep_certificates
 from cli.config.command import GATEWAY_URL
 from cli.config.extender import TLS_FOLDER
 from cli.main import main
@@ -42,7 +42,7 @@ def understood(folder: Path, extenders: str) -> list[Object]:
     """Return the entries as kube-scheduler writes them after it has read them."""
     config, out = folder / "config.yaml", folder / "written.yaml"
     certificates = folder / "certs"
-    keep_certificates(certificates, CertificateOptions())
+    keep_certificates(certificates)
     extenders = extenders.replace(TLS_FOLDER, str(certificates / "scheduler"))
     head: Object = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -11,8 +11,6 @@ import aiohttp
 import yaml
 
 from cli.certs.certificates import (
-    CertificateOptions,
-    identities,
     issue,
     keep_certificates,
     new_authority,
@@ -183,11 +181,10 @@ class Installation:
         return [obj for obj in self.objects if obj["kind"] == kind]
 
     def _secrets(self) -> list[Object]:
-        options = CertificateOptions(namespace=OUR_NAMESPACE)
-        keep_certificates(self.certificates, options)
+        keep_certificates(self.certificates, namespace=OUR_NAMESPACE)
         if wanted := self._kind("Certificate"):
             return list(_issued(wanted, self.certificates))
-        text = secrets(self.certificates, identities(options), OUR_NAMESPACE)
+        text = secrets(self.certificates, OUR_NAMESPACE)
         return list(yaml.safe_load_all(text))
 
     async def _label(self, node: str, group: str) -> None:

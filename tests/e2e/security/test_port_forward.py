@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from cli.certs.certificates import CertificateOptions, keep_certificates, secrets
+from cli.certs.certificates import keep_certificates, secrets
 from moorage_host.kube import connect
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
@@ -56,7 +56,7 @@ def gateway_pod(name: str, port: int) -> Object:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root, CertificateOptions())
+    keep_certificates(root)
     return root
 
 
@@ -147,7 +147,7 @@ async def test_an_administrator_needs_a_kubeconfig_alone(world: World, folders: 
     line = await explained(config)
     assert "give --ca-file FILE for a bearer token, or --tls DIR" in line, line
     assert REASON in await explained(config, f"--tls={folders / 'operator'}")
-    for secret in yaml.safe_load_all(secrets(folders, ["operator"], OUR_NAMESPACE)):
+    for secret in yaml.safe_load_all(secrets(folders, OUR_NAMESPACE, ["operator"])):
         (await world.request("POST", f"{CORE}/secrets", secret)).check()
     assert REASON in await explained(config)
     assert REASON in await explained(config, "--gateway=moorage/gateway-b")

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from cli.certs.certificates import CertificateOptions, keep_certificates
+from cli.certs.certificates import keep_certificates
 from moorage_host.kube import connect
 from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
@@ -25,7 +25,7 @@ ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root, CertificateOptions(further_names=("127.0.0.1", "localhost")))
+    keep_certificates(root, further_names=("127.0.0.1", "localhost"))
     return root
 
 
