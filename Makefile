@@ -172,7 +172,7 @@ chaos: $(VENV)/.dev ## Break Moorage's processes and links in every known way un
 	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)
 
 chaos-mutations: $(VENV)/.dev ## Take out one safeguard after another, and show that make chaos fails then
-	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos.mutations $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=.:sdk $(BIN)/python -m tools.mutations chaos $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))
 
 manifests: $(VENV)/.dev ## Write deploy/install and deploy/files again from the chart (builds Helm on first use)
 	$(BIN)/python -m tools.manifests.rendering

@@ -44,7 +44,6 @@ FOREIGN = {
     "--enable-feature",
     "--help",
     "--machines",
-    "--mutations",
     "--policy-config-file",
     "--quiet",
     "--require-hashes",
