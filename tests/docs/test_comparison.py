@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.docs.cost_tables import CLUSTERS, pods_per_second
+from tools.docs.bench_tables import CLUSTERS, pods_per_second
 from tools.docs.pages import DOCS
 
 PAGE = (DOCS / "explanation" / "comparison.md").read_text()

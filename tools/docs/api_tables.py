@@ -7,8 +7,7 @@ from functools import cache
 
 import griffe
 
-from tools.docs.markdown import code, escaped, table
-from tools.docs.pages import ROOT
+from tools.docs.pages import ROOT, code, escaped, table
 
 MODULES = (
     "moorage",

@@ -1,10 +1,26 @@
-"""The documentation's files, and what can be found in them."""
+"""The files of the documentation, what can be found in them, and how tables are written."""
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+Row = Sequence[str]
+
+
+def table(head: Row, rows: Iterable[Row]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in x) for x in lines)
+
+
+def code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

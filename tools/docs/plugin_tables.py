@@ -16,7 +16,7 @@ from moorage_host.policy.merge import IN_TREE_PLUGINS
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
-from tools.docs.markdown import Row, code, escaped, table
+from tools.docs.pages import Row, code, escaped, table
 
 PARTS: Mapping[str, type[Arguments]] = {"PrometheusSettings": PrometheusSettings}
 """Arguments that several plugins have, each with a table of its own."""

@@ -16,8 +16,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from grpc_tools import protoc
 
-from tools.docs.markdown import code, escaped, table
-from tools.docs.pages import ROOT
+from tools.docs.pages import ROOT, code, escaped, table
 
 PROTOS = ROOT / "protos"
 PACKAGE = ".moorage.v1."

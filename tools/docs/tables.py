@@ -1,5 +1,6 @@
 """What the tables of the documentation say, from the code itself. `generate` puts them there."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
@@ -9,6 +10,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
+from cli.conformance import checks
+from cli.conformance.findings import section
 from cli.doctor.check import about, name_of
 from cli.doctor.checks import GROUPS
 from cli.legacy.names import (
@@ -58,13 +61,35 @@ from services.annotator.settings import AnnotatorSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from tools.docs.api_tables import api
-from tools.docs.conformance_tables import conformance
-from tools.docs.cost_tables import cost
-from tools.docs.markdown import Row, code, escaped, table
-from tools.docs.pages import ROOT
+from tools.docs.bench_tables import cost, sizing
+from tools.docs.pages import ROOT, Row, code, escaped, table
 from tools.docs.plugin_tables import arguments, in_tree, plugins
 from tools.docs.proto_tables import protos
-from tools.docs.sizing_tables import sizing
+
+
+def conformance(name: str) -> str:
+    """Return the checks of a section of docs/reference/conformance.md."""
+    return table(
+        ("check", "what is sent, or looked at in every answer"),
+        (
+            (code(check), escaped(about.rstrip(".")))
+            for check, about in [*checks.ANSWERS.items(), *_tests()]
+            if section(check) == name
+        ),
+    )
+
+
+def _tests() -> Iterator[tuple[str, str]]:
+    """Yield the names of tests that send something of their own, and what that is."""
+    for test, function in vars(checks).items():
+        about = (inspect.getdoc(function) or " ").partition("\n")[0]
+        about = about[0].lower() + about[1:]
+        if test == "test_recorded":
+            for version in checks.VERSIONS:
+                yield f"recorded-{version}", about.format(version=version)
+        elif test.startswith("test_") and test != "test_answers":
+            yield test.removeprefix("test_").replace("_", "-"), about
+
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "process": (ProcessSettings, None),

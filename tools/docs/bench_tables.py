@@ -1,4 +1,4 @@
-"""The tables of the page about sizing, from the figures that `bench.report` put into the docs."""
+"""The tables about sizing and cost, from the figures that `bench.report` put into the docs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,8 +6,40 @@ from math import ceil
 
 from gateway.settings import GatewaySettings
 from moorage_host.settings import parse_settings
-from tools.docs.markdown import Row, table
-from tools.docs.pages import DOCS
+from tools.docs.pages import DOCS, Row, table
+
+ROWS = {
+    "no extender": "no extender",
+    "go nothing": "an extender in Go that does nothing",
+    "moorage": "Moorage, equal pods",
+    "moorage, unlike pods": "Moorage, pods unlike any before",
+    "go nothing, bindVerb": "an extender in Go that only binds",
+    "moorage, bindVerb": "Moorage with `bindVerb`",
+}
+"""The rows of the page of benchmarks by the names that they have in the table."""
+
+
+def cost(_: str) -> str:
+    """Return pods a second with each extender, and the share that is left of those without any."""
+    columns = [pods_per_second(cluster) for cluster in CLUSTERS]
+    return table(
+        ("extender", "heavy nodes: pods/s", "left", "light nodes: pods/s", "left"),
+        (
+            (text, *(cell for each in columns for cell in _cells(each, row)))
+            for row, text in ROWS.items()
+        ),
+    )
+
+
+def pods_per_second(cluster: str) -> dict[str, int]:
+    """Return the pods a second of each row of a cluster."""
+    rows = _section_table("cluster", CLUSTERS[cluster])
+    return {name: int(cells[0]) for name, cells in rows.items() if name}
+
+
+def _cells(pods: dict[str, int], row: str) -> tuple[str, str]:
+    return str(pods[row]), f"{100 * pods[row] / pods['no extender']:.0f} %"
+
 
 PAGE = DOCS / "reference" / "benchmarks.md"
 
