@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, linear_regression, pvariance
 
 PARTS, STUDENT = 8, 2.447
 """Parts of a run for its confidence interval, and Student's t for two less than them."""
@@ -93,10 +93,8 @@ def trend(name: str, samples: Sequence[Sample], warm_up: float, calm: Usage) -> 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
     """Return the slope of the line that fits points best."""
-    count = len(points)
-    mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
-    width = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / width if width else 0.0
+    xs, ys = zip(*points, strict=True)
+    return linear_regression(xs, ys).slope if len(set(xs)) > 1 else 0.0
 
 
 def slope_error(points: Sequence[tuple[float, float]]) -> float:
@@ -109,12 +107,12 @@ def slope_error(points: Sequence[tuple[float, float]]) -> float:
     if size == 0:
         return math.inf
     parts = [points[start : start + size] for start in range(0, PARTS * size, size)]
-    means = [(fmean(x for x, _ in part), fmean(y for _, y in part)) for part in parts]
-    steep = slope(means)
-    mean_x, mean_y = fmean(x for x, _ in means), fmean(y for _, y in means)
-    left = sum((y - mean_y - steep * (x - mean_x)) ** 2 for x, y in means)
-    width = sum((x - mean_x) ** 2 for x, _ in means)
-    return STUDENT * math.sqrt(left / (PARTS - 2) / width) if width else math.inf
+    xs, ys = ([fmean(point[axis] for point in part) for part in parts] for axis in (0, 1))
+    if len(set(xs)) == 1:
+        return math.inf
+    steep, start = linear_regression(xs, ys)
+    left = fmean((y - start - steep * x) ** 2 for x, y in zip(xs, ys, strict=True)) * PARTS
+    return STUDENT * math.sqrt(left / (PARTS - 2) / (pvariance(xs) * PARTS))
 
 
 def write_csv(samples: Sequence[Sample], names: Sequence[str], folder: Path) -> None:
