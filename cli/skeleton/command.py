@@ -52,8 +52,10 @@ def new_plugin(
         from cli.skeleton.writing import write_skeleton
 
         taken = set(load_registries(())[kind])
-        skeleton = write_skeleton(name, kind, form, directory, package=package, taken=taken)
-    for file in skeleton.files:
+        files, to_test, to_run = write_skeleton(
+            name, kind, form, directory, package=package, taken=taken
+        )
+    for file in files:
         click.echo(f"wrote {file}")
-    click.echo(f"Test it: {skeleton.to_test}")
-    click.echo(f"Run it:  {skeleton.to_run}")
+    click.echo(f"Test it: {to_test}")
+    click.echo(f"Run it:  {to_run}")

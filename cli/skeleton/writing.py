@@ -10,8 +10,7 @@ import keyword
 import re
 import shlex
 import sys
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from string import Template
 from typing import Literal, TypeAlias
@@ -29,21 +28,6 @@ _LONGEST = 30  # characters; so that no line becomes too long
 _IMPORTED = {*sys.stdlib_module_names, "moorage", "msgspec", "numpy", "pytest", "yaml"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skeleton:
-    """What was written.
-
-    Attributes:
-        files: All files; the plugin and its test come first.
-        to_test: The command that runs the test.
-        to_run: The command that runs the plugin on the embedded cluster.
-    """
-
-    files: tuple[Path, ...]
-    to_test: str
-    to_run: str
-
-
 def write_skeleton(
     name: str,
     kind: Kind,
@@ -52,7 +36,7 @@ def write_skeleton(
     *,
     package: bool,
     taken: Collection[str],
-) -> Skeleton:
+) -> tuple[Sequence[Path], str, str]:
     """Write a plugin and its test into a folder, which is made if need be.
 
     Args:
@@ -63,6 +47,10 @@ def write_skeleton(
         folder: Where to write; None is the current folder, and a new one in it for a package.
         package: Whether it becomes a project that pip can install.
         taken: The names that plugins of this kind have already.
+
+    Returns:
+        The files, the plugin and its test first, and the commands that run the test, and the plugin
+        on the embedded cluster.
 
     Raises:
         ConfigurationError: The name will not do, or a file is there already.
@@ -99,12 +87,9 @@ def write_skeleton(
             file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"cannot write into {folder}: {error.strerror}") from error
-    written = tuple(files)
-    return Skeleton(
-        files=written,
-        to_test=_to_test(folder, written[1], package=package),
-        to_run=_to_run(folder, written[0], package=package),
-    )
+    plugin_file, test_file, *_ = files
+    to_test = _to_test(folder, test_file, package=package)
+    return list(files), to_test, _to_run(folder, plugin_file, package=package)
 
 
 def _to_test(folder: Path, test: Path, *, package: bool) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -65,8 +66,8 @@ def up(options: UpOptions) -> int:
 
     Raises:
         ConfigurationError: An input is wrong.
-        SystemExit: With 1, after a line on stderr: a process does not start, or an object is
-            refused.
+        SystemExit: With 1, after a line on stderr: a process does not start, an object is refused,
+            or scheduling fails.
     """
     start_here()  # before there are threads, and what is undone in the end
     screen = Screen()
@@ -75,16 +76,16 @@ def up(options: UpOptions) -> int:
     profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale
     given = options.nodes, options.pods, profiles
     workload = Workload() if options.kubeconfig else read_workload(*given)
-    with _kubeconfig(options) as kubeconfig, _run_directory() as run, clear_failures():
+    with _kubeconfig(options) as kubeconfig, _run_directory() as directory, clear_failures():
         for note in (*policy.notes, *workload.notes):
             screen.sentence(f"Note: {note}", style="yellow")
-        certificates = run.path / "certs" if options.tls else None
+        certificates = directory / "certs" if options.tls else None
         if certificates:
             keep_certificates(certificates)
         stack = StackOptions(
-            directory=run.path,
+            directory=directory,
             kubeconfig=options.kubeconfig,
-            config=_policy_file(run.path, policy) or options.config,
+            config=_policy_file(directory, policy) or options.config,
             profiles=profiles,
             plugins=plugins,
             scorers=options.scorers,
@@ -96,29 +97,24 @@ def up(options: UpOptions) -> int:
         )
         work = _Up(screen, stack, options, policy=policy, kubeconfig=kubeconfig)
         code = asyncio.run(work.run(workload))
-        run.failed = code not in (0, INTERRUPTED)
+        if code not in (0, INTERRUPTED):
+            sys.exit(code)
     return code
 
 
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """The directory of a run, with logs and what the processes read; it stays if the run failed."""
-
-    path: Path
-    failed: bool = True
-
-
 @contextmanager
-def _run_directory() -> Iterator[_Run]:
-    """Make the directory; at the end of the block remove it, or print where it is."""
-    run = _Run(path=Path(tempfile.mkdtemp(prefix="moorage-")))
+def _run_directory() -> Iterator[Path]:
+    """Make the directory of a run, with logs and what the processes read.
+
+    At the end of the block it is removed; after an exception it stays, and is printed.
+    """
+    path = Path(tempfile.mkdtemp(prefix="moorage-"))
     try:
-        yield run
-    finally:
-        if run.failed:
-            click.echo(f"The logs of this run are in {run.path}", err=True)
-        else:
-            shutil.rmtree(run.path, ignore_errors=True)
+        yield path
+    except BaseException:
+        click.echo(f"The logs of this run are in {path}", err=True)
+        raise
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _policy_file(directory: Path, policy: Policy) -> Path | None:

@@ -1,7 +1,7 @@
 """What `moorage up` creates: generated nodes and pods, or those of files, made at home here."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ ZONES = 3
 
 SERVER_SET = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields")
 """Metadata that the embedded API server sets itself."""
+
+BOUND = "bound pods"
 
 LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 """Why objects of a file are not taken over, by kind."""
@@ -101,10 +103,8 @@ def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) 
     """
     workload = Workload()
     for file in dict.fromkeys(text for text in (nodes, pods) if text and not text.isdecimal()):
-        taken = _Taken(
-            nodes=nodes in (None, file), pods=pods in (None, file), bound_pods=file == nodes
-        )
-        _take(workload, file, taken)
+        taken = {kind for kind, given in (("Node", nodes), ("Pod", pods)) if given in (None, file)}
+        _take(workload, file, taken | ({BOUND} if file == nodes else set()))
     if nodes is None and not workload.nodes:
         nodes = str(DEFAULT_NODES)
     workload.nodes += [_node(i) for i in range(_count(nodes))]
@@ -115,20 +115,12 @@ def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) 
     return workload
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
-    """What is taken from a file."""
-
-    nodes: bool
-    pods: bool
-    bound_pods: bool
-
-
 def _count(text: str | None) -> int:
     return int(text) if text and text.isdecimal() else 0
 
 
-def _take(workload: Workload, file: str, taken: _Taken) -> None:
+def _take(workload: Workload, file: str, taken: Collection[str]) -> None:
+    """Take over what is in a file: nodes, pods and bound pods only if they are *taken*."""
     left: Counter[str] = Counter()
     for _, obj in read_located(Path(file)):
         kind, metadata = obj["kind"], obj["metadata"]
@@ -143,7 +135,7 @@ def _take(workload: Workload, file: str, taken: _Taken) -> None:
     ]
 
 
-def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool:
+def _take_one(workload: Workload, obj: Object, taken: Collection[str], file: str) -> bool:
     match obj["kind"]:
         case "Namespace":
             workload.namespaces.append(obj)
@@ -153,27 +145,27 @@ def _take_one(workload: Workload, obj: Object, taken: _Taken, file: str) -> bool
         case "CustomResourceDefinition":
             workload.definitions.append(obj)
         case kind if kind in CONTROLLED:
-            if not (taken.pods or kind == "StatefulSet"):
+            if not ("Pod" in taken or kind == "StatefulSet"):
                 return False
             _require_template(obj, file)
             workload.controlled.append(obj)
         case "Pod":
             return _take_pod(workload, obj, taken, file)
         case "Node":
-            if taken.nodes:
-                workload.nodes.append(obj)
-            return taken.nodes
+            if "Node" not in taken:
+                return False
+            workload.nodes.append(obj)
         case _:
             if (obj.get("status") or {}).get("phase") not in UNCLAIMED:
                 workload.further.append(obj)
     return True
 
 
-def _take_pod(workload: Workload, pod: Object, taken: _Taken, file: str) -> bool:
+def _take_pod(workload: Workload, pod: Object, taken: Collection[str], file: str) -> bool:
     if not isinstance(pod.get("spec"), dict):
         raise ConfigurationError(f"{file}: pod {pod['metadata'].get('name')} has no spec")
     bound = bool(pod["spec"].get("nodeName"))
-    if not (taken.pods or (taken.bound_pods and bound)):
+    if not ("Pod" in taken or (BOUND in taken and bound)):
         return False
     if not is_finished(pod):
         workload.pods.append(pod)
