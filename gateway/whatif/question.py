@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -82,52 +82,35 @@ class SimulateRequest(msgspec.Struct, forbid_unknown_fields=True):
     profile: str = ""
 
 
-class Reader:
-    """Reads questions, and checks what can be checked before anybody is asked."""
+async def extender_question(state: ClusterState, body: bytes) -> tuple[Question, NodeSet]:
+    """Read ExtenderArgs; nothing of it is kept for the next call. Raises BadRequestError."""
+    request = await RequestReader(nodes_kept=0).scheduling(body)
+    nodes = request.nodes
+    given = None if nodes.given is None else [each.manifest for each in nodes.given]
+    question = _about(state, request.pod, request.pod_json, names=nodes.names, given=given)
+    return question, nodes
 
-    def __init__(self, state: ClusterState, policy: PolicyHolder) -> None:
-        self._state = state
-        self._policy = policy
 
-    async def extender_question(self, body: bytes) -> tuple[Question, NodeSet]:
-        """Read ExtenderArgs; nothing of it is kept for the next call. Raises BadRequestError."""
-        request = await RequestReader(nodes_kept=0).scheduling(body)
-        nodes = request.nodes
-        given = None if nodes.given is None else [each.manifest for each in nodes.given]
-        question = _about(
-            self._state, request.pod, request.pod_json, names=nodes.names, given=given
+async def read_question(state: ClusterState, policy: PolicyHolder, body: bytes) -> Question:
+    """Read the body of `POST /simulate`; raises BadRequestError."""
+    # Live pods do not wait for a large one.
+    asked, pod_json, (names, given) = await asyncio.to_thread(_read, body)
+    pod = decode_pod(pod_json)
+    profile = asked.profile or pod.spec.scheduler_name
+    resolved = policy.resolved
+    if resolved is not None and profile not in policy.profiles:
+        raise BadRequestError(
+            f"there is no profile `{profile}`; name one of these as `profile`, or as the "
+            f"pod's schedulerName: {', '.join(resolved.profile_names)}"
         )
-        return question, nodes
-
-    async def question(self, body: bytes) -> Question:
-        """Read the body of `POST /simulate`; raises BadRequestError."""
-        asked = await asyncio.to_thread(_read, body)  # live pods do not wait for a large one
-        profile = asked.profile or asked.pod.spec.scheduler_name
-        resolved = self._policy.resolved
-        if resolved is not None and profile not in self._policy.profiles:
-            raise BadRequestError(
-                f"there is no profile `{profile}`; name one of these as `profile`, or as the "
-                f"pod's schedulerName: {', '.join(resolved.profile_names)}"
-            )
-        return _about(
-            self._state,
-            asked.pod,
-            asked.pod_json,
-            profile=profile,
-            names=asked.names,
-            given=asked.given,
-        )
+    return _about(state, pod, pod_json, profile=profile, names=names, given=given)
 
 
-class _Asked(NamedTuple):
-    pod: Pod
-    pod_json: bytes
-    profile: str
-    names: list[str] | None
-    given: list[NodeManifest] | None
+Nodes = tuple[list[str] | None, list[NodeManifest] | None]
+"""Names of nodes, or manifests; neither for all nodes of the cluster."""
 
 
-def _read(body: bytes) -> _Asked:
+def _read(body: bytes) -> tuple[SimulateRequest, bytes, Nodes]:
     with decoding("$"):
         request = msgspec.json.decode(body, type=SimulateRequest)
     with decoding("$.pod"):
@@ -139,12 +122,11 @@ def _read(body: bytes) -> _Asked:
             metadata["uid"] = metadata.get("uid") or NO_UID
             metadata["name"] = metadata.get("name") or NO_UID
         pod_json = msgspec.json.encode(content)
-        pod = decode_pod(pod_json)
-    names, given = _nodes(request.nodes)
-    return _Asked(pod, pod_json, request.profile, names, given)
+        decode_pod(pod_json)
+    return request, pod_json, _nodes(request.nodes)
 
 
-def _nodes(items: list[msgspec.Raw] | None) -> tuple[list[str] | None, list[NodeManifest] | None]:
+def _nodes(items: list[msgspec.Raw] | None) -> Nodes:
     """Read names or manifests; not both."""
     if items is None:
         return None, None

@@ -19,12 +19,14 @@ from gateway.cycle import Cycle
 from gateway.cycle.decision import Decision
 from gateway.cycle.nodes import NodeRows
 from gateway.policy.policy import PolicyHolder
+from gateway.replicas.filters import read as read_verdicts
+from gateway.replicas.scorers import read as read_scores
 from gateway.replicas.set import ReplicaSet
 from gateway.scheduling.queue import CycleQueue
 from gateway.settings import GatewaySettings
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.outcome import Outcome
-from gateway.whatif.shadow_phases import ShadowFailedError, ShadowPhases, StateChangedError
+from gateway.whatif.shadow_phases import ShadowFailedError, StateChangedError, ask
 from gateway.whatif.shadow_tally import COSTLY_SECONDS, Budget, ShadowMetrics, ShadowReport, Tally
 from moorage_host.http.callers import ALL_NAMESPACES, may_read, readable
 from moorage_host.policy import Kind as PluginKind
@@ -55,7 +57,9 @@ class Shadows:
         self._state = state
         self._policy = policy
         self._queue = queue
-        self._phases = ShadowPhases(filters, scorers, settings.shadow_timeout)
+        self._filters = filters
+        self._scorers = scorers
+        self._seconds = settings.shadow_timeout
         self._metrics = ShadowMetrics(registry)
         self._kept = settings.shadow_disagreements
         self._clock = clock
@@ -125,7 +129,7 @@ class Shadows:
 
     async def _compare(self, cycle: Cycle) -> None:
         profile = cycle.profile
-        rows = self._phases.rows(cycle)
+        rows = self._filters.feed.index.find(cycle.nodes)  # that the nodes have now
         bitmap = cycle.verdicts.bitmap if cycle.verdicts is not None else rows.bitmap
         if bitmap != rows.bitmap:
             raise StateChangedError
@@ -145,15 +149,18 @@ class Shadows:
         filtered_in = scored_in if cycle.verdicts is None else cycle.decision.generation
         verdicts = None
         if self._has_plugins("filter", cycle.profile):
-            verdicts = await self._phases.filter(cycle, rows, filtered_in)
+            verdicts = await ask(
+                self._filters, read_verdicts, cycle, rows, filtered_in, self._seconds
+            )
         outcome = Outcome(rows=rows.rows, verdicts=verdicts)
         if scores is None:
             scored_in = filtered_in
         if int(outcome.feasible.sum()) < 2 or not self._has_plugins("score", cycle.profile):
             return outcome
         feasible = rows.subset(rows.positions[outcome.feasible])
-        scored = await self._phases.score(cycle, feasible, scored_in)
-        return Outcome(rows=rows.rows, verdicts=verdicts, scores=scored)
+        scored = await ask(self._scorers, read_scores, cycle, feasible, scored_in, self._seconds)
+        has_opinion = len(scored.totals) > 0
+        return Outcome(rows=rows.rows, verdicts=verdicts, scores=scored if has_opinion else None)
 
     def _has_plugins(self, kind: PluginKind, profile: str) -> bool:
         resolved = self._policy.resolved

@@ -14,7 +14,7 @@ import numpy as np
 from aiohttp import web
 
 from gateway.cluster.cluster import Cluster
-from gateway.cycle import CallFailedError, NodeSet
+from gateway.cycle import CallFailedError
 from gateway.cycle.decision import UNKNOWN_NODE
 from gateway.edge import answers
 from gateway.edge.bodies import TOO_LARGE, BadRequestError, Bodies
@@ -24,7 +24,7 @@ from gateway.replicas.set import ReplicaSet
 from gateway.scheduling.bind_check import STALE
 from gateway.settings import GatewaySettings
 from gateway.whatif.answer import compose
-from gateway.whatif.question import Question, Reader
+from gateway.whatif.question import Question, extender_question, read_question
 from moorage.models import encode
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -46,118 +46,60 @@ _PASSING: Final = (
     grpc.StatusCode.NOT_FOUND,
 )
 
-Method = Callable[[grpc.aio.Channel], Any]
 
+class Simulator:
+    """Answers questions; asks replicas that take part in cycles, as people call them."""
 
-class Services:
-    """The filter and the scorer service, as people call them."""
-
-    def __init__(self, filters: ReplicaSet, scorers: ReplicaSet, seconds: float) -> None:
-        """Ask replicas that take part in cycles; each call may take so many *seconds*."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        policy: PolicyHolder,
+        filters: ReplicaSet,
+        scorers: ReplicaSet,
+        seconds: float,
+    ) -> None:
+        """Ask services; each call may take so many *seconds*."""
+        self._cluster = cluster
+        self._policy = policy
         self._filters = filters
         self._scorers = scorers
         self._seconds = seconds
         self._turns = itertools.count()
 
-    async def filter(self, question: Question) -> filter_pb2.FilterResponse:
-        """Return the verdicts on the question's nodes.
+    async def filter(self, body: bytes) -> bytes:
+        """Return which nodes the pod of ExtenderArgs may use, as the edge answers it, not claimed.
 
         Raises:
-            BadRequestError: The pod or a node is wrong, or there are too many nodes.
-            CallFailedError: The service does not answer, or a plugin fails.
+            BadRequestError: A question is wrong, or a service refuses it.
+            CallFailedError: A service does not answer, or a plugin fails.
         """
-        request = filter_pb2.FilterRequest(
-            profile=question.profile,
-            pod=pb.Pod(json=question.pod_json),
-            node_names=question.names,
-            nodes=[pb.Node(json=encode(each)) for each in question.given],
-        )
-        call = lambda c: FilterServiceStub(c).Filter  # noqa: E731
-        response: filter_pb2.FilterResponse = await self._ask(self._filters, call, request)
-        return response
-
-    async def score(self, question: Question, names: Sequence[str]) -> scorer_pb2.ScoreResponse:
-        """Return the scores of some of the question's nodes, the best first; raises the same."""
-        request = scorer_pb2.ScoreRequest(
-            profile=question.profile,
-            pod=pb.Pod(json=question.pod_json),
-            node_names=names,
-            nodes=[pb.Node(json=encode(each)) for each in question.given],
-        )
-        call = lambda c: ScorerServiceStub(c).Score  # noqa: E731
-        response: scorer_pb2.ScoreResponse = await self._ask(self._scorers, call, request)
-        return response
-
-    async def _ask(self, pool: ReplicaSet, method: Method, request: Any) -> Any:
-        service = f"{pool.kind.name} service"
-        for left in reversed(range(TRIES)):
-            members = pool.all
-            if not members:
-                raise CallFailedError(f"{service} is not available: {pool.problem}")
-            member = members[next(self._turns) % len(members)]
-            try:
-                return await method(member.session.channel)(request, timeout=self._seconds)
-            except grpc.aio.AioRpcError as error:
-                if not left or error.code() not in _PASSING:
-                    kind = BadRequestError if error.code() in _WRONG else CallFailedError
-                    raise kind(f"{service}: {error.details()}") from error
-            await asyncio.sleep(PAUSE)
-        raise AssertionError  # the last try returns or raises
-
-
-class Simulator:
-    """Answers questions."""
-
-    def __init__(self, cluster: Cluster, policy: PolicyHolder, services: Services) -> None:
-        self._cluster = cluster
-        self._policy = policy
-        self._services = services
-
-    def require_ready(self) -> None:
-        """Check that the gateway knows enough to answer.
-
-        Raises:
-            CallFailedError: It does not; the words are those of the edge.
-        """
-        if not self._cluster.synced():
-            raise CallFailedError("Moorage has not read the cluster yet")
-        if self._cluster.is_stale():
-            raise CallFailedError(STALE)
-        if self._policy.resolved is None:
-            raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
-
-    async def filter(self, question: Question, nodes: NodeSet) -> bytes:
-        """Return which of *nodes* the pod may use, as the edge answers it, without a claim.
-
-        Raises:
-            BadRequestError: A service refuses the question.
-            CallFailedError: It fails.
-        """
-        self.require_ready()
+        question, nodes = await extender_question(self._cluster.state, body)
+        self._require_ready()
         if question.profile not in self._policy.dependencies.filters:
             return answers.filter_answer(nodes)
         failed: dict[str, str] = {}
         unresolvable = dict.fromkeys(question.unknown, UNKNOWN_NODE)
         if question.names:
-            for each in (await self._services.filter(question)).rejected:
+            for each in (await self._verdicts(question)).rejected:
                 target = unresolvable if each.reason.unresolvable else failed
                 target[each.node] = each.reason.text
         kept = np.array([name not in failed and name not in unresolvable for name in nodes.names])
         feasible = nodes.restricted(kept) if len(kept) else nodes
         return answers.filter_answer(feasible, failed, unresolvable)
 
-    async def answer(self, question: Question) -> bytes:
+    async def answer(self, body: bytes) -> bytes:
         """Return the verdicts by plugin and the ranking, in words too; raises the same."""
-        self.require_ready()
+        self._require_ready()
+        question = await read_question(self._cluster.state, self._policy, body)
         dependencies, profile = self._policy.dependencies, question.profile
         filtered, scored, no_scores = None, None, ""
         feasible: Sequence[str] = question.names
         if profile in dependencies.filters and question.names:
-            filtered = await self._services.filter(question)
+            filtered = await self._verdicts(question)
             feasible = list(filtered.feasible)
         if profile in dependencies.scores and feasible:
             try:
-                scored = await self._services.score(question, feasible)
+                scored = await self._scores(question, feasible)
             except CallFailedError as error:  # kube-scheduler goes on without scores
                 no_scores = str(error)
         # With thousands of nodes this takes a while, in which live pods must not wait.
@@ -170,6 +112,60 @@ class Simulator:
             scale=self._policy.score_scale,
             no_scores=no_scores,
         )
+
+    def _require_ready(self) -> None:
+        """Check that the gateway knows enough to answer.
+
+        Raises:
+            CallFailedError: It does not; the words are those of the edge.
+        """
+        if not self._cluster.synced():
+            raise CallFailedError("Moorage has not read the cluster yet")
+        if self._cluster.is_stale():
+            raise CallFailedError(STALE)
+        if self._policy.resolved is None:
+            raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
+
+    async def _verdicts(self, question: Question) -> filter_pb2.FilterResponse:
+        request = filter_pb2.FilterRequest(node_names=question.names, **_common(question))
+        response: filter_pb2.FilterResponse = await self._ask(
+            self._filters,
+            lambda channel: FilterServiceStub(channel).Filter(request, timeout=self._seconds),
+        )
+        return response
+
+    async def _scores(self, question: Question, names: Sequence[str]) -> scorer_pb2.ScoreResponse:
+        """Return the scores of some of the question's nodes, the best first."""
+        request = scorer_pb2.ScoreRequest(node_names=names, **_common(question))
+        response: scorer_pb2.ScoreResponse = await self._ask(
+            self._scorers,
+            lambda channel: ScorerServiceStub(channel).Score(request, timeout=self._seconds),
+        )
+        return response
+
+    async def _ask(self, pool: ReplicaSet, call: Callable[[grpc.aio.Channel], Any]) -> Any:
+        service = f"{pool.kind.name} service"
+        for left in reversed(range(TRIES)):
+            members = pool.all
+            if not members:
+                raise CallFailedError(f"{service} is not available: {pool.problem}")
+            member = members[next(self._turns) % len(members)]
+            try:
+                return await call(member.session.channel)
+            except grpc.aio.AioRpcError as error:
+                if not left or error.code() not in _PASSING:
+                    kind = BadRequestError if error.code() in _WRONG else CallFailedError
+                    raise kind(f"{service}: {error.details()}") from error
+            await asyncio.sleep(PAUSE)
+        raise AssertionError  # the last try returns or raises
+
+
+def _common(question: Question) -> dict[str, Any]:
+    return {
+        "profile": question.profile,
+        "pod": pb.Pod(json=question.pod_json),
+        "nodes": [pb.Node(json=encode(each)) for each in question.given],
+    }
 
 
 Respond = Callable[[bytes], Awaitable[bytes]]
@@ -215,22 +211,13 @@ def simulate_routes(
     scorers: ReplicaSet,
 ) -> Sequence[web.RouteDef]:
     """Return the routes; a caller with a bearer token must be allowed to get all pods."""
-    questions, reader = Questions(settings), Reader(cluster.state, policy)
-    services = Services(filters, scorers, settings.simulate_timeout)
-    simulator = Simulator(cluster, policy, services)
-
-    async def respond(body: bytes) -> bytes:
-        simulator.require_ready()
-        return await simulator.answer(await reader.question(body))
-
-    async def respond_as_extender(body: bytes) -> bytes:
-        question, nodes = await reader.extender_question(body)
-        return await simulator.filter(question, nodes)
+    questions = Questions(settings)
+    simulator = Simulator(cluster, policy, filters, scorers, settings.simulate_timeout)
 
     async def simulate(request: web.Request) -> web.Response:
         await require_read(request, ALL_NAMESPACES)
         try:
-            return _json(await questions.answer(request, respond))
+            return _json(await questions.answer(request, simulator.answer))
         except BadRequestError as error:
             return _error(str(error), 413 if error.reason == TOO_LARGE else 400)
         except BusyError as error:
@@ -241,7 +228,7 @@ def simulate_routes(
     async def simulate_filter(request: web.Request) -> web.Response:
         await require_read(request, ALL_NAMESPACES)
         try:
-            return _json(await questions.answer(request, respond_as_extender))
+            return _json(await questions.answer(request, simulator.filter))
         except BadRequestError as error:
             return _json(answers.filter_error(f"{NOT_UNDERSTOOD}{error}"))
         except CallFailedError as error:
