@@ -8,8 +8,7 @@ from aiohttp import web
 
 from gateway.edge.edge import Edge
 from moorage_host.http.connections import HEAD_LIMITS, Connections, Limits
-from moorage_host.tls.contexts import server_context
-from moorage_host.tls.security import LOOPBACK, Security
+from moorage_host.tls.security import LOOPBACK, Security, server_context
 
 _POLL_SECONDS = 0.05
 _BACKLOG = 1024  # connections that may wait to be accepted: every bind of a burst opens one

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 
 from moorage_host.tls.certificate import read_certificate
-from moorage_host.tls.contexts import client_context
+from moorage_host.tls.security import client_context
 from tests.scenarios.services import Services
 from tools.planes.embedded import ROOT, Object
 from tools.planes.objects import node, pod

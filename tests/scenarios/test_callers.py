@@ -20,7 +20,7 @@ from cli.decisions.explain.sources import explained as ask
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
-from moorage_host.tls.contexts import client_context
+from moorage_host.tls.security import client_context
 from tests.needs import needed
 from tests.prometheus import scraping, wait_for_samples
 from tests.scenarios.services import Services

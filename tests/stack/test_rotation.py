@@ -15,7 +15,7 @@ import aiohttp
 from cli.certs.certificates import Issued
 from cli.up.processes import Process, free_ports
 from moorage_host.tls.certificate import read_certificate
-from moorage_host.tls.contexts import client_context
+from moorage_host.tls.security import client_context
 from sandbox.apiserver import ApiServer
 from tools.inprocess.api import Api
 from tools.inprocess.certificates import authority, write_folder

@@ -45,8 +45,8 @@ from moorage_host.process.metrics import (
     BUILD_INFO,
     CALL_SECONDS,
     CALLS,
+    PAUSES,
 )
-from moorage_host.process.pauses import PAUSES
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.session import CycleSettings
 from moorage_host.settings import Dataclass, declared_settings

@@ -21,7 +21,7 @@ from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import ServerSettings, ServiceDefinition
 from moorage_host.rpc.serve import running as serving
 from moorage_host.tls.certificate import read_certificate
-from moorage_host.tls.contexts import client_context
+from moorage_host.tls.security import client_context
 from sandbox.apiserver import ApiServer, Fault
 from services.binder.servicer import binder_service as binder_definition
 from services.binder.settings import BinderSettings

@@ -18,8 +18,8 @@ from cli.shared.gateway.pods import AdminPort
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, connect
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certificate
-from moorage_host.tls.contexts import client_context
 from moorage_host.tls.identities import service_identity
+from moorage_host.tls.security import client_context
 
 SECONDS = 5.0
 """How long the gateway may take for an answer."""

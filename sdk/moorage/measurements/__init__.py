@@ -1,7 +1,6 @@
 """Measurements of nodes for plugins: from Prometheus, polled in the background, or annotations.
 
-`import moorage` does not load this, and this does not load aiohttp before a source starts. Needs
-`moorage[rpc]`.
+`import moorage` does not load this, and this does not load aiohttp before a source starts.
 """
 
 from moorage.measurements.in_flight import (

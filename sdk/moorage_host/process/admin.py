@@ -35,8 +35,7 @@ from moorage_host.http.connections import (
 )
 from moorage_host.http.requests import Refusals, RequestChecks
 from moorage_host.process.lifecycle import AdminSettings
-from moorage_host.tls.contexts import server_context
-from moorage_host.tls.security import LOOPBACK, Security
+from moorage_host.tls.security import LOOPBACK, Security, server_context
 
 log = structlog.get_logger()
 

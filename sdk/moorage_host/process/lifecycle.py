@@ -21,7 +21,6 @@ import uvloop
 from prometheus_client import disable_created_metrics
 
 from moorage.errors import ConfigurationError, causes
-from moorage_host.process import pauses  # noqa: F401 - every process counts them
 from moorage_host.process.logs import Flush, LogLimits, configure_logging
 from moorage_host.process.metrics import show_build
 from moorage_host.settings import setting

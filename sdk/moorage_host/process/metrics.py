@@ -1,21 +1,24 @@
 """The metrics that all processes have, and helpers for those of each.
 
-Names start with `moorage_`, except for gRPC's and the process's own, where dashboards expect the
-usual ones. Labels never hold names of nodes or pods. All metrics are in prometheus_client's own
-registry.
+Names start with `moorage_`, except for those of gRPC and of the process itself, where dashboards
+expect the usual ones. Labels never hold names of nodes or pods. All metrics are in the registry of
+prometheus_client itself.
 """
 
 import functools
+import gc
 import os
 import platform
+import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
 from moorage import __version__
+from moorage_host.process.histogram import FastHistogram
 
 MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
@@ -65,3 +68,45 @@ def count_background_failure(plugin: str) -> None:
 def children(metric: MetricT) -> Callable[..., MetricT]:
     """Return a faster `metric.labels`, with a cache; give label values in order."""
     return functools.cache(metric.labels)
+
+
+BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Upper bounds of the histogram's buckets, in seconds."""
+
+GENERATIONS = 3
+
+
+class GarbagePauses:
+    """Measures the pauses of this process.
+
+    Attributes:
+        histogram: Exposes them to Prometheus.
+    """
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        """Begin to measure, and register the histogram in *registry*."""
+        self._began = 0.0
+        self.histogram = FastHistogram(
+            "moorage_gc_pause_seconds",
+            "Time that the process stood still for Python's garbage collector; generation 2 looks "
+            "at everything.",
+            ["generation"],
+            buckets=BOUNDS,
+            registry=registry,
+        )
+        self._observe = [self.histogram.observer(str(each)) for each in range(GENERATIONS)]
+        gc.callbacks.append(self._note)
+
+    def stop(self) -> None:
+        """Stop measuring."""
+        gc.callbacks.remove(self._note)
+
+    def _note(self, phase: str, info: dict[str, Any]) -> None:
+        now = time.perf_counter()
+        if phase == "start":
+            self._began = now
+        elif self._began:  # it may have begun before this did
+            self._observe[info["generation"]](now - self._began)
+
+
+PAUSES = GarbagePauses()

@@ -1,16 +1,14 @@
-"""What every Moorage process needs around its own work: gRPC, health, metrics, logs, signals.
+"""gRPC, for the services and for who calls them. Plugins need nothing of this.
 
-Plugins need nothing of this; it comes with the extra `moorage[rpc]`. Import from the modules:
-
-    errors       CallError, and the one table from exceptions to gRPC's status codes
-    interceptor  status, metrics and log context of every call
-    serve        runs a gRPC service from start to drain
-    process      signals, exit codes, settings that all processes share
-    admin        /livez, /readyz, /metrics
-    channel      connects to a service
-    convert      protobuf <-> models
-    metrics      what all processes count
-    logs         one line for each event
+serve        runs a gRPC service from start to drain
+session      one gateway's session with a replica of filter or scorer; adhoc, state, describe
+stream       the calling side of a stream of numbered requests
+interceptor  status, metrics and log context of every call
+errors       CallError, and the one table from exceptions to gRPC's status codes
+channel      connects to a service
+credentials  gRPC's credentials from the certificates of a process
+convert      protobuf <-> models
+standard     health and reflection
 """
 
 import os

@@ -14,7 +14,7 @@ import pytest_asyncio
 from cli.certs.certificates import Issued, keep_certificates
 from moorage_host.kube import connect
 from moorage_host.tls.certificate import read_certificate
-from moorage_host.tls.contexts import client_context
+from moorage_host.tls.security import client_context
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.inprocess.certificates import DAY, authority, write_folder

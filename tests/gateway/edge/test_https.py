@@ -16,8 +16,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from gateway.edge import Edge, EdgeSettings, run_edge
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import Certificates, read_certificate
-from moorage_host.tls.contexts import client_context
-from moorage_host.tls.security import LOOPBACK, Security
+from moorage_host.tls.security import LOOPBACK, Security, client_context
 from tools.inprocess.certificates import DAY, authority, write_folder
 from tools.inprocess.edge import ScriptedCycles, names_args
 

@@ -17,8 +17,7 @@ from moorage_host.http.callers import Review, TokenReviewer, readable, require_r
 from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.tls.certificate import Certificates, read_certificate
-from moorage_host.tls.contexts import client_context
-from moorage_host.tls.security import Security
+from moorage_host.tls.security import Security, client_context
 from tools.inprocess.certificates import authority, write_folder
 
 GOOD = authority()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from moorage_host.process.pauses import BOUNDS, GarbagePauses
+from moorage_host.process.metrics import BOUNDS, GarbagePauses
 
 
 @pytest.fixture

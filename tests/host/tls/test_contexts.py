@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from moorage_host.tls.certificate import Certificates, read_certificate
-from moorage_host.tls.contexts import ClientCertificate, client_context, server_context
 from moorage_host.tls.identities import http_identities
+from moorage_host.tls.security import ClientCertificate, client_context, server_context
 from tools.inprocess.certificates import authority, write_folder
 
 GOOD, NEXT = authority("first"), authority("second")
