@@ -9,6 +9,8 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+import moorage_host.rpc  # noqa: F401 - it has settings of gRPC, which must come before gRPC
+
 pytest_plugins = ("tests.leaks",)
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"

@@ -29,6 +29,8 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
     sort = (cycle.profile, cycle.plugin, part.stage)
     sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]] = {}
     again = ""
+    if cycle.uid in replicas.suspects:
+        cycle.suspect = True
     while True:
         if sent:
             member = replicas.spare([member for member, _, _ in sent.values()], version)
@@ -59,8 +61,11 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
                 if result.status.code:
                     name = replicas.kind.name
                     raise CallFailedError(f"{name} service: {result.status.message}")
+                if cycle.suspect:
+                    replicas.seen_again(cycle, result)
                 latency.observe(sort, part.size, loop.time() - start)
                 return result, about, member.session.version
+            replicas.suspect(cycle)
             if isinstance(error, TimeoutError):
                 raise CallFailedError(f"{replicas.kind.name} service {SILENT}") from error
             if not isinstance(error, StreamLostError):  # its loss is noted already

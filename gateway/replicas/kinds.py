@@ -86,6 +86,8 @@ def _fill(message: Any, cycle: Cycle, part: Part, rows: NodeRows) -> None:
     message.candidates = rows.bitmap
     if cycle.plugin:
         message.plugin = cycle.plugin
+    if cycle.suspect:
+        message.suspect = True
     for row, manifest in rows.given:
         message.overrides.add(row=row, json=encode(manifest))
     if cycle.traceparent and not part.profile:

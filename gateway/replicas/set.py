@@ -6,7 +6,7 @@ A replica that is lost is called again with growing pauses; it takes part once i
 import asyncio
 import itertools
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,7 +15,7 @@ import structlog
 
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.waiters import wait_for
-from gateway.cycle import CallFailedError
+from gateway.cycle import CallFailedError, Cycle
 from gateway.policy.policy import PolicyHolder
 from gateway.policy.versions import versions_of
 from gateway.replicas.dns import Resolver
@@ -43,6 +43,9 @@ LONGEST_SLEEP = 5.0
 """Seconds after which replicas that lack changes are looked for even if nothing has changed: one
 may have joined, or could not take any more before."""
 
+
+MOST_SUSPECTS = 1000
+"""Pods that are kept because a replica was lost while it was asked about them."""
 
 SILENT = "does not answer in time"
 
@@ -101,6 +104,7 @@ class ReplicaSet:
         latency: How soon they answer.
         objects: Follows what else than nodes and pods their plugins read.
         settings: Timeouts and intervals, in seconds.
+        suspects: Pods by UID about which a replica was lost; replicas run them apart.
     """
 
     def __init__(
@@ -140,6 +144,7 @@ class ReplicaSet:
         self.metrics = SessionMetrics(families, kind.name)
         self.latency = LatencyTracker(settings)
         self.turnover = 0
+        self.suspects: OrderedDict[str, None] = OrderedDict()
         self.all: list[Member] = []
         self._members: dict[str, Member] = {}
         self._turns = itertools.count()
@@ -245,6 +250,19 @@ class ReplicaSet:
                 for gone in known.keys() - addresses:
                     group.create_task(self._retire(gone, known.pop(gone)))
                 await asyncio.sleep(self.settings.resolve_interval)
+
+    def suspect(self, cycle: Cycle) -> None:
+        """Note that a replica was lost, or went silent, while it was asked about a cycle's pod."""
+        cycle.suspect = True
+        self.suspects[cycle.uid] = None
+        self.suspects.move_to_end(cycle.uid)
+        if len(self.suspects) > MOST_SUSPECTS:
+            self.suspects.popitem(last=False)
+
+    def seen_again(self, cycle: Cycle, result: Any) -> None:
+        """Suspect a pod no longer if no plugin has failed this time."""
+        if not any(report.failure for report in result.plugins):
+            self.suspects.pop(cycle.uid, None)
 
     def mark_lost(self, member: Member, reason: str) -> None:
         """Give no more work to a replica until it has caught up again."""

@@ -8,13 +8,14 @@ that swallow the exception.
 
 import atexit
 import math
+import os
 import signal
 import threading
 import time
 
 # What `signal.getsignal` wraps: that tries to make an enum of the handler, and takes longer than
 # many a plugin.
-from _signal import getsignal  # type: ignore[import-not-found]
+from _signal import getsignal, pthread_sigmask  # type: ignore[import-not-found]
 from collections.abc import Callable, Coroutine, Generator
 from types import FrameType
 from typing import Any, Generic, TypeVar
@@ -49,6 +50,10 @@ class _Alarm:
         self.handler = self._ring
         # Python gives up its handlers before it ends, and then the signal would kill the process.
         atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
+        os.register_at_fork(after_in_child=self._forget)  # timers are not inherited
+
+    def _forget(self) -> None:
+        self.rings_at = _NEVER
 
     def take_handler(self) -> None:
         """Handle the signal from here on; who took the handler may have set the timer as well."""
@@ -67,6 +72,7 @@ class _Alarm:
         if seconds == _NEVER:
             signal.setitimer(signal.ITIMER_REAL, 0)
         else:
+            pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))  # plugins may have blocked it
             signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), REPEAT_SECONDS)
 
 

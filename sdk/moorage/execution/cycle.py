@@ -89,7 +89,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
                 this pod now because of former overruns.
             TimeoutError: The cycle's deadline passed.
         """
-        if enabled.overruns.pods:
+        if enabled.overruns.pods or enabled.overruns.ended:
             self._check_called(enabled, point)
         start = self.clock()
         budget = self._budget(enabled, start)
@@ -129,7 +129,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
 
         Raises: The same as `call`.
         """
-        if enabled.overruns.pods:
+        if enabled.overruns.pods or enabled.overruns.ended:
             self._check_called(enabled, point)
         start = self.clock()
         budget = self._budget(enabled, start)

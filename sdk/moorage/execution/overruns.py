@@ -5,6 +5,9 @@ overran fails at once for a while, longer each time. Where several pods of a nam
 next attempts together get a small share of the time; past a limit, all pods of the namespace wait
 for that share. The plugin is suspended for everybody only if pods of several namespaces overran
 with no call in between that went well: then it is the plugin, not a pod.
+
+A plugin that ends the process it runs in is not called for that pod for longer, after the second
+time not for its namespace, and for nobody if that happens to pods of several namespaces.
 """
 
 import time
@@ -39,6 +42,12 @@ NAMESPACES: Final = 3
 SUSPENSION_SECONDS: Final = 30.0
 """How long a suspended plugin is left alone."""
 
+ENDED_SECONDS: Final = 600.0
+"""How long a plugin is not called after it ended a process."""
+
+MOST_ENDS: Final = 2
+"""Processes that a plugin may end for pods of one namespace; in all, for pods of several."""
+
 MOST_PODS: Final = 1000
 """Pods that are kept; the one whose last overrun is the longest ago is forgotten first."""
 
@@ -57,11 +66,11 @@ def owner_of(pod: Pod) -> Owner:
 
 @dataclass(slots=True)
 class _Late:
-    """A pod that overran: how often, where at last, when, and for how long it is refused."""
+    """A pod that overran: how often, where, why it is refused, when it did last, for how long."""
 
     count: int
     point: str
-    place: str
+    why: str
     at: float
     wait: float
 
@@ -77,13 +86,27 @@ class _Debt:
         return max(0.0, self.seconds - SHARE * (now - self.at))
 
 
+@dataclass(slots=True)
+class _Ended:
+    """How often the plugin ended a process for pods of a namespace; how, and when, at last."""
+
+    count: int
+    how: str
+    at: float
+
+
+def _times(count: int, how: str) -> str:
+    return f"its process {how}, {'once' if count == 1 else f'{count} times'}"
+
+
 @dataclass(slots=True, kw_only=True)
 class Overruns:
     """Overruns of one plugin.
 
     Attributes:
         clock: A monotonic clock, in seconds.
-        pods: Those that overran lately, the latest last; while it is empty, nobody is refused.
+        pods: Those that overran lately, the latest last.
+        ended: The processes that ended, by namespace. While both are empty, nobody is refused.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -92,6 +115,26 @@ class Overruns:
     _in_a_row: dict[str, set[str]] = field(default_factory=dict)
     _suspended_at: float = float("-inf")
     _suspended_for: str = ""
+    ended: OrderedDict[str, _Ended] = field(default_factory=OrderedDict)
+
+    @property
+    def problem(self) -> str:
+        """Return for whom the plugin is not called although it is no pod's fault, and why."""
+        now = self.clock()
+        if now - self._suspended_at < SUSPENSION_SECONDS:
+            return self._suspended_for
+        ended = [each for each in self.ended.values() if now - each.at < ENDED_SECONDS]
+        if not ended:
+            return ""
+        count = sum(each.count for each in ended)
+        whom = "for some pods"
+        if count >= MOST_ENDS:
+            whom = "for any pod" if len(ended) > 1 else "for pods of one namespace"
+        return f"not called {whom} for {ENDED_SECONDS:g} s: {_times(count, ended[-1].how)}"
+
+    def apart(self) -> "Overruns":
+        """Return overruns that are counted apart, of the same plugin in the same process."""
+        return Overruns(clock=self.clock, ended=self.ended)
 
     def refusal(self, owner: Owner) -> str:
         """Return why the plugin is not called for *owner* now; empty if it is."""
@@ -99,10 +142,11 @@ class Overruns:
         self._forget(now)
         if now - self._suspended_at < SUSPENSION_SECONDS:
             return self._suspended_for
+        if self.ended and (problem := self._refused_for_ends(owner[0], now)):
+            return problem
         late = self.pods.get(hash(owner))
         if late is not None and now - late.at < late.wait:
-            times = "1 overrun" if late.count == 1 else f"{late.count} overruns"
-            return f"not called for this pod for {late.wait:g} s: {times}, the last in {late.place}"
+            return f"not called for this pod for {late.wait:g} s: {late.why}"
         debt = self._debts.get(owner[0])
         free = MOST_SECONDS if late is None else FREE_SECONDS
         if debt is not None and debt.left(now) > free:
@@ -118,7 +162,8 @@ class Overruns:
         former = self.pods.pop(key, None)
         count = former.count + 1 if former else 1
         wait = min(FIRST_WAIT * 2 ** min(count - 1, 16), LONGEST_WAIT)
-        self.pods[key] = _Late(count, point, f"{point}{where}", now, wait)
+        times = "1 overrun" if count == 1 else f"{count} overruns"
+        self.pods[key] = _Late(count, point, f"{times}, the last in {point}{where}", now, wait)
         if len(self.pods) > MOST_PODS:
             self.pods.popitem(last=False)
         namespace = owner[0]
@@ -137,6 +182,30 @@ class Overruns:
                 f"suspended for {SUSPENSION_SECONDS:g} s: overruns of pods of {NAMESPACES} "
                 f"namespaces, the last in {point}{where}"
             )
+
+    def ended_process(self, owner: Owner, how: str) -> None:
+        """Note that the process ended, and *how*, while it ran the plugin for *owner*."""
+        now, namespace = self.clock(), owner[0]
+        former = self.ended.pop(namespace, None)
+        count = former.count + 1 if former and now - former.at < ENDED_SECONDS else 1
+        self.ended[namespace] = _Ended(count, how, now)
+        if len(self.ended) > MOST_NAMESPACES:
+            self.ended.popitem(last=False)
+        self.pods.pop(hash(owner), None)
+        self.pods[hash(owner)] = _Late(1, "", _times(1, how), now, ENDED_SECONDS)
+        if len(self.pods) > MOST_PODS:
+            self.pods.popitem(last=False)
+
+    def _refused_for_ends(self, namespace: str, now: float) -> str:
+        lately = [each for each in self.ended.values() if now - each.at < ENDED_SECONDS]
+        count = sum(each.count for each in lately)
+        if len(lately) > 1 and count >= MOST_ENDS:
+            return f"suspended for {ENDED_SECONDS:g} s: {_times(count, lately[-1].how)}"
+        own = self.ended.get(namespace)
+        if own is None or own.count < MOST_ENDS or now - own.at >= ENDED_SECONDS:
+            return ""
+        whom = "pods of this namespace"
+        return f"suspended for {ENDED_SECONDS:g} s for {whom}: {_times(own.count, own.how)}"
 
     def succeeded(self, owner: Owner, point: str) -> None:
         """Note a call for *owner* at *point* within the budget."""

@@ -447,6 +447,7 @@ class Cycle(_message.Message):
     PLUGIN_FIELD_NUMBER: _builtins.int
     OVERRIDES_FIELD_NUMBER: _builtins.int
     EXCLUDED_PODS_FIELD_NUMBER: _builtins.int
+    SUSPECT_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Required. Chosen by the caller, returned with the result."""
     traceparent: _builtins.str
@@ -457,6 +458,10 @@ class Cycle(_message.Message):
     """The nodes to look at, as a bitmap over rows: row r is bit r % 8, the lowest first, of byte r / 8."""
     plugin: _builtins.str
     """Optional. Runs this plugin alone, with the arguments it has in the profile or its defaults."""
+    suspect: _builtins.bool
+    """Whether a replica was lost while it was asked about this pod. Plugins run in a process of
+    their own then, so that none takes another replica along.
+    """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Required. Time that is left for the answer. A result that would be later is not sent;
@@ -492,10 +497,11 @@ class Cycle(_message.Message):
         plugin: _builtins.str = ...,
         overrides: _abc.Iterable[Global___NodeRow] | None = ...,
         excluded_pods: _abc.Iterable[_builtins.str] | None = ...,
+        suspect: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pod", b"pod", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "suspect", b"suspect", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -158,7 +158,7 @@ class PluginHost:
         for profile in (*self.latest.profiles.values(), *shadows.values()):
             of_shadow = f" of {profile.name}" if profile.name in shadows else ""
             for enabled in profile.plugins:
-                if problem := enabled.background.problem:
+                if problem := enabled.background.problem or enabled.overruns.problem:
                     failing.setdefault(f"{enabled.name}{of_shadow}", []).append(problem)
         return {name: "; ".join(dict.fromkeys(some)) for name, some in failing.items()}
 

@@ -17,3 +17,5 @@ import os
 # and its older event loop takes a third less time for a message from process to process.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
+# What it does when a process is forked ends the fork, which uses no gRPC (`apart`).
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
+from mmap import PAGESIZE, mmap
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -30,7 +31,8 @@ import structlog
 
 from moorage import __version__
 from moorage.errors import ConfigurationError
-from moorage.execution import PluginRun, Supervisor
+from moorage.execution import PluginRun, Supervisor, owner_of
+from moorage.execution.overruns import Owner
 from moorage.models import NodeManifest, decode_node
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.snapshot import Nodes
@@ -44,6 +46,14 @@ from moorage_host.plugins.replica import MAX_OBJECTS, MAX_PODS, Engine
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.adhoc import Chunks, ConcurrencyLimit, Throttle
+from moorage_host.rpc.apart import (
+    LATE,
+    LONGEST_SECONDS,
+    Ending,
+    Fork,
+    MarkingSupervisor,
+    Watch,
+)
 from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
 from moorage_host.rpc.errors import CallError, report
@@ -64,6 +74,9 @@ StateResponse = TypeVar(
     filter_pb2.FilterServiceGetStateResponse,
     scorer_pb2.ScorerServiceGetStateResponse,
 )
+
+MOST_FORKS = 3
+"""Forks for one cycle: each may end with another plugin."""
 
 _UNTRACED = nullcontext()
 
@@ -174,6 +187,7 @@ class CycleServicer(Servicer, Generic[Run]):
         # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
         self._turn = asyncio.Lock()
         self._sessions: dict[asyncio.Task[Any], Replica] = {}
+        self._watch = Watch()
         self._retiring: set[asyncio.Task[None]] = set()
 
     @abstractmethod
@@ -216,11 +230,71 @@ class CycleServicer(Servicer, Generic[Run]):
                                 policy_error=problem,
                             )
                         )
-                if has_cycle:
+                if has_cycle and (request.cycle.suspect or self._watch.is_on):
+                    yield await self._answer_apart(replica, request)
+                elif has_cycle:
                     yield await self._answer(replica, request)
 
-    async def _answer(self, replica: Replica, request: Message) -> Message:
-        """Run a cycle; a session without state uses that of ad-hoc calls."""
+    async def _answer_apart(self, replica: Replica, request: Message) -> Message:
+        """Run a cycle in a fork if it has to, and note which plugin ends that.
+
+        That plugin is not called for the pod then, and the cycle is run once more.
+        """
+        cycle, start = request.cycle, time.perf_counter()
+        seconds = cycle.timeout.seconds + cycle.timeout.nanos / 1e9
+        try:
+            owner = owner_of(pod_from_proto(cycle.pod)[0])
+        except CallError:
+            return await self._answer(replica, request)
+        if not (cycle.suspect or self._watch.covers(owner[0])):
+            return await self._answer(replica, request)
+        answer, problem = self.response(), ""
+        for _ in range(MOST_FORKS):
+            mark = mmap(-1, PAGESIZE)
+            async with self._turn:
+                fork = Fork(self._encoded(replica, request, mark), mark)
+            ended = await fork.answer(seconds - (time.perf_counter() - start))
+            if isinstance(ended, bytes):
+                answer.ParseFromString(ended)
+                return answer
+            by = f"plugin {ended.plugin}" if ended.plugin else "the cycle"
+            problem = f"{by} ran in a process of its own, which {ended.how}"
+            if not self._note(replica, cycle, owner, ended):
+                break
+        result = answer.result
+        result.cycle, result.status.code = cycle.id, grpc.StatusCode.INTERNAL.value[0]
+        result.status.message = problem
+        return answer
+
+    async def _encoded(self, replica: Replica, request: Message, mark: mmap) -> bytes:
+        """Answer a cycle in a fork, whose turn and spans are not those of this process."""
+        self._turn, self._spans = asyncio.Lock(), None
+        answer = await self._answer(replica, request, mark)
+        encoded: bytes = answer.SerializeToString()
+        return encoded
+
+    def _note(self, replica: Replica, cycle: pb.Cycle, owner: Owner, ended: Ending) -> bool:
+        """Have the plugin that a fork ended with not called again; return whether there is one."""
+        used = replica if replica.generation else self.current
+        plugins = used.policy.profile(cycle.profile, cycle.plugin).plugins
+        culprit = next((each for each in plugins if each.name == ended.plugin), None)
+        if culprit is None:
+            return False
+        if ended.how == LATE:
+            culprit.overruns.overran(owner, "", "a process of its own", LONGEST_SECONDS)
+            return True
+        log.error("A plugin ended its process", plugin=ended.plugin, how=ended.how)
+        culprit.overruns.ended_process(owner, ended.how)
+        self._watch.begin(owner[0])
+        return True
+
+    async def _answer(
+        self, replica: Replica, request: Message, mark: mmap | None = None
+    ) -> Message:
+        """Run a cycle; a session without state uses that of ad-hoc calls.
+
+        In a fork, *mark* has the plugin that runs.
+        """
         start = time.perf_counter()
         answer, cycle = self.response(), request.cycle
         result = answer.result  # filled in where it is, because messages copy what they are made of
@@ -240,6 +314,9 @@ class CycleServicer(Servicer, Generic[Run]):
                 owner=(pod.metadata.namespace, pod.metadata.name),
                 deadline=start + timeout.seconds + timeout.nanos / 1e9,
             )
+            if mark is not None:
+                owner, deadline = supervisor.owner, supervisor.deadline
+                supervisor = MarkingSupervisor(owner=owner, deadline=deadline, mark=mark)
             engine, used = self.engine(request), replica if replica.generation else self.current
             sink = self._spans if cycle.traceparent else None
             with self._traced(sink, cycle, supervisor, start) if sink else _UNTRACED:

@@ -12,7 +12,8 @@ from importlib.abc import MetaPathFinder
 class Show(MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == "grpc":
-            print(os.environ.get("GRPC_VERBOSITY"), os.environ.get("GRPC_EXPERIMENTS"))
+            names = "GRPC_VERBOSITY", "GRPC_EXPERIMENTS", "GRPC_ENABLE_FORK_SUPPORT"
+            print(*map(os.environ.get, names))
 
 sys.meta_path.insert(0, Show())
 importlib.import_module(sys.argv[1])
@@ -32,7 +33,11 @@ def test_every_process_has_grpc_s_settings_before_grpc_is_imported(module: str) 
     shown = subprocess.run(
         [sys.executable, "-c", SHOW, module], check=True, capture_output=True, text=True
     )
-    assert shown.stdout.split() == ["ERROR", "-event_engine_client,-event_engine_listener"]
+    assert shown.stdout.split() == [
+        "ERROR",
+        "-event_engine_client,-event_engine_listener",
+        "0",
+    ]
 
 
 def test_grpc_knows_the_experiments_that_are_set() -> None:

@@ -1,0 +1,166 @@
+"""Runs a cycle in a forked process, so that a plugin that ends its process takes nothing along.
+
+That costs some milliseconds, so it is done for pods about which a replica was lost, and for a while
+after a plugin has ended such a process. The fork has the snapshot and the plugins as they are; what
+plugins remember there is lost.
+"""
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import struct
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Coroutine
+from contextlib import suppress
+from mmap import mmap
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from moorage.execution import Supervisor
+from moorage.execution.enabled import EnabledPlugin
+
+LONGEST_SECONDS: Final = 2.0
+"""How long a fork may take: other cycles of its session wait for it."""
+
+MORE_BYTES: Final = 512 << 20
+"""What a fork may allocate; more is a MemoryError in the plugin."""
+
+WATCHED_SECONDS: Final = 30.0
+"""How long all cycles run apart after a plugin ended a process."""
+
+WATCHED_NAMESPACE_SECONDS: Final = 600.0
+"""How long those about pods of the same namespace do."""
+
+MOST_WATCHED: Final = 100
+"""Namespaces that are kept for that."""
+
+LAST_SECONDS: Final = 0.05
+
+LATE: Final = "did not answer in time"
+
+_HEAD = struct.Struct("<Q")
+
+
+class MarkingSupervisor(Supervisor, kw_only=True):
+    """Notes which plugin runs, where another process can read it."""
+
+    mark: Any = None
+
+    def _budget(self, enabled: EnabledPlugin, now: float) -> float:
+        name = enabled.name.encode()[: len(self.mark) - 1]
+        self.mark[: len(name) + 1] = name + b"\0"
+        return super()._budget(enabled, now)
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a fork ended without an answer, and the plugin that it ran; empty if it ran none."""
+
+    plugin: str
+    how: str
+
+
+class Watch:
+    """For which namespaces cycles run apart for a while."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self._all_until = 0.0
+        self._until: OrderedDict[str, float] = OrderedDict()
+
+    def begin(self, namespace: str) -> None:
+        """Begin to watch after a plugin ended a process."""
+        now = time.monotonic()
+        self.is_on, self._all_until = True, now + WATCHED_SECONDS
+        self._until.pop(namespace, None)
+        self._until[namespace] = now + WATCHED_NAMESPACE_SECONDS
+        if len(self._until) > MOST_WATCHED:
+            self._until.popitem(last=False)
+
+    def covers(self, namespace: str) -> bool:
+        """Return whether a cycle about a pod of *namespace* runs apart now."""
+        now = time.monotonic()
+        while self._until and next(iter(self._until.values())) <= now:
+            self._until.popitem(last=False)
+        self.is_on = now < self._all_until or bool(self._until)
+        return now < self._all_until or namespace in self._until
+
+
+class Fork:
+    """A process that runs one cycle."""
+
+    def __init__(self, work: Coroutine[Any, Any, bytes], mark: mmap) -> None:
+        """Fork, and have the other process do *work*, which uses *mark*.
+
+        Nothing may wait meanwhile that others would see half done.
+        """
+        self._mark = mark
+        self._read, write = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # gRPC's threads stay behind
+            self._child = os.fork()
+        if not self._child:
+            _run(work, write)
+        work.close()
+        os.close(write)
+
+    async def answer(self, seconds: float) -> bytes | Ending:
+        """Return what the work returned, which gets so many *seconds*."""
+        loop, reader, received, how = asyncio.get_running_loop(), asyncio.StreamReader(), b"", ""
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(self._read, "rb", 0)
+        )
+        try:
+            async with asyncio.timeout(min(seconds, LONGEST_SECONDS)):
+                received = await reader.read()
+            if not received:
+                await asyncio.sleep(LAST_SECONDS)  # it has closed the pipe, and ends
+        except TimeoutError:
+            how = LATE
+        finally:
+            transport.close()
+            with suppress(ProcessLookupError):
+                os.kill(self._child, signal.SIGKILL)
+            ended = asyncio.to_thread(os.waitpid, self._child, 0)
+            _, status = await asyncio.shield(asyncio.ensure_future(ended))
+        if len(received) >= _HEAD.size:
+            (size,) = _HEAD.unpack_from(received)
+            if size == len(received) - _HEAD.size:
+                return received[_HEAD.size :]
+        plugin = bytes(self._mark[:]).partition(b"\0")[0].decode(errors="replace")
+        return Ending(plugin=plugin, how=how or _how(status))
+
+
+def _how(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"ended with exit code {os.waitstatus_to_exitcode(status)}"
+
+
+def _run(work: Coroutine[Any, Any, bytes], write: int) -> NoReturn:
+    code = 70
+    try:
+        gc.disable()  # it would copy pages, and end what belongs to the other process
+        signal.set_wakeup_fd(-1)
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (_reserved() + MORE_BYTES, hard))
+        asyncio._set_running_loop(None)
+        answer = asyncio.SelectorEventLoop().run_until_complete(work)
+        message = memoryview(_HEAD.pack(len(answer)) + answer)
+        while message:
+            message = message[os.write(write, message) :]
+        code = 0
+    except BaseException:  # noqa: BLE001 - the other process goes on, and says what it sees
+        code = 70
+    finally:
+        os._exit(code)
+
+
+def _reserved() -> int:
+    """Return what this process has reserved of memory for data, which counts too."""
+    return int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()

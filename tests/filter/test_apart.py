@@ -1,0 +1,131 @@
+"""What a plugin does to its process ends a fork at most, once a replica was lost by its pod."""
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import grpc.aio
+import msgspec
+import pytest
+
+from moorage import FilterPlugin, Node, Pod, Rejection
+from moorage.v1 import filter_pb2 as pb
+from moorage.v1 import types_pb2
+from tests.filter.sessions import POD, Session, cycle, filtering, full_state
+
+
+def segfault() -> None:
+    ctypes.string_at(0)
+
+
+def leave() -> None:
+    os._exit(0)
+
+
+def close_descriptors() -> None:
+    os.closerange(0, 1000)
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def loop_with_the_signal_blocked() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGALRM,))
+    while True:
+        pass
+
+
+def allocate() -> None:
+    bytearray(1 << 30)
+
+
+DEEDS: dict[str, Callable[[], None]] = {
+    each.__name__: each
+    for each in (segfault, leave, close_descriptors, kill, loop_with_the_signal_blocked, allocate)
+}
+
+
+class Culprit(FilterPlugin):
+    """Does what a label of the pod says."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        if deed := pod.labels.get("deed"):
+            DEEDS[deed]()
+        return None
+
+
+def about(name: str, deed: str = "", namespace: str = "tenant", **more: Any) -> types_pb2.Cycle:
+    metadata = {"name": name, "namespace": namespace, "uid": name}
+    labels = {"labels": {"deed": deed}} if deed else {}
+    content = {**POD, "metadata": {**metadata, **labels}}
+    return cycle(pod=types_pb2.Pod(json=msgspec.json.encode(content)), **more)
+
+
+async def outcome(session: Session, asked: types_pb2.Cycle) -> str:
+    result = (await session.ask(cycle=asked)).result
+    assert result.cycle == 1
+    return str(result.status.message)
+
+
+@pytest.mark.parametrize(
+    ("deed", "how"),
+    [
+        ("segfault", "its process ended by SIGSEGV, once"),
+        ("leave", "its process ended with exit code 0, once"),
+        ("close_descriptors", "its process ended with exit code 70, once"),
+        ("kill", "its process ended by SIGKILL, once"),
+        ("loop_with_the_signal_blocked", "1 overrun, the last in a process of its own"),
+        ("allocate", "MemoryError for node n0"),
+    ],
+)
+async def test_a_suspect_takes_no_replica_along(deed: str, how: str) -> None:
+    async with filtering(Culprit) as service:
+        session = await service.session(full_state(1, Culprit))
+        message = await outcome(session, about("poison", deed, suspect=True))
+        assert "plugin Culprit failed" in message
+        assert how in message
+        assert not await outcome(session, about("innocent"))
+        assert how.partition(",")[0] in await outcome(session, about("poison", deed, suspect=True))
+
+
+async def test_an_innocent_suspect_gets_the_same_answer() -> None:
+    async with filtering(Culprit) as service:
+        session = await service.session(full_state(1, Culprit))
+        plain = (await session.ask(cycle=about("innocent"))).result
+        apart = (await session.ask(cycle=about("innocent", suspect=True))).result
+        for each in (plain, apart):
+            each.ClearField("duration")
+            each.ClearField("node_duration")
+            for report in each.plugins:
+                report.ClearField("duration")
+        assert plain == apart
+
+
+async def test_after_the_second_time_the_plugin_is_not_called_for_the_namespace() -> None:
+    async with filtering(Culprit) as service:
+        session = await service.session(full_state(1, Culprit))
+        assert "once" in await outcome(session, about("first", "segfault", suspect=True))
+        # No suspect, but its namespace is watched: it takes no replica along either.
+        message = await outcome(session, about("second", "segfault"))
+        assert "suspended for 600 s for pods of this namespace" in message
+        assert "SIGSEGV, 2 times" in message
+        assert "suspended" in await outcome(session, about("innocent"))
+        assert not await outcome(session, about("innocent", namespace="other"))
+        following = service.stub.FollowProblems(pb.FilterServiceFollowProblemsRequest())
+        reported = (await following.read()).problems["Culprit"]
+        assert "not called for pods of one namespace for 600 s" in reported
+        assert "SIGSEGV, 2 times" in reported
+        with pytest.raises(grpc.aio.AioRpcError, match="suspended"):
+            await service.stub.Filter(pb.FilterRequest(pod=about("innocent").pod), timeout=20)
+
+
+async def test_a_plugin_that_does_it_to_several_namespaces_is_called_for_nobody() -> None:
+    async with filtering(Culprit) as service:
+        session = await service.session(full_state(1, Culprit))
+        await outcome(session, about("first", "segfault", suspect=True))
+        await outcome(session, about("second", "leave", namespace="other"))
+        message = await outcome(session, about("innocent", namespace="third"))
+        assert "suspended for 600 s: its process ended with exit code 0, 2 times" in message
