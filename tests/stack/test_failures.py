@@ -40,6 +40,54 @@ async def test_a_filter_that_restarts_costs_no_cycle(stack: Stack) -> None:
     )
 
 
+def deadly(**labels: str) -> Object:
+    """Build a pod whose plugin ends the process that it runs in, if a label says so."""
+    return pod(f"p{next(_numbers)}", labels=labels, schedulerName="deadly")
+
+
+async def test_a_pod_that_ends_one_of_two_scorers_ends_no_other_and_costs_no_call(
+    stack: Stack,
+) -> None:
+    async def both_take_part() -> bool:
+        return await stack.metric("moorage_replicas_ready", service="scorer") == 2
+
+    await stack.create([node("n1"), node("n2")])
+    await stack.until(both_take_part)
+    opened = await stack.metric("moorage_sessions_opened_total", service="scorer")
+    names = ["n1", "n2"]
+    innocents = [asyncio.create_task(stack.prioritize(deadly(), names)) for _ in range(10)]
+    poison = asyncio.create_task(stack.prioritize(deadly(**{"ends-scorer": "1"}), names))
+    innocents += [asyncio.create_task(stack.prioritize(deadly(), names)) for _ in range(10)]
+    assert [len(await answer) for answer in innocents] == [2] * 20
+    assert await poison == [], "it has no scores without the plugin"
+    await stack.until(both_take_part)
+    assert await stack.metric("moorage_sessions_opened_total", service="scorer") == opened + 1
+
+
+async def test_a_plugin_that_ends_its_process_is_not_called_again_after_the_second_time(
+    stack: Stack,
+) -> None:
+    await stack.create([node("n1"), node("n2")])
+    opened = await stack.metric("moorage_sessions_opened_total", service="filter")
+
+    first = await stack.filter(deadly(**{"ends-filter": "1"}), ["n1", "n2"])
+    assert "its process ended by SIGSEGV, once" in first["Error"]
+    assert (await stack.filter(deadly(), ["n1", "n2"]))["NodeNames"] == ["n1", "n2"]
+    second = deadly(**{"ends-filter": "1"})
+    answer = await stack.filter(second, ["n1", "n2"])
+    problem = "suspended for 600 s for pods of this namespace: its process ended by SIGSEGV"
+    assert f"{problem}, 2 times" in answer["Error"]
+    decision = await stack.decision(second["metadata"]["name"])
+    assert problem in decision["error"]
+
+    async def noted() -> bool:
+        async with stack.session.get(f"{stack.addresses.admin}/readyz") as response:
+            return "plugin Culprit in filter" in await response.text()
+
+    await stack.until(noted)
+    assert await stack.metric("moorage_sessions_opened_total", service="filter") == opened + 1
+
+
 async def test_a_scorer_that_hangs_costs_a_moment_once(stack: Stack) -> None:
     async def both_take_part() -> bool:
         return await stack.metric("moorage_replicas_ready", service="scorer") == 2
