@@ -2,7 +2,7 @@
 
 That costs some milliseconds, so it is done for pods about which a replica was lost, and for a while
 after a plugin has ended such a process. The fork has the snapshot and the plugins as they are; what
-plugins remember there is lost.
+plugins keep there is lost.
 """
 
 import asyncio
