@@ -24,8 +24,7 @@ from cli.up.cluster import check_serves, create
 from cli.up.following import Following
 from cli.up.kubeconfig import KubeconfigFile, reserve
 from cli.up.processes import Processes, ProcessFailedError, start_here
-from cli.up.processes.scheduling import read_scheduler_config
-from cli.up.processes.stack import Addresses, StackOptions, start_stack
+from cli.up.processes.stack import Addresses, StackOptions, read_scheduler_config, start_stack
 from cli.up.readiness import background_shown, gateway_at, wait_for_nodes, wait_until_ready
 from cli.up.reloading import Reloader, Retry
 from cli.up.result import Report, show_addresses

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import aiohttp
 
 from cli.up.processes import Processes
-from cli.up.processes.scheduling import read_scheduler_config
+from cli.up.processes.stack import read_scheduler_config
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from moorage_host.kube import connect
 from tools.soak.churn import Churn

@@ -1,11 +1,17 @@
-"""What `moorage top` shows of an interval, as text or as JSON."""
+"""What `moorage top` shows of an interval, as JSON or drawn on a terminal."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from cli.shared.gateway.metrics import Change
+from gateway.decisions.why import OLD_SECONDS
 
 CALLS = "moorage_extender_request_duration_seconds"
 PHASES = "moorage_cycle_duration_seconds"
@@ -47,24 +53,6 @@ class PluginWork(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     failed: float = 0.0
 
 
-class Replica(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """A replica, or of all those of a service how many take part.
-
-    Attributes:
-        behind: Generations that it has not got yet.
-        unanswered: Cycles that it works on.
-    """
-
-    service: str
-    place: str = ""
-    replica: str = ""
-    generation: int = 0
-    behind: int = 0
-    unanswered: int = 0
-    ready: int = 1
-    problem: str = ""
-
-
 class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """An interval of a gateway's work.
 
@@ -77,6 +65,8 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
         pods: How many it knows.
         age: Seconds since the API server last sent something about nodes or pods, the longer.
         cycles: Scheduling cycles in each second, those from the cache too.
+        services: Filter and scorer with their replicas, as `GET /replicas` has them; only how many
+            take part if that is not answered.
         decisions: The newest ones, as `GET /decisions` has them.
     """
 
@@ -90,7 +80,7 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     cycles: float
     work: Sequence[Work]
     plugins: Sequence[PluginWork]
-    replicas: Sequence[Replica]
+    services: Sequence[Any]
     decisions: Sequence[Any]
 
 
@@ -113,7 +103,7 @@ def view(change: Change, gateway: str, replicas: Any | None, decisions: Sequence
         cycles=change.rate(f"{CALLS}_count", verb="filter"),
         work=[*_calls(change), *_phases(change)],
         plugins=_plugins(change),
-        replicas=_replicas(change, replicas),
+        services=replicas["services"] if replicas is not None else _counted(change),
         decisions=decisions,
     )
 
@@ -163,28 +153,113 @@ def _plugins(change: Change) -> list[PluginWork]:
     return sorted(found, key=lambda each: -(each.mean or 0.0) * each.rate)
 
 
-def _replicas(change: Change, listed: Any | None) -> list[Replica]:
-    if listed is None:
-        return [
-            Replica(service=name, ready=int(change.now("moorage_replicas_ready", service=name)))
-            for (name,) in change.values_of("moorage_replicas_ready", "service")
-        ]
-    return [each for service in listed["services"] for each in _of_service(service)]
+def _counted(change: Change) -> list[dict[str, Any]]:
+    found = []
+    for (service,) in change.values_of("moorage_replicas_ready", "service"):
+        ready = int(change.now("moorage_replicas_ready", service=service))
+        found.append({"service": service, "problem": f"{ready} take part", "replicas": []})
+    return found
 
 
-def _of_service(service: Any) -> list[Replica]:
-    name = service["service"]
-    if not service["replicas"]:
-        return [Replica(service=name, ready=0, problem=service["problem"] or "no replica")]
-    return [
-        Replica(
-            service=name,
-            place=each["place"],
-            replica=each["replica"],
-            generation=each["generation"],
-            behind=each["behind"],
-            unanswered=each["unanswered"],
-            problem="; ".join(each["problems"].values()),
-        )
-        for each in service["replicas"]
-    ]
+# ---- drawn on a terminal
+
+MOST_PLUGINS, MOST_REPLICAS = 12, 8
+
+NUMBER = re.compile(r"(<?[\d.e+-]+( m?s| us)?)?$")
+"""A number or a time, or nothing."""
+
+
+def draw(view: View) -> RenderableType:
+    """Return a view for a terminal."""
+    return Group(*_parts(view))
+
+
+def _parts(view: View) -> Iterator[RenderableType]:
+    role = "decides" if view.decides else "STANDS BY"
+    yield Text(f"{view.gateway}  {role}, epoch {view.epoch}", style="bold", no_wrap=True)
+    counts = f"{view.cycles:.1f} cycles/s  {view.nodes} nodes  {view.pods} pods"
+    yield Text(counts, overflow="fold")
+    if view.age > OLD_SECONDS:
+        yield Text(f"API server silent for {view.age:.0f} s", style="bold red", overflow="fold")
+    yield from _table(
+        ("WORK", "/S", "P50", "P99", "FAIL/S"),
+        [
+            (each.name, f"{each.rate:.1f}", _time(each.p50), _time(each.p99), _few(each.failed))
+            for each in view.work
+        ],
+    )
+    yield from _table(
+        ("PLUGIN", "PHASE", "/S", "MEAN", "P99", "REJ/S", "FAIL/S"),
+        [
+            (
+                each.plugin,
+                each.phase,
+                f"{each.rate:.1f}",
+                _time(each.mean),
+                _time(each.p99),
+                _few(each.rejected),
+                _few(each.failed),
+            )
+            for each in view.plugins[:MOST_PLUGINS]
+        ],
+    )
+    yield from _table(
+        ("SERVICE", "REPLICA", "GENERATION", "BEHIND", "CYCLES"),
+        list(_replicas(view.services))[:MOST_REPLICAS],
+    )
+    yield from _table(
+        ("NEWEST PODS", "AGO", "OUTCOME", "NODE", "REASON"),
+        [_decision(each) for each in view.decisions],
+    )
+
+
+def _replicas(services: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[str]]:
+    for service in services:
+        if not service["replicas"]:
+            yield service["service"], service["problem"] or "no replica", "", "", ""
+        for each in service["replicas"]:
+            problem = "; ".join(each["problems"].values())
+            name = f"{each['place'] or each['replica']}{f' ({problem})' if problem else ''}"
+            numbers = (each["generation"], each["behind"], each["unanswered"])
+            yield service["service"], name, *map(str, numbers)
+
+
+def _decision(each: Mapping[str, Any]) -> Sequence[str]:
+    ago = (datetime.now(UTC) - datetime.fromisoformat(each["time"])).total_seconds()
+    return (
+        f"{each['namespace']}/{each['pod']}",
+        f"{max(ago, 0):.0f} s",
+        each["outcome"],
+        each.get("node") or "",
+        each["reason"],
+    )
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[RenderableType]:
+    """Yield a table below an empty line; where it is too wide, texts lose their ends."""
+    yield Text("")
+    if not rows:
+        yield Text(f"{header[0]}  none yet", style="dim")
+        return
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), collapse_padding=True
+    )
+    for name, *cells in zip(header, *rows, strict=True):
+        is_number = all(map(NUMBER.match, cells))
+        table.add_column(name, no_wrap=is_number, justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    yield table
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for size, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.0f} us"
+
+
+def _few(rate: float) -> str:
+    return f"{rate:.1f}" if rate >= 0.05 else ("0" if not rate else "<0.1")

@@ -11,8 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from cli.decisions.top.drawing import draw
-from cli.decisions.top.view import View, view
+from cli.decisions.top.view import View, draw, view
 from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.metrics import Change, Sample, sample

@@ -14,7 +14,7 @@ from cli.config.policies import choose_policy, load_registries
 from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object, key_of, serve
 from cli.shared.screen import Screen
-from cli.up.processes.scheduling import read_scheduler_config
+from cli.up.processes.stack import read_scheduler_config
 from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out

@@ -6,8 +6,7 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from cli.decisions.top.drawing import draw
-from cli.decisions.top.view import View, view
+from cli.decisions.top.view import View, draw, view
 from cli.decisions.top.watching import newest
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.metrics import Change, sample
@@ -64,7 +63,9 @@ def test_rates_and_latencies_are_of_the_interval() -> None:
     assert plugin.mean == pytest.approx(0.0018)
     assert plugin.rejected == 20
     assert (found.decides, found.nodes) == (True, 5000)
-    assert [(each.service, each.ready) for each in found.replicas] == [("filter", 2)]
+    assert [(each["service"], each["problem"]) for each in found.services] == [
+        ("filter", "2 take part")
+    ]
 
 
 def test_a_gateway_that_restarted_counts_from_zero() -> None:
