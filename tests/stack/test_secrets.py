@@ -14,7 +14,7 @@ import pytest
 
 from moorage.v1 import binder_pb2, filter_pb2, types_pb2
 from tests.stack.stack import KEPT, Stack, pod
-from tools.fuzz.targets.mutations import mutated_json
+from tools.fuzz.targets.target import mutated_json
 from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

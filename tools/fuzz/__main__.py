@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tools.fuzz.files import CORPUS, CURRENT, NEW, RESULT
+from tools.fuzz import CORPUS, CURRENT, NEW, RESULT
 from tools.fuzz.judge import file_name
 from tools.fuzz.targets import TARGETS
 

@@ -7,7 +7,7 @@ wrong. A process of its own, since it takes over the log.
 import json
 import sys
 
-from tools.fuzz.files import CORPUS
+from tools.fuzz import CORPUS
 from tools.fuzz.judge import Judge
 from tools.fuzz.targets import TARGETS
 

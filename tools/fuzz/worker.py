@@ -19,7 +19,7 @@ from typing import Any
 
 import atheris
 
-from tools.fuzz.files import CORPUS, CURRENT, NEW, RESULT
+from tools.fuzz import CORPUS, CURRENT, NEW, RESULT
 
 GROWTH = 96 << 20
 """Bytes of memory that a run may gain after its first fifth."""

@@ -7,8 +7,7 @@ from moorage.snapshot import Snapshot
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import Replica
 from moorage_host.rpc.state import MISTAKES, apply_state
-from tools.fuzz.targets.mutations import mutated_messages, unpacked
-from tools.fuzz.targets.target import Target, require
+from tools.fuzz.targets.target import Target, mutated_messages, require, unpacked
 
 _ROWS = 4096
 

@@ -15,8 +15,7 @@ from prometheus_client import CollectorRegistry
 from cli.up.processes import free_ports
 from gateway.cycle import Cycle
 from gateway.edge import Edge, EdgeSettings
-from tools.fuzz.targets.mutations import mutated_json
-from tools.fuzz.targets.target import Target, WrongError, require
+from tools.fuzz.targets.target import Target, WrongError, mutated_json, require
 from tools.inprocess.edge import Filtered, ScriptedCycles
 from tools.inprocess.gateway import (
     Gateway,

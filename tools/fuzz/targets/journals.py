@@ -9,8 +9,7 @@ from gateway.journal.reading import JournalError
 from gateway.journal.segments import MAGIC, to_frame
 from gateway.whatif.timeline import Timeline
 from moorage.v1 import journal_pb2 as pb
-from tools.fuzz.targets.mutations import mutated_messages, unpacked
-from tools.fuzz.targets.target import Target, require
+from tools.fuzz.targets.target import Target, mutated_messages, require, unpacked
 
 
 class Journals(Target):

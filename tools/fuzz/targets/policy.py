@@ -8,8 +8,7 @@ from random import Random
 from cli.config.policies import load_registries, resolve_file
 from moorage.errors import ConfigurationError
 from moorage_host.policy import KINDS, decode_effective
-from tools.fuzz.targets.mutations import ODD, mutated_json
-from tools.fuzz.targets.target import Target, require
+from tools.fuzz.targets.target import ODD, Target, mutated_json, require
 
 _LONGEST_MESSAGE = 20_000  # bytes; there is a line for each mistake
 

@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,12 +10,12 @@ from typing import Any
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
 from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from sandbox.apiserver import ApiServer
-from tools.fuzz.targets.mutations import mutated_messages, unpacked
-from tools.fuzz.targets.target import Target, require
+from tools.fuzz.targets.target import Target, mutated_messages, require, unpacked
 from tools.inprocess.api import Api
 from tools.inprocess.gateway import binder_service, filter_service, scorer_service
 
@@ -27,60 +26,35 @@ _OF_THE_CLIENT = "Internal error from Core"
 _OF_A_BUSY_MACHINE = "longer than its time budget"
 
 
-@dataclass(frozen=True, slots=True)
 class Method:
     """A method, and the messages of its call and its answer."""
 
-    path: str
-    request: Callable[[], Message]
-    response: Callable[[], Message]
-    streams: bool = False
+    def __init__(self, service: str, name: str) -> None:
+        files = {"Filter": filter_pb2, "Scorer": scorer_pb2, "Binder": binder_pb2}
+        found = (
+            files[service].DESCRIPTOR.services_by_name[f"{service}Service"].methods_by_name[name]
+        )
+        self.path = f"{_prefix(service)}{name}"
+        self.request = GetMessageClass(found.input_type)
+        self.response = GetMessageClass(found.output_type)
+        self.streams = found.server_streaming
 
 
-_FILTER, _SCORER, _BINDER = (f"/moorage.v1.{n}Service/" for n in ("Filter", "Scorer", "Binder"))
+def _prefix(service: str) -> str:
+    return f"/moorage.v1.{service}Service/"
+
+
 METHODS = {
-    b"f": Method(
-        f"{_FILTER}Session",
-        filter_pb2.FilterServiceSessionRequest,
-        filter_pb2.FilterServiceSessionResponse,
-        streams=True,
-    ),
-    b"s": Method(
-        f"{_SCORER}Session",
-        scorer_pb2.ScorerServiceSessionRequest,
-        scorer_pb2.ScorerServiceSessionResponse,
-        streams=True,
-    ),
-    b"b": Method(
-        f"{_BINDER}Session",
-        binder_pb2.BinderServiceSessionRequest,
-        binder_pb2.BinderServiceSessionResponse,
-        streams=True,
-    ),
-    b"t": Method(
-        f"{_BINDER}FollowState",
-        binder_pb2.BinderServiceFollowStateRequest,
-        binder_pb2.BinderServiceFollowStateResponse,
-        streams=True,
-    ),
-    b"F": Method(f"{_FILTER}Filter", filter_pb2.FilterRequest, filter_pb2.FilterResponse),
-    b"S": Method(f"{_SCORER}Score", scorer_pb2.ScoreRequest, scorer_pb2.ScoreResponse),
-    b"B": Method(f"{_BINDER}Bind", binder_pb2.BindRequest, binder_pb2.BindResponse),
-    b"G": Method(
-        f"{_FILTER}GetState",
-        filter_pb2.FilterServiceGetStateRequest,
-        filter_pb2.FilterServiceGetStateResponse,
-    ),
-    b"E": Method(
-        f"{_BINDER}Barrier",
-        binder_pb2.BinderServiceBarrierRequest,
-        binder_pb2.BinderServiceBarrierResponse,
-    ),
-    b"R": Method(
-        f"{_BINDER}RetryPods",
-        binder_pb2.BinderServiceRetryPodsRequest,
-        binder_pb2.BinderServiceRetryPodsResponse,
-    ),
+    b"f": Method("Filter", "Session"),
+    b"s": Method("Scorer", "Session"),
+    b"b": Method("Binder", "Session"),
+    b"t": Method("Binder", "FollowState"),
+    b"F": Method("Filter", "Filter"),
+    b"S": Method("Scorer", "Score"),
+    b"B": Method("Binder", "Bind"),
+    b"G": Method("Filter", "GetState"),
+    b"E": Method("Binder", "Barrier"),
+    b"R": Method("Binder", "RetryPods"),
 }
 """The first byte of a case; messages follow, each after its length."""
 
@@ -103,9 +77,9 @@ class Sessions(Target):
         (port,) = free_ports(1)
         await stack.enter_async_context(binder_service(folder, port=port))
         addresses = {
-            _FILTER: await stack.enter_async_context(filter_service()),
-            _SCORER: await stack.enter_async_context(scorer_service()),
-            _BINDER: f"127.0.0.1:{port}",
+            _prefix("Filter"): await stack.enter_async_context(filter_service()),
+            _prefix("Scorer"): await stack.enter_async_context(scorer_service()),
+            _prefix("Binder"): f"127.0.0.1:{port}",
         }
         self._channels = {
             prefix: await stack.enter_async_context(grpc.aio.insecure_channel(address))

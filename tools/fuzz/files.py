@@ -1,6 +1,0 @@
-"""The files of a worker, which its parent reads."""
-
-from pathlib import Path
-
-CORPUS = Path(__file__).parent / "corpus"
-CURRENT, RESULT, NEW = "current", "result.json", "new"
