@@ -158,7 +158,6 @@ def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResul
             both=both,
             answered=answered,
             ratio=both.p50 / reference[0].p50,
-            ratio_p99=both.p99 / reference[0].p99,
             ratio_answered=answered.p50 / reference[1].p50,
             processor=_mean(r.processor / MS for r in mine),
             failures=sum(bool(r.failure) for r in rounds if r.contender == name),

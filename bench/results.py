@@ -54,7 +54,6 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
         both: Filter plus prioritize, pod by pod, without the pause.
         answered: The same as `both`, but only until the last byte of each answer is there.
         ratio: p50 of `both` to that of the reference in the same rounds.
-        ratio_p99: The same of p99.
         ratio_answered: The same of `answered`, p50.
         processor: Processor time of all its processes for both calls, the mean.
         failures: Rounds that do not count because a call failed.
@@ -71,7 +70,6 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
     both: Figure
     answered: Figure
     ratio: float
-    ratio_p99: float
     ratio_answered: float
     processor: float
     failures: int

@@ -22,7 +22,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent / "go"
 CONTROL_PLANES = HERE / "controlplane"
-SCHEDULERS = HERE / "schedulers"
 GRPCURL = HERE / "grpcurl"
 HELM = HERE / "helm"
 ACTIONLINT = HERE / "actionlint"

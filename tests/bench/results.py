@@ -43,7 +43,6 @@ def edge_result(question: str, contender: str, ratio: float, pause: float = 0) -
         both=figure(3),
         answered=figure(ratio),
         ratio=9,
-        ratio_p99=9,
         ratio_answered=ratio,
         processor=1.5,
         failures=0,

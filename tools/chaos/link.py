@@ -26,7 +26,6 @@ class Link:
         targets: Ports of the server; new connections go to the first that takes them.
         delay: Seconds by which chunks are late on average, in both directions; it varies from
             chunk to chunk, so that calls on two connections overtake each other.
-        rate: Bytes a second of each connection and direction; 0 is no limit.
     """
 
     def __init__(self, name: str, targets: Sequence[int], *, in_turn: bool = False) -> None:
@@ -35,7 +34,6 @@ class Link:
         self.targets = list(targets)
         self.port = 0
         self.delay = 0.0
-        self.rate = 0
         self._open: dict[Direction, asyncio.Event] = {
             "up": asyncio.Event(),
             "down": asyncio.Event(),
@@ -58,7 +56,7 @@ class Link:
 
     def heal(self) -> None:
         """Pass everything on again, and what was held first, as TCP does after a partition."""
-        self.delay, self.rate = 0.0, 0
+        self.delay = 0.0
         for event in self._open.values():
             event.set()
         for connection in self._connections:
@@ -100,13 +98,11 @@ class Link:
         finally:
             self._connections.discard(connection)
 
-    async def passable(self, direction: Direction, due: float, size: int) -> None:
+    async def passable(self, direction: Direction, due: float) -> None:
         """Wait until bytes may be passed on."""
         late = due - asyncio.get_running_loop().time()
         if late > 0:
             await asyncio.sleep(late)
-        if self.rate:
-            await asyncio.sleep(size / self.rate)
         await self._open[direction].wait()
 
 
@@ -164,7 +160,7 @@ class _Connection:
             group.create_task(read())
             while True:
                 due, data = await chunks.get()
-                await self._link.passable(direction, due, len(data))
+                await self._link.passable(direction, due)
                 await self.thawed.wait()
                 if self._lost.is_set():
                     raise ConnectionResetError

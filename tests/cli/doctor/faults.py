@@ -13,7 +13,7 @@ Change = Callable[[Object], Object]
 CORE = f"/api/v1/namespaces/{NAMESPACE}"
 CONFIG = f"{CORE}/configmaps/kube-scheduler"
 SERVICE = f"{CORE}/services/gateway"
-GATEWAY_POD, SCHEDULER_POD = f"{CORE}/pods/gateway-1", f"{CORE}/pods/scheduler-1"
+SCHEDULER_POD = f"{CORE}/pods/scheduler-1"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
 
@@ -60,15 +60,6 @@ def fields(**values: object) -> Change:
             for parent in parents:
                 place = place[int(parent) if parent.isdecimal() else parent]
             place[last] = value
-        return obj
-
-    return change
-
-
-def _both(*changes: Change) -> Change:
-    def change(obj: Object) -> Object:
-        for each in changes:
-            obj = each(obj)
         return obj
 
     return change

@@ -18,7 +18,6 @@ class Deltas(Target):
     name = "deltas"
     share = 20
     seconds = 1e-3
-    packages = ("moorage.snapshot", "moorage_host.rpc", "moorage_host.plugins", "moorage.models")
     tokens = ('{"metadata":{"name":"n1"', '"allocatable":{"cpu":"', '"labels":{', '"spec":{')
     longest = 2048
 

@@ -52,7 +52,6 @@ class Bodies(Target):
     name = "bodies"
     share = 50
     seconds = 3e-4
-    packages = ("gateway.edge", "moorage.models")
     tokens = TOKENS
     longest = 8192
 
@@ -85,7 +84,6 @@ class Cycles(Target):
     name = "cycles"
     share = 6
     seconds = 8e-3
-    packages = ("gateway", "moorage", "services")
     tokens = TOKENS
     longest = 4096
 

@@ -16,7 +16,6 @@ class Http(Target):
     name = "http"
     share = 12
     seconds = 8e-3
-    packages = ("gateway.edge",)
     tokens = (
         *(
             "POST /filter HTTP/1.1\r\n",

@@ -18,7 +18,6 @@ class Journals(Target):
     name = "journals"
     share = 10
     seconds = 1e-3
-    packages = ("gateway.journal", "gateway.whatif")
     tokens = (MAGIC.decode(), '{"metadata":{"name":"n1"', '"uid":"u"', '"spec":{')
     longest = 4096
 

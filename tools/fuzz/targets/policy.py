@@ -24,7 +24,6 @@ class Policies(Target):
     name = "policies"
     share = 12
     seconds = 4e-3
-    packages = ("moorage_host.policy", "cli.config")
     tokens = (
         *("apiVersion: moorage.io/v1alpha1", "kind: MoorageConfiguration", "profiles:", "plugins:"),
         *("multiPoint:", "filter:", "score:", "bind:", "enabled:", "disabled:", "{name: InTree}"),

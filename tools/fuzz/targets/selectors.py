@@ -20,7 +20,6 @@ class Selectors(Target):
 
     name = "selectors"
     share = 30
-    packages = ("moorage.rules", "moorage.units.integers")
     tokens = (
         " in (",
         " notin (",

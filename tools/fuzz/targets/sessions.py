@@ -65,7 +65,6 @@ class Sessions(Target):
     name = "sessions"
     share = 10
     seconds = 8e-3
-    packages = ("moorage", "moorage_host", "services")
     tokens = ('{"metadata":{"name":"n1"', '"allocatable":{"cpu":"', '{"profiles":[', "moorage")
     longest = 2048
 

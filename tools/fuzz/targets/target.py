@@ -196,7 +196,6 @@ class Target(ABC):
         name: What it is called on the command line, and its folder of the corpus.
         share: Its part of all cases, compared to the other targets.
         seconds: How long a case takes, roughly: slow targets start first.
-        packages: Whose branches guide the search.
         tokens: Words that mutations put in.
         longest: Bytes of a case.
         log_bytes: What a case may write to the log.
@@ -205,7 +204,6 @@ class Target(ABC):
     name: ClassVar[str]
     share: ClassVar[float]
     seconds: ClassVar[float] = 1e-4
-    packages: ClassVar[tuple[str, ...]] = ()
     tokens: ClassVar[tuple[str, ...]] = ()
     longest: ClassVar[int] = 256
     log_bytes: ClassVar[int] = LOG_BYTES

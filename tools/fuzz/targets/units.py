@@ -21,7 +21,6 @@ class Quantities(Target):
 
     name = "quantities"
     share = 40
-    packages = ("moorage.units",)
     tokens = ("Ki", "Ei", "n", "m", "E", "e", "e-", "E+", ".", "-", "99999999999999999999", "1e309")
     longest = 300
 
@@ -80,7 +79,6 @@ class Durations(Target):
 
     name = "durations"
     share = 30
-    packages = ("moorage.units",)
     tokens = (*_NANOSECONDS, "1h30m", ".", "-", "+", "9223372036854775807")
     longest = 400
 

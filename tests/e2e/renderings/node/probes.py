@@ -1,7 +1,5 @@
 """Probes of containers, asked as a kubelet asks them."""
 
-import asyncio
-
 import aiohttp
 
 from tests.e2e.renderings.node.network import Opens, Sandbox
@@ -55,15 +53,3 @@ class Probe:
         if self.problem:
             self.problem = f"{self._url}: {self.problem}"
         return not self.problem
-
-    async def until_success(self) -> None:
-        """Ask until it succeeds.
-
-        Raises:
-            TimeoutError: It has failed too often.
-        """
-        for _ in range(self.allowed):
-            if await self.succeeds():
-                return
-            await asyncio.sleep(self.period)
-        raise TimeoutError(self.problem)
