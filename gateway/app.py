@@ -20,6 +20,7 @@ from gateway.inspector.inspector import Inspector
 from gateway.journal.journal import Journal
 from gateway.leadership import Leadership
 from gateway.leadership.election import Election
+from gateway.policy.events import PolicyEvents
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.equal_pods import EqualPods
 from gateway.replicas.feed import StateFeed
@@ -171,6 +172,7 @@ class _Gateway:
         self.scorers = scorers = replicas(
             SCORER, settings.scorer, longest_wait=settings.scorer_wait
         )
+        self._events = PolicyEvents(client, leadership.holder)
         self.reloader: PolicyReloader | None = None
         if settings.config:
             self.reloader = PolicyReloader(
@@ -180,6 +182,8 @@ class _Gateway:
                 objects=cluster.kinds,
                 rollouts=[Rollout(filters), Rollout(scorers)],
                 between_cycles=between_cycles,
+                pods_by_profile=state.pods_by_profile,
+                report=self._events.report,
                 metrics=ReloadMetrics(registry),
             )
         self.shadows = Shadows(settings, state, policy, queue, filters, scorers, registry)
@@ -253,6 +257,7 @@ class _Gateway:
             work.append(self.journal.run())
         if self.reloader is not None and self._settings.config_reload_interval:
             work.append(self.reloader.run(self._settings.config_reload_interval))
+            work.append(self._events.run())
         async with self.cluster.following(), asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in work]
             yield

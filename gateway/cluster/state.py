@@ -141,6 +141,15 @@ class ClusterState:
         """Return the UIDs of all pods that were seen."""
         return list(self._known)
 
+    def pods_by_profile(self) -> dict[str, tuple[int, int]]:
+        """Return how many pods name each schedulerName, and how many of them have no node."""
+        found: dict[str, tuple[int, int]] = {}
+        for pod in self._known.values():
+            name = pod.spec.scheduler_name
+            pods, waiting = found.get(name, (0, 0))
+            found[name] = pods + 1, waiting + (not pod.spec.node_name)
+        return found
+
     # What the watches show.
 
     def set_node(self, manifest: NodeManifest) -> None:

@@ -25,6 +25,7 @@ import structlog
 from gateway.leadership.term import Term
 from gateway.settings import GatewaySettings
 from moorage.errors import ConfigurationError
+from moorage_host.epochs import highest_epoch
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, micro_time
 
 LOOKS = 4
@@ -39,9 +40,6 @@ LEAVING = "moorage.io/leaving"
 """Whether the holder is about to release the Lease, so that the next one may get ready."""
 
 CONFLICT, NOT_FOUND = 409, 404
-
-EPOCHS_AHEAD = 366 * 24 * 3600 * 1000
-"""Epochs begin as the time in milliseconds; one further ahead of this clock is ignored."""
 
 LONGEST_SECONDS = 60.0
 """A duration in a Lease counts up to this, or up to this process's own if that is longer."""
@@ -150,7 +148,7 @@ class LeaseStore:
         notes = metadata.get("annotations") or {}
         version, doubts = metadata["resourceVersion"], []
         epoch, seconds = _number(notes.get(EPOCH, "0")), _number(spec.get("leaseDurationSeconds"))
-        if epoch is None or epoch > time.time_ns() // 1_000_000 + EPOCHS_AHEAD:
+        if epoch is None or epoch > highest_epoch():
             doubts.append(f"{EPOCH} is {str(notes[EPOCH])[:40]!r}")
             epoch = 0
         if seconds is None:

@@ -6,7 +6,7 @@ wrong, or a replica cannot run it, the active policy stays.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,8 @@ from moorage.errors import ConfigurationError
 from moorage_host.policy import Document, Kind, ResolvedPolicy, examine, parse, read
 
 Outcome = Literal["ok", "refused"]
+
+REFUSED = "the file is refused and the policy before it stays active"
 
 RETRY_SECONDS = 10.0
 """After which a content that was refused is tried again: replicas and rights change too."""
@@ -72,6 +74,8 @@ class PolicyReloader:
         objects: AdditionalKinds,
         rollouts: Sequence[Rollout],
         between_cycles: Callable[[], AbstractAsyncContextManager[None]],
+        pods_by_profile: Callable[[], Mapping[str, tuple[int, int]]],
+        report: Callable[[str, str], None],
         metrics: ReloadMetrics,
     ) -> None:
         """Follow the file at *path*, whose *text* is in *policy* already.
@@ -83,9 +87,14 @@ class PolicyReloader:
             objects: Follows what plugins read.
             rollouts: Bring a policy to the replicas.
             between_cycles: No cycle runs inside this context.
+            pods_by_profile: Returns how many pods name a schedulerName, and how many of them wait.
+            report: Reports a problem to operators: its reason in CamelCase, and a sentence.
             metrics: Counts.
         """
         self.problem = ""
+        self._lost: dict[str, str] = {}
+        self._pods_by_profile = pods_by_profile
+        self._report = report
         self._path = path
         self._seen = self._tried = text
         self._policy = policy
@@ -107,10 +116,11 @@ class PolicyReloader:
         return hashlib.sha256(self._tried.encode()).hexdigest()
 
     def note(self) -> str | None:
-        """Return what to note about the file, if it is not active."""
-        if not self.problem:
-            return None
-        return f"the file is refused and the policy before it stays active: {self.problem}"
+        """Return what to note about the file: it is not active, or took profiles from pods."""
+        notes = list(self._lost.values())
+        if self.problem:
+            notes.insert(0, f"{REFUSED}: {self.problem}")
+        return "; ".join(notes) or None
 
     async def _look(self) -> None:
         unreadable: ConfigurationError | None = None
@@ -149,6 +159,7 @@ class PolicyReloader:
             return
         self.problem = problem
         self._metrics.reloaded("refused")
+        self._report("PolicyRefused", f"{REFUSED}: {problem}")
         log.warning(
             "The policy file is refused and the old policy stays active",
             error=problem,
@@ -211,6 +222,29 @@ class PolicyReloader:
                 self._policy.activate(former, resolved)
                 await _switch(resolved, rollouts)
                 raise PolicyRefusedError(problem)
+        self._compare(resolved, new)
+
+    def _compare(self, former: ResolvedPolicy, new: ResolvedPolicy) -> None:
+        """Say so if pods have lost the plugins of their profile: the file may have been cut."""
+        now = _with_plugins(new)
+        self._lost = {name: note for name, note in self._lost.items() if name not in now}
+        gone = _with_plugins(former) - now
+        counts = self._pods_by_profile() if gone else {}
+        for name in sorted(gone & counts.keys()):
+            pods, waiting = counts[name]
+            self._lost[name] = note = (
+                f"profile {name} has gone from the file, or has no plugins any more; {pods} pods "
+                f"name it as their schedulerName, {waiting} of them wait, and they are placed "
+                "without Moorage"
+            )
+            self._report("ProfileLost", note)
+            log.warning("A profile with pods is lost", profile=name, pods=pods, waiting=waiting)
+
+
+def _with_plugins(resolved: ResolvedPolicy) -> set[str]:
+    """Return the profiles that have plugins."""
+    policies = resolved.policies.values()
+    return {each.name for policy in policies for each in policy.profiles if each.plugins}
 
 
 async def _switch(resolved: ResolvedPolicy, rollouts: Sequence[Rollout]) -> str:

@@ -8,6 +8,7 @@ import msgspec
 from moorage import Binding
 from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient
+from moorage_host.kube.events import events_path
 from moorage_host.tracing.span import step
 
 JSON = "application/json"
@@ -66,11 +67,11 @@ class Cluster:
 
     async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
         """Write an Event of the group events.k8s.io."""
-        await self._write("POST", _events_path(namespace), event, JSON)
+        await self._write("POST", events_path(namespace), event, JSON)
 
     async def change_event(self, namespace: str, name: str, change: Mapping[str, Any]) -> None:
         """Change some fields of an Event."""
-        path = f"{_events_path(namespace)}/{name}"
+        path = f"{events_path(namespace)}/{name}"
         await self._write("PATCH", path, change, MERGE_PATCH)
 
     async def _write(
@@ -81,7 +82,3 @@ class Cluster:
             method, path, body=content, content_type=content_type, timeout=self._timeout
         )
         answer.check()
-
-
-def _events_path(namespace: str) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"

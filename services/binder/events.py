@@ -8,23 +8,18 @@ import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
 from moorage import Binding
 from moorage.backoff import Backoff
-from moorage_host.kube import KubeError, KubeStatusError, micro_time
+from moorage_host.kube import KubeError, KubeStatusError
+from moorage_host.kube.events import make_event
 from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.cluster import Cluster
 from services.binder.metrics import BindMetrics
-
-LONGEST_NOTE = 1024
-"""Bytes of a note that the API server accepts: no setting can change that."""
-LONGEST_POD_NAME = 230
-"""Characters of a pod's name in an Event's, which must stay within 253."""
 
 WITHOUT_EVENT = {Reason.NOT_FOUND, Reason.OTHER_UID, Reason.STALE_EPOCH}
 """Failures after which there is no pod to report on, or that are none of the pod's."""
@@ -56,7 +51,7 @@ class EventRecorder:
         self.unwanted = None if limits.events == "all" else Outcome.BOUND
         self._cluster = cluster
         self._limits = limits
-        self._instance = instance[:128]
+        self._instance = instance
         self._metrics = metrics
         self._queue: asyncio.Queue[tuple[Identity, Event]] = asyncio.Queue(limits.event_queue)
         self._recent: OrderedDict[Identity, _Series] = OrderedDict()
@@ -104,23 +99,16 @@ class EventRecorder:
             _log.warning("Events were not written before the end", events=self._queue.qsize())
 
     def _event(self, binding: Binding, kind: str, reason: str, note: str) -> Event:
-        moment = datetime.now(UTC)
-        nanoseconds = int(moment.timestamp() * 1e6) * 1000
-        name = f"{binding.name[:LONGEST_POD_NAME].rstrip('.-')}.{nanoseconds:x}"
-        pod = {"apiVersion": "v1", "kind": "Pod", "uid": binding.uid}
-        return {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": binding.namespace},
-            "eventTime": micro_time(moment),
-            "reportingController": binding.profile or "moorage-binder",
-            "reportingInstance": self._instance,
-            "action": "Binding",
-            "reason": reason,
-            "type": kind,
-            "note": note.encode()[:LONGEST_NOTE].decode(errors="ignore"),
-            "regarding": {**pod, "namespace": binding.namespace, "name": binding.name},
-        }
+        regarding = {"apiVersion": "v1", "kind": "Pod", "uid": binding.uid}
+        return make_event(
+            {**regarding, "namespace": binding.namespace, "name": binding.name},
+            kind=kind,
+            reason=reason,
+            action="Binding",
+            note=note,
+            controller=binding.profile or "moorage-binder",
+            instance=self._instance,
+        )
 
     async def _write_with_retries(self, identity: Identity, event: Event) -> None:
         backoff = Backoff(0.2, 2.0)

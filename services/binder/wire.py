@@ -4,10 +4,12 @@ import re
 
 import grpc
 import msgspec
+import structlog
 
 from moorage import Binding, DecisionSummary, __version__
 from moorage.plugin.cycle_state import decode_values
 from moorage.v1 import binder_pb2 as pb
+from moorage_host.epochs import highest_epoch
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError
 from services.binder.binding.fence import BarrierResult
@@ -35,9 +37,6 @@ CODES = {
 RETRY_LIMIT = 1000
 """Pods in one request for another attempt."""
 
-HIGHEST_EPOCH = 2**63 - 1
-"""There must always be a higher one, also for callers whose integers have a sign."""
-
 OUTCOMES = {Outcome.BOUND: pb.OUTCOME_BOUND, Outcome.ALREADY_BOUND: pb.OUTCOME_ALREADY_BOUND}
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -46,6 +45,7 @@ _SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
 _UID = re.compile(r"[!-~]{1,253}")
 _FORMS = {"namespace": _LABEL, "name": _SUBDOMAIN, "uid": _UID, "node": _SUBDOMAIN}
 _decode_summary = msgspec.json.Decoder(DecisionSummary).decode
+_log = structlog.get_logger()
 _HOLDER = re.compile(r"[!-~]{1,253}")
 
 
@@ -58,8 +58,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
     for field, form in _FORMS.items():
         if not form.fullmatch(getattr(request, field)):
             raise _malformed("cannot bind", field, getattr(request, field))
-    if request.epoch > HIGHEST_EPOCH:
-        raise _too_high("cannot bind", request.epoch)
+    _check_epoch("cannot bind", request.epoch)
     try:
         decision = _decode_summary(request.decision) if request.decision else None
     except msgspec.DecodeError as error:
@@ -127,8 +126,7 @@ def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]
     if not request.epoch:
         message = f"{attempt}: epoch is missing, which must be 1 or more"
         raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
-    if request.epoch > HIGHEST_EPOCH:
-        raise _too_high(attempt, request.epoch)
+    _check_epoch(attempt, request.epoch)
     if not _HOLDER.fullmatch(request.holder):
         message = (
             f"{attempt}: holder is {request.holder[:253]!r}; it must have 1 to 253 printable ASCII "
@@ -163,6 +161,12 @@ def _malformed(attempt: str, field: str, value: str) -> CallError:
     return CallError(grpc.StatusCode.INVALID_ARGUMENT, f"{attempt}: {field} {problem}")
 
 
-def _too_high(attempt: str, epoch: int) -> CallError:
-    message = f"{attempt}: epoch is {epoch}, more than {HIGHEST_EPOCH}"
-    return CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
+def _check_epoch(attempt: str, epoch: int) -> None:
+    """Refuse an epoch after which no gateway could begin a term."""
+    if epoch > (highest := highest_epoch()):
+        _log.warning("An epoch that no gateway should have is refused", epoch=epoch)
+        message = (
+            f"{attempt}: epoch is {epoch}, more than {highest}, which is a year ahead of the "
+            "binder's clock; compare the clocks of gateway and binder"
+        )
+        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)

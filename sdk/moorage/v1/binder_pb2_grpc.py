@@ -114,7 +114,7 @@ class BinderServiceServicer:
         Idempotent. Two gateways of one epoch cannot both be fenced: each takes an epoch of its own. Binds of
         epoch 0 are neither given up nor waited for; those that are being written are in the answer as unknown.
 
-        Fails with INVALID_ARGUMENT if the epoch is 0 or more than 2^63 - 1, or the holder is empty, has more than
+        Fails with INVALID_ARGUMENT if the epoch is 0 or a year ahead of the clock, or the holder is empty, has more than
         253 characters, or others than printable ASCII without spaces.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

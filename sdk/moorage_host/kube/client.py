@@ -108,6 +108,11 @@ class KubeClient:
         """The URL of the API server."""
         return self._server.host
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of this process, or of the kubeconfig's context."""
+        return self._server.namespace
+
     async def token(self) -> str:
         """Return the bearer token that requests carry now; "" if they carry none."""
         return (await self._server.authorization()).removeprefix("Bearer ")

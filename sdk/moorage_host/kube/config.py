@@ -19,6 +19,8 @@ from moorage.errors import ConfigurationError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
+DEFAULT_NAMESPACE = "default"
+
 _log = structlog.get_logger()
 
 
@@ -31,12 +33,14 @@ class ApiServer:
         tls: What it must show, and what is shown to it.
         authorization: Returns the header of that name as of now; "" if there is none.
         options: aiohttp's options of each request: proxy, and the name to expect of the server.
+        namespace: That of this process, or of the kubeconfig's context.
     """
 
     host: str
     tls: ssl.SSLContext
     authorization: Callable[[], Awaitable[str]]
     options: Mapping[str, Any]
+    namespace: str = DEFAULT_NAMESPACE
 
 
 async def find_server(
@@ -82,6 +86,7 @@ def _of_service_account(folder: Path, refresh_interval: float) -> ApiServer:
         tls=ssl.create_default_context(cafile=folder / "ca.crt"),
         authorization=authorization,
         options={},
+        namespace=_namespace(folder),
     )
 
 
@@ -90,6 +95,13 @@ def _token(folder: Path) -> str:
     if not text:
         raise ValueError("its token is empty")
     return f"Bearer {text}"
+
+
+def _namespace(folder: Path) -> str:
+    try:
+        return (folder / "namespace").read_text().strip() or DEFAULT_NAMESPACE
+    except OSError:
+        return DEFAULT_NAMESPACE
 
 
 def _files(kubeconfig: Path | None) -> str:
@@ -155,4 +167,5 @@ async def _of_files(files: str, context: str | None, refresh_interval: float) ->
         tls=tls,
         authorization=authorization,
         options={name: value for name, value in options.items() if value},
+        namespace=str(loader.current_context["context"].get("namespace") or DEFAULT_NAMESPACE),
     )

@@ -243,6 +243,49 @@ async def test_a_wrong_content_is_told_once_and_the_old_policy_stays(
     assert capsys.readouterr().out.count("The policy file is refused") == 3
 
 
+def two_profiles(*names: str) -> str:
+    profiles = "".join(
+        f"- schedulerName: {name}\n  plugins: {{filter: {{enabled: [{{name: Only}}]}}}}\n"
+        for name in names
+    )
+    return HEADER + "profiles:\n" + profiles
+
+
+def events(found: Gateway, reason: str) -> list[str]:
+    """Return what Events of a reason say about the policy."""
+    answer = found.api.server.cluster.target("/apis/events.k8s.io/v1/namespaces/default/events")
+    items = found.api.server.cluster.collection(answer.resource).list("default")
+    return [item.object["message"] for item in items if item.object["reason"] == reason]
+
+
+async def test_a_profile_that_pods_lose_is_told_until_it_is_back(tmp_path: Path) -> None:
+    async with running(tmp_path, two_profiles("cut", "moorage", "unused")) as found:
+        for name in ("a", "b"):
+            found.api.pod(name, schedulerName="cut")
+        found.api.pod("c", schedulerName="cut", nodeName="n1")
+        await until(lambda: found.sample("moorage_cache_size", type="pods") == 1)
+        (tmp_path / "policy.yaml").write_text(two_profiles("moorage"))  # as if cut
+        await reloaded(found, "ok")
+        told = await note(found)
+        assert told == (
+            "profile cut has gone from the file, or has no plugins any more; 3 pods name it as "
+            "their schedulerName, 2 of them wait, and they are placed without Moorage"
+        )
+        await until(lambda: events(found, "ProfileLost") == [told])
+        (tmp_path / "policy.yaml").write_text(two_profiles("cut"))
+        await reloaded(found, "ok", 2)
+        assert await note(found) == ""
+
+
+async def test_a_file_that_vanishes_is_told_in_an_event(tmp_path: Path) -> None:
+    async with running(tmp_path, only("n1")) as found:
+        (tmp_path / "policy.yaml").unlink()
+        await until(lambda: bool(events(found, "PolicyRefused")))
+        (told,) = events(found, "PolicyRefused")
+        assert told == await note(found)
+        assert "cannot be read" in told
+
+
 async def test_a_gateway_without_a_usable_policy_takes_the_mended_file(tmp_path: Path) -> None:
     config = tmp_path / "policy.yaml"
     config.write_text(only("n1").replace("name: Only}]", "name: Onyl}]"))
