@@ -34,7 +34,7 @@ CLIENTS = {"scheduler": SCHEDULER, "operator": OPERATOR, "metrics": METRICS}
 IDENTITIES = (*SERVICES, *CLIENTS)
 """The folders of certificates."""
 
-AUTHORITY_LIFE, LIFE = timedelta(days=3650), timedelta(days=90)
+AUTHORITY_LIFE, LIFE = timedelta(days=3650), timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

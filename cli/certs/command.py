@@ -28,7 +28,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--days",
     type=click.IntRange(1, 3650),
-    default=90,
+    default=7,
     show_default=True,
     help="For how long certificates are valid.",
 )

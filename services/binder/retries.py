@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import structlog
+
 from moorage_host.kube import KubeStatusError
 from services.binder.cluster import Cluster
 
@@ -19,6 +21,11 @@ LONGEST_TEXT = 256
 
 GONE = frozenset((404, 409))
 """There is no such pod, or another one of the same name."""
+
+REFUSED = 422
+"""An admission policy of the cluster does not allow it for this pod."""
+
+_log = structlog.get_logger()
 
 
 class Retries:
@@ -56,7 +63,9 @@ class Retries:
             try:
                 await self._cluster.set_condition(namespace, name, uid, condition)
             except KubeStatusError as error:
-                if error.status not in GONE:
+                if error.status == REFUSED:
+                    _log.warning("A pod is not tried again", pod_uid=uid, error=str(error))
+                elif error.status not in GONE:
                     raise
                 return False
         return True

@@ -64,6 +64,14 @@ async def test_a_missing_right_is_reported(api: Api, kubeconfig: Path) -> None:
     assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
+async def test_a_pod_that_an_admission_policy_protects_does_not_keep_others_waiting(
+    api: Api, kubeconfig: Path
+) -> None:
+    pods = [reference(api.pod(name)) for name in "ab"]
+    api.fault("patch", "pods/status", status=422)
+    assert await retry(kubeconfig, *pods) == 1
+
+
 async def test_bad_names_and_too_many_pods_are_refused(api: Api, kubeconfig: Path) -> None:
     pod = reference(api.pod("a"))
     for pods, problem in (

@@ -178,6 +178,7 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
     assert rules(base, "ClusterRole", "moorage-gateway") == {
         (group, resource, verb, "") for group, resource in read for verb in ("list", "watch")
     }
+    assert rules(base, "Role", "gateway-events") == {("events.k8s.io", "events", "create", "")}
     assert rules(base, "ClusterRole", "moorage-binder") == {
         ("", "pods/binding", "create", ""),
         ("", "pods", "get", ""),

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Generator
 import pytest
 import pytest_asyncio
 
+from tests.scenarios.services import profiles
 from tests.scenarios.world import World
 from tools.planes.embedded import EmbeddedPlane, Plane
 from tools.planes.real import RealPlane
@@ -20,7 +21,9 @@ async def shared_world(
 ) -> AsyncIterator[World]:
     directory = tmp_path_factory.mktemp(request.param)
     embedded = request.param == "embedded"
-    plane: Plane = EmbeddedPlane(directory) if embedded else RealPlane(directory)
+    plane: Plane = (
+        EmbeddedPlane(directory) if embedded else RealPlane(directory, profiles=profiles())
+    )
     async with World.started(plane) as world:
         yield world
 

@@ -149,6 +149,11 @@ class Services:
         )
 
 
+def profiles() -> list[str]:
+    """Return the schedulerNames of all profiles of the scenarios."""
+    return [profile["schedulerName"] for profile in _policy(Path())["profiles"]]
+
+
 def _policy(directory: Path) -> Object:
     """Return the demonstration's policy with the scenarios' own profiles beside its own."""
     policy: Object = yaml.safe_load((ROOT / "deploy" / "demo" / "policy.yaml").read_text())

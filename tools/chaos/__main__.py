@@ -35,7 +35,7 @@ from tools.chaos.schedule import (
     Round,
     rounds,
 )
-from tools.chaos.stack import Layout, Stack
+from tools.chaos.stack import PROFILES, Layout, Stack
 from tools.planes.embedded import EmbeddedPlane, Plane
 from tools.planes.real import RealPlane
 
@@ -136,7 +136,9 @@ async def _rounds(
     options: argparse.Namespace, directory: Path, layout: Layout, schedule: Iterator[Round]
 ) -> AsyncIterator[Outcome]:
     async with AsyncExitStack() as opened:
-        plane: Plane = RealPlane(directory) if options.real else EmbeddedPlane(directory)
+        plane: Plane = (
+            RealPlane(directory, profiles=PROFILES) if options.real else EmbeddedPlane(directory)
+        )
         stack = Stack(plane, layout)
         await stack.start(opened)
         client = await connect(plane.kubeconfig("admin"))

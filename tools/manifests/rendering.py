@@ -45,6 +45,9 @@ FILES = {
 Manifest = dict[str, Any]
 Values = Mapping[str, Any]
 
+ANYWHERE = ["0.0.0.0/0", "::/0"]
+"""Where the API server is, for those who do not use Helm: the chart wants it to be said."""
+
 _SOURCE = re.compile(r"^# Source: .*\n", re.MULTILINE)
 
 
@@ -63,12 +66,13 @@ def merged(values: Values, more: Values) -> dict[str, Any]:
 
 
 def rendered(values: Values) -> str:
-    """Return what `helm template` makes of values, with the namespace.
+    """Return what `helm template` makes of values, with the namespace; the API server is anywhere.
 
     Raises:
         ValueError: Helm refuses them.
     """
-    given = merged({"namespace": {"create": True}}, values)
+    anywhere = {"networkPolicy": {"apiServer": {"addresses": ANYWHERE}}}
+    given = merged({"namespace": {"create": True}, **anywhere}, values)
     command = [str(find("helm")), "template", "moorage", str(CHART), "--namespace", NAMESPACE]
     command += ["--kube-version", KUBERNETES, "--values", "-"]
     done = subprocess.run(

@@ -83,6 +83,8 @@ RBAC_KINDS = (
     "RoleBinding",
     "ClusterRole",
     "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
 )
 BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
@@ -122,14 +124,19 @@ class RealPlane:
         kube_scheduler: Path | None = None,
         *,
         deployed: bool = True,
+        profiles: Sequence[str] = ("moorage",),
         options: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Prepare it, by default with the RBAC of deploy/; *options* are of kube-apiserver."""
+        """Prepare it, by default with the rights of deploy/ for pods of some *profiles*.
+
+        *options* are of kube-apiserver.
+        """
         self.directory = directory
         self._runtime_config = runtime_config
         self._kube_scheduler = kube_scheduler
         self._feature_gates = feature_gates
         self._deployed = deployed
+        self._profiles = profiles
         self._options = options
         self.audit_log = directory / "audit.jsonl"
         self.authority = Authority(directory)
@@ -160,8 +167,9 @@ class RealPlane:
     def kubeconfig(self, identity: Identity) -> Path:
         return self.directory / f"{identity}.kubeconfig"
 
-    def write_kubeconfig(self, file: Path, user: Object) -> None:
+    def write_kubeconfig(self, file: Path, user: Object, namespace: str = "default") -> None:
         """Write a kubeconfig with credentials of any kind."""
+        context = {"cluster": "real", "user": "user", "namespace": namespace}
         cluster = {"server": self.url, "certificate-authority": str(self._ca)}
         config = {
             "apiVersion": "v1",
@@ -169,7 +177,7 @@ class RealPlane:
             "current-context": "real",
             "clusters": [{"name": "real", "cluster": cluster}],
             "users": [{"name": "user", "user": user}],
-            "contexts": [{"name": "real", "context": {"cluster": "real", "user": "user"}}],
+            "contexts": [{"name": "real", "context": context}],
         }
         file.write_text(json.dumps(config))
 
@@ -263,7 +271,7 @@ class RealPlane:
 
     def _write_kubeconfigs(self) -> None:
         for identity, token in self._tokens.items():
-            self.write_kubeconfig(self.kubeconfig(identity), {"token": token})
+            self.write_kubeconfig(self.kubeconfig(identity), {"token": token}, OUR_NAMESPACE)
         for identity in BY_CERTIFICATE:
             certificate = self.authority.sign(identity, *who(identity))
             self.write_kubeconfig(self.kubeconfig(identity), certificate.user)
@@ -276,7 +284,7 @@ class RealPlane:
     async def _create_deployed(self) -> None:
         client = await connect(self.kubeconfig("admin"))
         try:
-            for obj in deployed_objects():
+            for obj in deployed_objects(self._profiles):
                 body = msgspec.json.encode(obj)
                 answer = await client.request("POST", path_of(obj), body=body, timeout=30)
                 answer.check()
@@ -292,9 +300,14 @@ def who(identity: Identity) -> tuple[str, tuple[str, ...]]:
     return f"system:serviceaccount:{OUR_NAMESPACE}:{identity}", groups
 
 
-def deployed_objects() -> Iterator[Object]:
-    """Yield the namespace and all RBAC objects of deploy/, with those for StatefulSetZone."""
-    values = {"highAvailability": {"enabled": True}, "statefulSets": {"enabled": True}}
+def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]:
+    """Yield the namespace and what gives and limits rights in deploy/, also to all options."""
+    values = {
+        "highAvailability": {"enabled": True},
+        "statefulSets": {"enabled": True},
+        "bearerTokens": {"metrics": True},
+        "policy": {"profiles": [{"schedulerName": name} for name in profiles]},
+    }
     for obj in render(values):
         if obj["kind"] in RBAC_KINDS:
             yield obj
@@ -306,4 +319,5 @@ def path_of(obj: Object) -> str:
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = obj["metadata"].get("namespace")
     inside = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{inside}/{obj['kind'].lower()}s"
+    kind = obj["kind"].lower()
+    return f"{root}{inside}/{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"

@@ -8,7 +8,10 @@ from cli.doctor.installation.objects import Missing, known
 from cli.doctor.installation.release import CONTENT_OF_USERS, Release, differences
 from cli.shared.gateway.pods import Object
 
-OPTIONAL = ("HorizontalPodAutoscaler", "PodDisruptionBudget", "ResourceQuota")
+ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+"""Kinds that name the profiles of the users' policy."""
+
+OPTIONAL = ("HorizontalPodAutoscaler", "PodDisruptionBudget", "ResourceQuota", *ADMISSION)
 """Kinds without which pods are placed too."""
 
 ROLES = ("Role", "ClusterRole")
@@ -66,7 +69,7 @@ def release_fields(installation: Installation) -> Iterator[Finding]:
     release = known(installation.release)
     for pair in release.pairs:
         kind, name = pair.wanted["kind"], pair.wanted["metadata"]["name"]
-        is_content = kind == "ConfigMap" and name in CONTENT_OF_USERS
+        is_content = kind in ADMISSION or (kind == "ConfigMap" and name in CONTENT_OF_USERS)
         if kind in RIGHTS or is_content or pair.found is None:
             continue
         for difference in differences(_between_pods(pair.wanted), _between_pods(known(pair.found))):

@@ -70,6 +70,8 @@ admissionregistration.k8s.io/v1 validatingwebhookconfigurations ValidatingWebhoo
 apiregistration.k8s.io/v1 apiservices APIService C - status
 admissionregistration.k8s.io/v1 mutatingwebhookconfigurations MutatingWebhookConfiguration C - -
 admissionregistration.k8s.io/v1 validatingadmissionpolicies ValidatingAdmissionPolicy C - status
+admissionregistration.k8s.io/v1 validatingadmissionpolicybindings \
+ValidatingAdmissionPolicyBinding C - -
 """
 _IN_ALL = {
     "pods", "services", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs",

@@ -29,6 +29,7 @@ POLICY = DEPLOY / "files" / "policy.yaml"
 NAMESPACE = "moorage"
 SERVICES = ("gateway", "filter", "scorer", "binder")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "ClusterRole": f"{RBAC}/clusterroles",
@@ -37,6 +38,8 @@ PATHS = {
     "RoleBinding": f"{RBAC}/namespaces/NAMESPACE/rolebindings",
     "Deployment": "/apis/apps/v1/namespaces/NAMESPACE/deployments",
     "PodDisruptionBudget": "/apis/policy/v1/namespaces/NAMESPACE/poddisruptionbudgets",
+    "ValidatingAdmissionPolicy": f"{ADMISSION}/validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": f"{ADMISSION}/validatingadmissionpolicybindings",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/NAMESPACE/networkpolicies",
 }
 

@@ -95,9 +95,12 @@ def test_plugins_that_the_chart_does_not_know_may_need_every_verb() -> None:
             ["controlPlane.ownPods:", "for DecisionAnnotation", "plain-scheduler"],
         ),
         (["layout=sidecar", "highAvailability.enabled=true"], ["highAvailability.enabled:"]),
+        ([], ["networkPolicy.apiServer.addresses is missing", "kubectl get endpointslices"]),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_place(values: list[str], places: list[str]) -> None:
+    if values:
+        values = [*values, "networkPolicy.apiServer.addresses={10.0.0.1/32}"]
     given = [word for value in values for word in ("--set", value)]
     command = [str(find("helm")), "template", "moorage", str(CHART), *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -108,6 +111,7 @@ def test_a_wrong_value_is_refused_with_its_place(values: list[str], places: list
 
 def test_the_tag_of_the_installation_page_is_a_number_for_helm() -> None:
     command = [str(find("helm")), "template", "moorage", str(CHART), "--set", "image.tag=1"]
+    command += ["--set", "networkPolicy.apiServer.addresses={10.0.0.1/32}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "image: moorage:1\n" in done.stdout, done.stderr
 
@@ -132,6 +136,50 @@ def test_the_gateway_may_read_more_only_for_the_plugin_that_needs_it() -> None:
     assert binding["roleRef"]["name"] == name
     gateway = one(manifests, "ClusterRoleBinding", "moorage-gateway")
     assert binding["subjects"] == gateway["subjects"]
+
+
+def test_the_api_server_is_where_the_values_say() -> None:
+    values = {"networkPolicy": {"apiServer": {"addresses": ["10.0.0.1/32"], "ports": [6443]}}}
+    binder = one(render(values), "NetworkPolicy", "binder")
+    assert binder["spec"]["egress"] == [
+        {
+            "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}],
+            "ports": [{"protocol": "TCP", "port": 6443}],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("people", "metrics", "accounts"),
+    [
+        (True, False, ["gateway"]),
+        (True, True, ["gateway", "binder"]),
+        (False, True, ["gateway", "binder"]),
+        (False, False, []),
+    ],
+)
+def test_only_who_reads_bearer_tokens_may_ask_about_them(
+    people: bool, metrics: bool, accounts: list[str]
+) -> None:
+    manifests = render({"bearerTokens": {"people": people, "metrics": metrics}})
+    names = {each["metadata"]["name"]: each for each in manifests}
+    found = names.get("moorage-auth-delegator", {"subjects": []})["subjects"]
+    assert [each["name"] for each in found] == accounts
+    kinds = {m["metadata"]["name"] for m in manifests if m["kind"] == "ClusterRole"}
+    assert ("moorage-metrics" in kinds, "moorage-decisions" in kinds) == (metrics, people)
+
+
+def test_the_api_server_checks_from_kubernetes_1_30_on_and_knows_all_profiles() -> None:
+    profiles = [{"schedulerName": "a"}, {"plugins": {}}]
+    policy = one(
+        render({"policy": {"profiles": profiles}}),
+        "ValidatingAdmissionPolicy",
+        "moorage-binder-status",
+    )
+    first, *_ = policy["spec"]["validations"]
+    assert first["expression"] == 'object.spec.schedulerName in ["a","moorage"]'
+    kinds = {each["kind"] for each in render({"admission": {"enabled": False}})}
+    assert "ValidatingAdmissionPolicy" not in kinds
 
 
 def test_network_policies_can_be_left_out() -> None:

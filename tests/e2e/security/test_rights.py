@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from tests.e2e.security.audit import Right, given, used
+from tests.scenarios.services import profiles
 from tests.scenarios.world import EVENTS, World
 from tools.planes.embedded import shipped_config
 from tools.planes.objects import node, pod
-from tools.planes.real import RealPlane
+from tools.planes.real import OUR_NAMESPACE, RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -20,7 +22,8 @@ LEASES = "coordination.k8s.io"
 async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPlane]:
     """A control plane on which every process has done all that it ever does."""
     # Without lists that come as watches, the gateway has to list as on servers before 1.34.
-    plane = RealPlane(tmp_path_factory.mktemp("rights"), "WatchList=false")
+    directory = tmp_path_factory.mktemp("rights")
+    plane = RealPlane(directory, "WatchList=false", profiles=profiles())
     async with World.started(plane) as world:
         # As it is deployed, with its lease, but with the addresses of this machine and a bindVerb.
         config = shipped_config()
@@ -42,6 +45,7 @@ async def log(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPla
         (made,) = await world.create(pod("lost", "second"))
         await world.filter(made, ["n1"])
         assert await world.bind(made, "n1") == ""
+        await _lose_a_profile(world)
         yield plane
 
 
@@ -72,6 +76,22 @@ async def test_filter_and_scorer_have_no_rights(log: RealPlane) -> None:
 async def test_the_audit_log_tells_rights_apart(log: RealPlane) -> None:
     assert Right("", "pods/binding", "create") in used(log.audit_log, "binder")
     assert Right("", "pods", "watch") in used(log.audit_log, "gateway")
+
+
+async def _lose_a_profile(world: World) -> None:
+    """Take a profile with pods out of the policy: the gateway writes an Event."""
+    file = world.plane.directory / "policy.yaml"
+    policy = yaml.safe_load(file.read_text())
+    policy["profiles"] = [p for p in policy["profiles"] if p["schedulerName"] != "steered"]
+    file.write_text(yaml.safe_dump(policy))
+
+    async def told() -> bool:
+        events = (await world.read(f"/apis/events.k8s.io/v1/namespaces/{OUR_NAMESPACE}/events"))[
+            "items"
+        ]
+        return any(event["reason"] == "ProfileLost" for event in events)
+
+    await world.until(told)
 
 
 async def _fail_to_bind(world: World) -> None:

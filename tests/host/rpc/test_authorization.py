@@ -1,6 +1,7 @@
 """What each caller gets from each method: real servers, real certificates."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import product
@@ -175,6 +176,29 @@ async def test_identities_are_settings(tmp_path: Path) -> None:
         "PERMISSION_DENIED: moorage-gateway may not call moorage.v1.BinderService/Bind; "
         "allowed: front, moorage-filter"
     )
+
+
+async def test_servers_speak_tls_1_3_only(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "server", GOOD, "moorage-server")
+    caller = write_folder(tmp_path / "caller", GOOD, "moorage-gateway")
+    context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    context.load_cert_chain(caller / "tls.crt", caller / "tls.key")
+    context.set_alpn_protocols(["h2"])
+    async with running(DEFINITIONS["binder"], settings(tls=folder, shutdown_grace=0.0)) as server:
+        host, _, port = server.grpc.rpartition(":")
+
+        async def version() -> str:
+            _, writer = await asyncio.open_connection(
+                host, int(port), ssl=context, server_hostname="moorage-server"
+            )
+            found: str = writer.get_extra_info("ssl_object").version()
+            writer.close()
+            return found
+
+        assert await version() == "TLSv1.3"
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await version()
 
 
 async def test_a_method_that_does_not_exist_is_no_way_in(tmp_path: Path) -> None:

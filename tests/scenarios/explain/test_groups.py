@@ -13,6 +13,7 @@ from moorage_host.kube import KubeClient, connect
 from tests.scenarios.conftest import PLANES
 from tests.scenarios.explain.asking import Record
 from tests.scenarios.explain.conftest import EXPLAINED
+from tests.scenarios.services import profiles
 from tests.scenarios.world import PODS
 from tools.planes.embedded import EmbeddedPlane, Object, Plane
 from tools.planes.objects import NAMESPACE, pod
@@ -31,7 +32,11 @@ async def plane(
 ) -> AsyncIterator[Plane]:
     directory = tmp_path_factory.mktemp(request.param)
     embedded = request.param == "embedded"
-    started: Plane = EmbeddedPlane(directory) if embedded else RealPlane(directory, *OFF_BY_DEFAULT)
+    started: Plane = (
+        EmbeddedPlane(directory)
+        if embedded
+        else RealPlane(directory, *OFF_BY_DEFAULT, profiles=profiles())
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(started.stop)
         await started.start()

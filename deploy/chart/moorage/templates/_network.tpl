@@ -22,6 +22,9 @@
 
 {{- define "moorage.toApiServer" -}}
 {{- with .Values.networkPolicy.apiServer -}}
+{{- if not .addresses -}}
+{{- fail "networkPolicy.apiServer.addresses is missing: where the API server is, such as [10.0.0.1/32]; kubectl get endpointslices -n default -l kubernetes.io/service-name=kubernetes has it. Or set networkPolicy.enabled=false" }}
+{{- end -}}
 # The API server.
 - to:
   {{- include "moorage.addresses" .addresses | trim | nindent 2 }}
