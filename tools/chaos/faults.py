@@ -173,6 +173,26 @@ def two_versions(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     yield Injection(at=at, fault="stop", target="scorer-1", seconds=2.0)
 
 
+def poison(*deeds: str) -> Draw:
+    """Pods of a tenant that a plugin does not survive, or not in time; they are tried again."""
+
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        yield slow_bindings(extent)
+        for deed in deeds:
+            for _ in range(2):
+                yield Injection(
+                    at=rng.uniform(0.0, extent.seconds / 2), fault="poison", target=deed
+                )
+
+    return draw
+
+
+def simulate_storm(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Many ask what would become of a pod with a heavy manifest, again and again."""
+    del rng
+    yield Injection(at=0.0, fault="simulate", target=GATEWAY, seconds=extent.seconds, amount=24)
+
+
 def slow_bindings(extent: Extent) -> Injection:
     return Injection(at=0.0, fault="slow_bindings", amount=0.4 * extent.slowest)
 

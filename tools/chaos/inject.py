@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import grpc.aio
+import msgspec
 
 from moorage.v1.binder_pb2 import BindRequest
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
@@ -18,6 +19,7 @@ from moorage.v1.filter_pb2 import FilterServiceGetStateRequest
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
 from tools.chaos.faults import LEADER, Injection
+from tools.chaos.plugins.rules.rules import POISON
 from tools.chaos.stack import FIRST, HOST, SCHEDULER, SECOND, Stack
 from tools.planes.programs import ProgramError
 
@@ -68,6 +70,7 @@ BINDINGS_AHEAD = 200
 """Bindings that a fault of the API server can concern in a round."""
 
 PIPE_BYTES = 4096
+SIMULATED_BYTES = 2_000_000
 BAD_CALLS = 100
 RELOAD_SECONDS = 5.0
 
@@ -172,6 +175,44 @@ class Injector:
             except (aiohttp.ClientError, TimeoutError):
                 self.problems.append(f"{target} did not answer bad call {number + 1}")
                 return
+
+    # ---- tenants
+
+    async def poison(self, injection: Injection) -> None:
+        """Create a pod of a tenant that a plugin does not survive, or not in time."""
+        labels = {POISON: injection.target}
+        metadata = {"generateName": f"poison-{injection.target}-", "labels": labels}
+        spec = {"schedulerName": "moorage", "containers": [{"name": "main", "image": "app:1"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}}
+        async with self._session.post(f"{self._stack.plane.url}/api/v1/namespaces", json=namespace):
+            pass  # it may be there already
+        async with self._session.post(self._tenant, json=pod) as answer:
+            answer.raise_for_status()
+
+    async def simulate(self, injection: Injection) -> None:
+        """Have many callers ask about a pod with a heavy manifest, each again and again."""
+        url = f"{self._stack.admin(injection.target)}/simulate"
+        metadata = {"name": "asked", "annotations": {"heavy": "x" * SIMULATED_BYTES}}
+        spec = {"schedulerName": "moorage", "containers": [{"name": "main", "image": "app:1"}]}
+        body = msgspec.json.encode({"pod": {"metadata": metadata, "spec": spec}})
+        end = asyncio.get_running_loop().time() + injection.seconds
+        timeout = aiohttp.ClientTimeout(total=30)
+
+        async def ask() -> None:
+            while asyncio.get_running_loop().time() < end:
+                async with self._session.post(url, data=body, timeout=timeout) as answer:
+                    await answer.read()
+                    if answer.status not in (200, 429, 503):
+                        self.problems.append(f"/simulate answers {answer.status}")
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(int(injection.amount)):
+                group.create_task(ask())
+
+    @property
+    def _tenant(self) -> str:
+        return f"{self._stack.plane.url}/api/v1/namespaces/tenant/pods"
 
     # ---- certificates
 
@@ -307,6 +348,8 @@ class Injector:
         self._stack.heal()
         if self._stack.plane.name == "embedded":
             await self._clear()
+            async with self._session.delete(self._tenant):
+                pass  # in most rounds there is none
 
     async def _fault(self, **effects: Any) -> None:
         await self._post("faults", {"verb": "create", "resource": "pods/binding", **effects})

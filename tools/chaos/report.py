@@ -25,7 +25,7 @@ COLUMNS = (
 ACCEPTED: Sequence[tuple[str, str]] = (
     ("^leader: (kill|SIGTERM)", "pause 3 s"),
     ("^leader:", "zeros"),
-    ("^(kill|SIGTERM)", "pause 5 s"),
+    ("^(kill|SIGTERM|poison)", "pause 5 s"),
     ("^API server slower", "zeros"),
     ("^(API server|Bindings)", f"{MOST_POSTS} POSTs"),
     ("^(no fault|certificates)", "0 failed calls"),

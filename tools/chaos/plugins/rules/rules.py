@@ -1,5 +1,8 @@
 """Rules across pods that kube-scheduler does not know: only Moorage can keep them."""
 
+import os
+import re
+import signal
 from typing import ClassVar
 
 from moorage import SKIP, FilterPlugin, Node, Nodes, Pod, Preparation, Rejection
@@ -7,6 +10,7 @@ from moorage import SKIP, FilterPlugin, Node, Nodes, Pod, Preparation, Rejection
 EXCLUSIVE = "chaos/exclusive"
 LIMITED = "chaos/limited"
 MOST_LIMITED = 1
+POISON = "chaos/poison"
 
 
 class ExclusiveNode(FilterPlugin):
@@ -37,3 +41,24 @@ class AtMost(FilterPlugin):
         count = sum(LIMITED in other.labels and other.uid != pod.uid for other in node.pods)
         full = count >= MOST_LIMITED
         return Rejection("node has its limited pods", unresolvable=False) if full else None
+
+
+class Poison(FilterPlugin):
+    """Does to its process, or to the time of all others, what a label of a pod says."""
+
+    pod_fields: ClassVar = ("metadata.labels",)
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        return None if POISON in pod.labels else SKIP
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        deed = pod.labels[POISON]
+        if deed == "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if deed == "exit":
+            os._exit(1)
+        if deed == "regex":
+            re.fullmatch("(a+)+", "a" * 60 + "b")
+        while deed == "loop":
+            pass
+        return None
