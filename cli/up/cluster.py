@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from cli.shared.manifests import Object
-from cli.up.workload import Workload
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from sandbox.client import Api, ApiError
@@ -33,27 +32,30 @@ Created = Callable[[Object], None]
 """Is called with each object that was created."""
 
 
-async def create(api: Api, workload: Workload, created: Created = lambda _: None) -> list[Object]:
-    """Create everything; return the pods as created.
+async def create(
+    api: Api, *groups: Sequence[Object], created: Created = lambda _: None
+) -> list[Object]:
+    """Create groups of objects one after the other, those of a group side by side; return all.
 
     Raises:
         ConfigurationError: In ExceptionGroups: the API server refuses an object; names it and
             the reason.
         ApiError: In ExceptionGroups: the API server is not reached.
     """
-    before = (
-        workload.namespaces,
-        workload.definitions,
-        workload.priority_classes,
-        workload.further,
-        workload.nodes,
-    )
     paths: dict[str, dict[str, str]] = {}
-    for objects in before:
-        await _create_all(api, objects, created, paths)
-    pods = await _create_all(api, workload.pods, created, paths)
-    await _create_all(api, workload.controlled, created, paths)
-    return pods
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def create_one(obj: Object) -> Object:
+        async with places:
+            answer = await _create(api, obj, paths)
+        created(answer)
+        return answer
+
+    tasks: list[asyncio.Task[Object]] = []
+    for objects in groups:
+        async with asyncio.TaskGroup() as group:
+            tasks += [group.create_task(create_one(obj)) for obj in objects]
+    return [task.result() for task in tasks]
 
 
 async def check_serves(api: Api, readers: Iterable[tuple[ObjectKind, str]]) -> None:
@@ -76,22 +78,6 @@ async def check_serves(api: Api, readers: Iterable[tuple[ObjectKind, str]]) -> N
                     "cluster does not have: put the CustomResourceDefinition that adds them "
                     "into a file for --nodes or --pods"
                 ) from error
-
-
-async def _create_all(
-    api: Api, objects: Sequence[Object], created: Created, paths: dict[str, dict[str, str]]
-) -> list[Object]:
-    places = asyncio.Semaphore(AT_ONCE)
-
-    async def create_one(obj: Object) -> Object:
-        async with places:
-            answer = await _create(api, obj, paths)
-        created(answer)
-        return answer
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(create_one(obj)) for obj in objects]
-    return [task.result() for task in tasks]
 
 
 async def _create(api: Api, obj: Object, paths: dict[str, dict[str, str]]) -> Object:

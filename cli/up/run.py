@@ -196,7 +196,7 @@ class _Up:
     async def _define(self, workload: Workload, url: str) -> None:
         """Create the definitions: the gateway reads the kinds of all plugins before it is ready."""
         async with Api(url) as api:
-            await create(api, workload.only_definitions())
+            await create(api, workload.definitions)
             await check_serves(api, self._policy.readers())
 
     async def _schedule(self, workload: Workload, addresses: Addresses, gateway: Gateway) -> int:
@@ -243,7 +243,7 @@ class _Up:
         """Create the objects, the pods once the gateway knows the nodes."""
         with self._screen.progress("Creating objects", workload.size) as progress:
             count = iter(range(1, workload.size + 1))
-            await create(api, workload.without_pods(), lambda _: progress(next(count)))
+            await create(api, *workload.before_pods, created=lambda _: progress(next(count)))
             await wait_for_nodes(gateway, len(workload.nodes))
 
             def created(obj: Object) -> None:
@@ -251,7 +251,7 @@ class _Up:
                     following.expect(obj)
                 progress(next(count))
 
-            await create(api, workload.only_pods(), created)
+            await create(api, workload.pods, workload.controlled, created=created)
 
     async def _settled(self, following: Following) -> bool:
         """Wait until all pods have a verdict; return whether they do in time."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,10 @@ UNCLAIMED = ("Released", "Failed")
 
 @dataclass(slots=True, kw_only=True)
 class Workload:
-    """What to create, in this order.
+    """What to create.
 
     Attributes:
+        definitions: What must be there before the gateway can watch the kinds that plugins read.
         controlled: Deployments and the like, whose pods the cluster makes.
         notes: What people should know about how it was read.
     """
@@ -64,27 +65,19 @@ class Workload:
     notes: list[str] = field(default_factory=list)
 
     @property
+    def before_pods(self) -> Sequence[list[Object]]:
+        """What must be there before the pods, without the definitions, in this order."""
+        return self.namespaces, self.priority_classes, self.further, self.nodes
+
+    @property
     def size(self) -> int:
         """How many objects there are, without definitions."""
-        before = (self.namespaces, self.priority_classes, self.further, self.nodes)
-        return sum(map(len, (*before, self.pods, self.controlled)))
+        return sum(map(len, (*self.before_pods, self.pods, self.controlled)))
 
     @property
     def made_pods(self) -> int:
         """How many pods the cluster will make, as far as their number is known beforehand."""
         return sum(map(_made, self.controlled))
-
-    def only_definitions(self) -> "Workload":
-        """Return what must be there before the gateway can watch the kinds that plugins read."""
-        return Workload(definitions=self.definitions)
-
-    def without_pods(self) -> "Workload":
-        """Return what else must be there before the pods."""
-        return replace(self, definitions=[], pods=[], controlled=[])
-
-    def only_pods(self) -> "Workload":
-        """Return the pods, and what makes pods."""
-        return Workload(pods=self.pods, controlled=self.controlled)
 
 
 def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) -> Workload:

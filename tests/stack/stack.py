@@ -14,7 +14,6 @@ from cli.shared.manifests import Object
 from cli.up.cluster import PODS, create
 from cli.up.processes import Processes
 from cli.up.processes.stack import Addresses
-from cli.up.workload import Workload
 from sandbox.client import Api
 from tools.waiting import until
 
@@ -44,10 +43,10 @@ class Stack:
     ) -> list[Object]:
         """Create nodes, wait until the gateway knows them, then create pods; return the pods."""
         nodes = list(nodes)
-        await create(self.cluster, Workload(nodes=nodes))
+        await create(self.cluster, nodes)
         for node in nodes:
             await self.knows(node["metadata"]["name"])
-        return await create(self.cluster, Workload(pods=list(pods)))
+        return await create(self.cluster, list(pods))
 
     async def knows(self, node: str) -> None:
         """Wait until the gateway's cache has a node."""

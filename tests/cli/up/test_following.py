@@ -10,7 +10,6 @@ import pytest
 
 from cli.up.cluster import create
 from cli.up.following import Following, Outcome, PodState
-from cli.up.workload import Workload
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer, Fault
 from sandbox.client import Api
@@ -33,7 +32,8 @@ class World:
     async def create(self, *pods: Object, made: int = 0) -> Following:
         nodes = [node("n")]
         following = Following(self.api, ["moorage"], made)
-        for each in await create(self.api, Workload(nodes=nodes, pods=[*pods])):
+        await create(self.api, nodes)
+        for each in await create(self.api, pods):
             following.expect(each)
         return following
 
@@ -201,7 +201,7 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
             told.append((state.name, state.outcome))  # noqa: PERF401 - read while it grows
 
     telling = asyncio.create_task(tell())
-    await create(world.api, Workload(pods=[pod("c")]))
+    await create(world.api, [pod("c")])
     await world.bind("a")
     await until(lambda: told)
     await world.bind("c")
@@ -238,7 +238,7 @@ async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again
             told.append((state.name, state.outcome, state.problem))  # noqa: PERF401
 
     telling = asyncio.create_task(tell())
-    await create(world.api, Workload(pods=[pod("a"), pod("b")]))
+    await create(world.api, [pod("a"), pod("b")])
     await world.fail("a", "Unschedulable", "1 too hot")
     await world.fail("a", "Unschedulable", "2 too hot")
     await world.bind("b")
@@ -272,7 +272,7 @@ async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> N
 
 async def test_namespaces_and_priority_classes_may_be_there_already(world: World) -> None:
     twice = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}] * 2
-    await create(world.api, Workload(namespaces=twice))
+    await create(world.api, twice)
 
 
 async def test_a_pod_whose_scheduler_does_not_run_is_not_waited_for(world: World) -> None:
@@ -294,7 +294,7 @@ async def test_pods_that_controllers_make_are_waited_for(
     assert following.expected == 1
     settling = Settling(following)
     assert await settling.undecided()
-    await create(world.api, Workload(pods=[pod("web-1")]))
+    await create(world.api, [pod("web-1")])
     assert await settling.undecided()
     await world.bind("web-1")
     await settling.end()

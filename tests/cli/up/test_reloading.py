@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 
 from cli.up.cluster import create as create_all
-from cli.up.workload import Workload
 from sandbox.client import Api
 from tests.cli.support import Command, moorage, pod
 from tests.cli.up.test_up import MAX_TEMPERATURE
@@ -96,4 +95,4 @@ async def test_it_shows_when_background_work_begins_to_fail_and_when_that_ends(
 
 async def create(command: Command, name: str) -> None:
     async with Api(command.api) as api:
-        await create_all(api, Workload(pods=[pod(name, schedulerName="moorage")]))
+        await create_all(api, [pod(name, schedulerName="moorage")])

@@ -162,8 +162,6 @@ def test_what_makes_pods_is_at_home_here_as_pods_are(tmp_path: Path) -> None:
     assert names(workload.priority_classes) == ["high"]
     spec = workload.controlled[0]["spec"]["template"]["spec"]
     assert spec["schedulerName"] == "moorage"
-    assert workload.only_pods().controlled == workload.controlled
-    assert workload.without_pods().controlled == []
 
 
 def test_pods_of_a_file_are_not_made_again(tmp_path: Path) -> None:
