@@ -224,6 +224,7 @@ class _Gateway:
             metrics=CycleMetrics(registry),
             recheck_time=settings.recheck_time,
             unknown_pod_wait=settings.unknown_pod_wait,
+            group_bind_wait=settings.group_bind_wait,
         )
         if tracer is not None:
             self.cycles = TracedCycles(self.cycles, tracer, decisions.log)

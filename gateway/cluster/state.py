@@ -211,6 +211,17 @@ class ClusterState:
         self._assumed[pod.uid] = Assumption(_placed(pod, node), expires, True, failure)
         self._update_placement(pod.uid)
 
+    def is_claimed(self, uid: str) -> bool:
+        """Whether a pod has a claim, and no bind of it has come."""
+        assumption = self._assumed.get(uid)
+        return assumption is not None and assumption.is_claim
+
+    def keep_claim(self, uid: str, seconds: float = math.inf) -> None:
+        """Let a pod's claim, if it has one, end in so many seconds, or when claims do."""
+        assumption = self._assumed.get(uid)
+        if assumption is not None and assumption.is_claim:
+            assumption.expires = self._clock() + min(seconds, self._claim_ttl)
+
     def assume(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* while its bind is under way."""
         before, now = self._assumed.get(pod.uid), Assumption(_placed(pod, node))
@@ -225,8 +236,7 @@ class ClusterState:
 
     def release(self, uid: str) -> None:
         """Drop a pod's claim, if it has one and no bind has come."""
-        assumption = self._assumed.get(uid)
-        if assumption is not None and assumption.is_claim:
+        if self.is_claimed(uid):
             self.forget(uid)
 
     def release_all(self) -> None:

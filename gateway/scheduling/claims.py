@@ -17,6 +17,7 @@ from gateway.cycle.decision import ClaimRecord
 from gateway.cycle.rules import claimed
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.bind_check import changed_at
+from gateway.scheduling.groups import Groups
 from gateway.scheduling.metrics import CycleMetrics
 
 
@@ -29,6 +30,7 @@ class Claims:
         policy: PolicyHolder,
         rank: Rank,
         cycle_states: CycleStates,
+        groups: Groups,
         metrics: CycleMetrics,
         unknown_pod_wait: float,
     ) -> None:
@@ -37,6 +39,7 @@ class Claims:
         self._policy = policy
         self._rank = rank
         self._cycle_states = cycle_states
+        self._groups = groups
         self._metrics = metrics
         self._unknown_pod_wait = unknown_pod_wait
 
@@ -62,6 +65,7 @@ class Claims:
         # Binds do not wait for cycles: one may have put a pod there while this one was scored.
         outdated = filters is None or (changed_at(self._state, node, filters) > decision.generation)
         self._state.claim(pod, node, failure_of(cycle.pod_json))
+        self._groups.claimed(cycle)
         claimants = decision.filter.claimants if decision.filter else []
         decision.claim = ClaimRecord(node=node, plugins=claimants, outdated=outdated)
         self._metrics.claimed()

@@ -23,6 +23,7 @@ from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.bind_check import STALE, BindCheck
 from gateway.scheduling.claims import Claims
+from gateway.scheduling.groups import Groups
 from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.recheck import Recheck
@@ -54,6 +55,7 @@ class Scheduler:
         metrics: CycleMetrics,
         recheck_time: float,
         unknown_pod_wait: float,
+        group_bind_wait: float,
     ) -> None:
         """Run cycles in turns of *queue*.
 
@@ -74,6 +76,7 @@ class Scheduler:
             metrics: Counts cycles.
             recheck_time: Seconds that a pod which is rejected once more waits for newer state.
             unknown_pod_wait: Seconds that a pod which the watch has not shown may be waited for.
+            group_bind_wait: Seconds that members of a group keep what they claimed without a bind.
         """
         state = cluster.state
         self._term = term
@@ -92,7 +95,10 @@ class Scheduler:
         self._on_bind = on_bind
         self._metrics = metrics
         self._recheck = Recheck(state, judge, recheck_time)
-        self._claims = Claims(state, policy, rank, cycle_states, metrics, unknown_pod_wait)
+        self._groups = Groups(state, group_bind_wait)
+        self._claims = Claims(
+            state, policy, rank, cycle_states, self._groups, metrics, unknown_pod_wait
+        )
         self._bind_check = BindCheck(
             state=state,
             policy=policy,
@@ -130,6 +136,8 @@ class Scheduler:
                 await self._claims.prepare(cycle)
             await self._take_turn(cycle)
             try:
+                if self._groups:
+                    self._groups.filtered(cycle)
                 if self._state.place_of(uid):
                     self._state.release(uid)  # a bind that has come keeps its place
                 if profile in self._policy.dependencies.filters:
@@ -192,7 +200,10 @@ class Scheduler:
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._uncollected.pop(call.uid, None)
-        bound = False
+        bound, pod = False, self._binding.pods_ahead.pod(call.uid)
+        if pod is not None and pod.spec.scheduling_group is not None:
+            self._groups.binds(pod, call.node)
+            await self._groups.wait(pod, call)
         try:
             while not bound:
                 epoch = await self._term.enter(call.deadline)
@@ -201,6 +212,8 @@ class Scheduler:
                     bound = True
         finally:
             self._binding.pods_ahead.forget(call.uid)
+            if pod is not None and pod.spec.scheduling_group is not None:
+                self._groups.ended(pod, bound=bound)
 
     async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._log.latest(call.namespace, call.name, call.uid)

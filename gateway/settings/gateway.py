@@ -194,6 +194,13 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
+    group_bind_wait: float = setting(
+        2.0,
+        "How long the members of a pod group keep the nodes that they claimed after kube-scheduler "
+        "has gone on with other pods and while no bind comes: it may have given the group up.",
+        unit="seconds",
+        minimum=0,
+    )
     unknown_pod_wait: float = setting(
         0.5,
         "How long a call for a pod that the watch has not shown waits for it: a filter call if its "

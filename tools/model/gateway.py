@@ -245,6 +245,7 @@ class ModelGateway:
             metrics=CycleMetrics(registry),
             recheck_time=0.0,
             unknown_pod_wait=0.0,
+            group_bind_wait=2.0,
         )
         barriers = DirectBarriers(binder, f"gateway-{next(self.numbers)}")
         self._terms = TermLoop(

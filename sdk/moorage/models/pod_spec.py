@@ -223,6 +223,12 @@ class SchedulingGate(Model, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Model, frozen=True):
+    """The PodGroup that the pod belongs to, in its namespace."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Model, frozen=True):
     """What the pod asks for."""
 
@@ -241,4 +247,5 @@ class PodSpec(Model, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     volumes: tuple[Volume, ...] = ()
