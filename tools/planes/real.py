@@ -197,6 +197,7 @@ class RealPlane:
                 f"--secure-port={port}",
                 f"--cert-dir={self.directory / name}",
                 "--v=2",
+                *([f"--feature-gates={self._feature_gates}"] if self._feature_gates else []),
             ],
             log=self.directory / f"{name}.log",
             ready=lambda: answers(f"https://{HOST}:{port}/{path}", ssl=False),
