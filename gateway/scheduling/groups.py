@@ -3,7 +3,7 @@
 In the cycle of a group (`spec.schedulingGroup`, Kubernetes 1.37 with the feature gate
 GenericWorkload) kube-scheduler filters one member after another, each as if those before were
 placed. Then it puts everything back, and perhaps goes through the members again for another
-placement. It tells no extender how a pass ended. If one succeeded, the binds of its members come
+placement. It sends no extender the outcome of a pass. If one succeeded, the binds of its members come
 side by side, while kube-scheduler goes on with other pods. So what members claim in a pass ends
 
 - when the next pass begins, that is when a member with a claim is filtered again;
