@@ -3,8 +3,8 @@
 In the cycle of a group (`spec.schedulingGroup`, Kubernetes 1.37 with the feature gate
 GenericWorkload) kube-scheduler filters one member after another, each as if those before were
 placed. Then it puts everything back, and perhaps goes through the members again for another
-placement. It sends no extender the outcome of a pass. If one succeeded, the binds of its members come
-side by side, while kube-scheduler goes on with other pods. So what members claim in a pass ends
+placement. No extender hears how a pass ended. If one succeeded, the binds of its members come side
+by side, while kube-scheduler goes on with other pods. So what members claim in a pass ends
 
 - when the next pass begins, that is when a member with a claim is filtered again;
 - when a member is bound elsewhere: the placement that counts is that of an earlier pass;
