@@ -43,21 +43,41 @@ def forbidden_value(field: str, why: str) -> Cause:
     return Cause(field=field, reason="FieldValueForbidden", message=f"Forbidden: {why}")
 
 
+_REASONS = {
+    400: "BadRequest",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    501: "NotImplemented",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+"""The reason that a code has where none is given."""
+
+
 class StatusError(Exception):
     """A request that is answered with a Status of failure."""
 
     def __init__(
         self,
         code: int,
-        reason: str,
         message: str,
         *,
+        reason: str | None = None,
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
-        self.reason = reason
+        self.reason = _REASONS.get(code, "") if reason is None else reason
         self.message = message
         self.details = dict(details or {})
         self.headers = dict(headers or {})
@@ -90,75 +110,55 @@ def success(details: Mapping[str, Any] | None = None, code: int | None = None) -
 
 def bad_request(message: str) -> StatusError:
     """400: the request makes no sense in any state of the cluster."""
-    return StatusError(400, "BadRequest", message)
+    return StatusError(400, message)
+
+
+def no_such_path() -> StatusError:
+    """404: no resource is served at this path."""
+    return StatusError(404, "the server could not find the requested resource")
+
+
+def method_not_allowed() -> StatusError:
+    """405: the path exists but not this verb."""
+    return StatusError(405, "the server does not allow this method on the requested resource")
+
+
+def expired(message: str) -> StatusError:
+    """410: the resource version or continue token is no longer kept."""
+    return StatusError(410, message)
+
+
+def unsupported_media_type(given: str, accepted: Sequence[str]) -> StatusError:
+    """415: the body is in a form that this path does not read."""
+    listed = ", ".join(accepted)
+    message = "the body of the request was in an unknown format - accepted media types include: "
+    return StatusError(415, f"{message}{listed} (got {given or 'none'})")
 
 
 def forbidden(resource: str, name: str, why: str, *, group: str = "") -> StatusError:
     """403: admission refuses the object."""
     message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
-    return StatusError(403, "Forbidden", message, details=_details(resource, name, group))
-
-
-def no_such_path() -> StatusError:
-    """404: no resource is served at this path."""
-    message = "the server could not find the requested resource"
-    return StatusError(404, "NotFound", message)
-
-
-def not_implemented(why: str) -> StatusError:
-    """501: a real cluster does this, the sandbox cannot; the message is one sentence."""
-    return StatusError(501, "NotImplemented", why)
+    return StatusError(403, message, details=_details(resource, name, group))
 
 
 def not_found(resource: str, name: str, *, group: str = "") -> StatusError:
     """404: the object does not exist."""
     message = f'{_qualified(resource, group)} "{name}" not found'
-    return StatusError(404, "NotFound", message, details=_details(resource, name, group))
-
-
-def method_not_allowed() -> StatusError:
-    """405: the path exists but not this verb."""
-    message = "the server does not allow this method on the requested resource"
-    return StatusError(405, "MethodNotAllowed", message)
-
-
-def not_acceptable() -> StatusError:
-    """406: nothing in the Accept header can be produced."""
-    message = "only the following media types are accepted: application/json"
-    return StatusError(406, "NotAcceptable", message)
+    return StatusError(404, message, details=_details(resource, name, group))
 
 
 def already_exists(resource: str, name: str, *, group: str = "") -> StatusError:
     """409: an object of this name is there."""
     message = f'{_qualified(resource, group)} "{name}" already exists'
-    return StatusError(409, "AlreadyExists", message, details=_details(resource, name, group))
+    details = _details(resource, name, group)
+    return StatusError(409, message, reason="AlreadyExists", details=details)
 
 
 def conflict(resource: str, name: str, why: str, *, group: str = "") -> StatusError:
     """409: the object is not in the state that the request presumes."""
     what = _qualified(resource, group)
     message = f'Operation cannot be fulfilled on {what} "{name}": {why}'
-    return StatusError(409, "Conflict", message, details=_details(resource, name, group))
-
-
-def expired(message: str) -> StatusError:
-    """410: the resource version or continue token is no longer kept."""
-    return StatusError(410, "Expired", message)
-
-
-def too_large(limit_bytes: int) -> StatusError:
-    """413: the body exceeds the limit."""
-    message = f"Request entity too large: limit is {limit_bytes}"
-    return StatusError(413, "RequestEntityTooLarge", message)
-
-
-def unsupported_media_type(given: str, accepted: Sequence[str]) -> StatusError:
-    """415: the body is in a form that this path does not read."""
-    message = (
-        "the body of the request was in an unknown format - accepted media types include: "
-        f"{', '.join(accepted)} (got {given or 'none'})"
-    )
-    return StatusError(415, "UnsupportedMediaType", message)
+    return StatusError(409, message, details=_details(resource, name, group))
 
 
 def invalid(kind: str, name: str, causes: Sequence[Cause], *, group: str = "") -> StatusError:
@@ -169,23 +169,7 @@ def invalid(kind: str, name: str, causes: Sequence[Cause], *, group: str = "") -
         "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
     }
     message = f'{_qualified(kind, group)} "{name}" is invalid: {listed}'
-    return StatusError(422, "Invalid", message, details=details)
-
-
-def too_many_requests(retry_after_seconds: int) -> StatusError:
-    """429: the client should come back after this time."""
-    return StatusError(
-        429,
-        "TooManyRequests",
-        "Too many requests, please try again later.",
-        details={"retryAfterSeconds": retry_after_seconds},
-        headers={"Retry-After": str(retry_after_seconds)},
-    )
-
-
-def internal(why: str) -> StatusError:
-    """500: the fault is the server's."""
-    return StatusError(500, "InternalError", f"Internal error occurred: {why}")
+    return StatusError(422, message, details=details)
 
 
 def _qualified(resource: str, group: str) -> str:

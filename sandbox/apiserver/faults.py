@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from sandbox.apiserver.errors import StatusError, bad_request, expired, internal, too_many_requests
+from sandbox.apiserver.errors import StatusError, bad_request
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.watch import Watch
 
@@ -119,17 +119,21 @@ def _matches(fault: Fault, verb: str, resource: str, name: str) -> bool:
     )
 
 
+_MESSAGES = {
+    410: "too old resource version: injected fault",
+    429: "Too many requests, please try again later.",
+    500: "Internal error occurred: injected fault",
+}
+
+
 def _error(code: int, retry_after_seconds: int) -> StatusError:
-    if code == 429:
-        return too_many_requests(retry_after_seconds)
-    if code == 410:
-        return expired("too old resource version: injected fault")
-    if code == 500:
-        return internal("injected fault")
-    reasons = {409: "Conflict", 403: "Forbidden", 404: "NotFound", 503: "ServiceUnavailable",
-               504: "Timeout"}  # fmt: skip
-    headers = {"Retry-After": str(retry_after_seconds)} if code == 503 else None
-    return StatusError(code, reasons.get(code, ""), "injected fault", headers=headers)
+    waits = code in (429, 503)
+    return StatusError(
+        code,
+        _MESSAGES.get(code, "injected fault"),
+        details={"retryAfterSeconds": retry_after_seconds} if code == 429 else None,
+        headers={"Retry-After": str(retry_after_seconds)} if waits else None,
+    )
 
 
 class WatchDrop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
-from sandbox.apiserver.errors import not_acceptable
+from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.resources.resource import Column, Object, Resource, value_at
 from sandbox.apiserver.store.store import Change, Item, encode
 
@@ -327,7 +327,7 @@ def negotiate(accept: str, query: Mapping[str, str]) -> Format:
         wanted, known = parameters.get("as", ""), parameters.get("v") in ("v1", "v1beta1")
         if not wanted or (wanted == "Table" and parameters.get("g") == "meta.k8s.io" and known):
             return Format(bool(wanted), query.get("includeObject", "Metadata"))
-    raise not_acceptable()
+    raise StatusError(406, "only the following media types are accepted: application/json")
 
 
 def _stamped(old: Item, new: Item) -> Item:

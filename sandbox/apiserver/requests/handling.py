@@ -299,7 +299,8 @@ async def failures_as_status(request: web.Request, handler: Handler) -> web.Stre
         failure = error
     except web.HTTPRequestEntityTooLarge as error:
         log.debug("request too large", path=request.path, reason=str(error))
-        failure = errors.too_large(request.client_max_size)
+        limit = request.client_max_size
+        failure = errors.StatusError(413, f"Request entity too large: limit is {limit}")
     except RecursionError:
         failure = errors.bad_request("the body of the request is nested too deeply")
     except web.HTTPMethodNotAllowed:
@@ -308,7 +309,8 @@ async def failures_as_status(request: web.Request, handler: Handler) -> web.Stre
         failure = errors.no_such_path()
     except Exception:
         log.exception("request failed", method=request.method, path=request.path)
-        failure = errors.internal("the sandbox API server failed; its log has the reason")
+        why = "the sandbox API server failed; its log has the reason"
+        failure = errors.StatusError(500, f"Internal error occurred: {why}")
     return web.Response(
         status=failure.code,
         body=encode(failure.status()),

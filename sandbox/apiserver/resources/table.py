@@ -245,7 +245,7 @@ def _target(resources: ResourceTable, group: str, version: str, rest: list[str])
     if name and resource.namespaced and namespace is None:
         raise errors.no_such_path()
     if why := _NOT_IMPLEMENTED.get(f"{plural}/{subresource}") if not group else None:
-        raise errors.not_implemented(why)
+        raise errors.StatusError(501, why)
     if subresource and subresource not in resource.subresources:
         raise errors.no_such_path()
     return Target(resource=resource, namespace=namespace, name=name, subresource=subresource)

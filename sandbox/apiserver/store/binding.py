@@ -43,9 +43,9 @@ def _node_of(target: Any) -> str:
     # Kubernetes answers 500 here, because the binding's validation is not an API error.
     if kind not in ("", "Node"):
         text = f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
-        raise StatusError(500, "", text)
+        raise StatusError(500, text, reason="")
     if not name or not isinstance(name, str):
-        raise StatusError(500, "", "target.name: Required value")
+        raise StatusError(500, "target.name: Required value", reason="")
     return name
 
 

@@ -189,4 +189,4 @@ class Pages:
             message = f"Too large resource version: {wanted}, current: {present}"
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
             details = {"causes": [cause], "retryAfterSeconds": 1}
-            raise StatusError(504, "Timeout", message, details=details)
+            raise StatusError(504, message, details=details)
