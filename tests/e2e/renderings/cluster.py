@@ -10,7 +10,7 @@ import yaml
 
 from moorage_host.kube import connect
 from tests.e2e.renderings.node.api import Api
-from tests.e2e.renderings.node.images import Images
+from tests.e2e.renderings.node.containers import Images
 from tests.e2e.renderings.node.network import SERVICES, Network
 from tests.e2e.renderings.node.node import Node
 from tools.build import find

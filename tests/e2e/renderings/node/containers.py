@@ -1,18 +1,119 @@
-"""Containers as processes of this machine, with exactly what their pod's template gives them."""
+"""Containers as processes of this machine, with exactly what the template of their pod gives them.
+
+And their images and probes. `moorage` is the image that is built from deploy/Dockerfile;
+`kube-scheduler` has its program and nothing else. Probes are asked as a kubelet asks them.
+"""
 
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import aiohttp
 
 from tests.e2e.renderings.node import launch
 from tests.e2e.renderings.node.api import MissingError
-from tests.e2e.renderings.node.environment import command
-from tests.e2e.renderings.node.images import LINKS, Images
+from tests.e2e.renderings.node.inputs import command
 from tests.e2e.renderings.node.network import Opens, Sandbox
-from tests.e2e.renderings.node.probes import Probe
+from tools.build import find
+from tools.image.isolated import Isolated
 from tools.planes.embedded import Object
 from tools.planes.programs import Program
+
+DEVICES = ("null", "zero", "full", "random", "urandom")
+LINKS = {"/dev/fd": "/proc/self/fd", "/dev/stdout": "fd/1", "/dev/stderr": "fd/2"}
+"""What container runtimes add to every image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """An image.
+
+    Attributes:
+        root: Its files, None for none.
+        user: Who runs its programs where a template does not say.
+        environment: What it sets.
+        files: Further files, by their path in the container.
+    """
+
+    root: Path | None = None
+    user: int = 0
+    environment: Mapping[str, str]
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+class Images:
+    """All images that there are."""
+
+    def __init__(self, moorage: Isolated) -> None:
+        runtime = {f"/dev/{each}": Path("/dev") / each for each in DEVICES}
+        self.runtime = runtime | {"/proc": Path("/proc")}
+        user = int(moorage.user.partition(":")[0])
+        paths = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+        program = {"/usr/local/bin/kube-scheduler": find("kube-scheduler")}
+        self._images = {
+            "moorage": Image(root=moorage.root, user=user, environment=moorage.environment),
+            "kube-scheduler": Image(environment=paths, files=program),
+        }
+
+    def find(self, name: str) -> Image:
+        """Return an image by its name in a template, such as registry.k8s.io/kube-scheduler:v1.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
+        return self._images[name.partition("@")[0].rpartition("/")[2].partition(":")[0]]
+
+
+DEFAULTS = {"periodSeconds": 10, "timeoutSeconds": 1, "failureThreshold": 3, "successThreshold": 1}
+
+
+class Probe:
+    """One probe.
+
+    Attributes:
+        problem: Why the last try failed, "" if it did not.
+        period: Seconds between tries.
+        allowed: How many tries in a row may fail.
+    """
+
+    def __init__(self, probe: Object, container: Object, sandbox: Sandbox, opens: Opens) -> None:
+        values = DEFAULTS | probe
+        self.problem = "not asked yet"
+        self.period = float(values["periodSeconds"])
+        self.allowed = int(values["failureThreshold"])
+        self._timeout = float(values["timeoutSeconds"])
+        if set(probe) - set(DEFAULTS) - {"httpGet", "initialDelaySeconds"}:
+            raise NotImplementedError(f"a probe with {sorted(probe)}")
+        get = probe["httpGet"]
+        port = get["port"]
+        if isinstance(port, str):
+            named = {each.get("name"): each["containerPort"] for each in container["ports"]}
+            port = named[port]
+        host = get.get("host") or sandbox.address
+        scheme = get.get("scheme", "HTTP").lower()
+        self._url = f"{scheme}://{host}:{port}{get.get('path', '/')}"
+        # The kubelet asks from the network of the node, in which pods on the host network are.
+        self._opens = sandbox.opens if host == "127.0.0.1" else opens
+
+    async def succeeds(self) -> bool:
+        """Ask once."""
+        # Kubelets check no certificate.
+        connector = aiohttp.TCPConnector(ssl=False, socket_factory=self._opens)
+        timeout = aiohttp.ClientTimeout(total=self._timeout)
+        try:
+            async with (
+                aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
+                session.get(self._url, allow_redirects=False) as response,
+            ):
+                fine = 200 <= response.status < 400
+                self.problem = "" if fine else f"{response.status} {await response.text()}"[:2000]
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self.problem = f"{type(error).__name__}: {error}"
+        if self.problem:
+            self.problem = f"{self._url}: {self.problem}"
+        return not self.problem
 
 
 class Container:

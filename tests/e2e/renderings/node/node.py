@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.e2e.renderings.node.api import Api
-from tests.e2e.renderings.node.images import Images
+from tests.e2e.renderings.node.containers import Images
 from tests.e2e.renderings.node.network import DNS, Network, Sandbox
 from tests.e2e.renderings.node.pods import Pod
 from tests.e2e.renderings.node.services import Endpoint, Services

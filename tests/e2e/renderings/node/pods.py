@@ -5,12 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.e2e.renderings.node.api import Api, MissingError
-from tests.e2e.renderings.node.containers import Container
-from tests.e2e.renderings.node.environment import environment, service_links
-from tests.e2e.renderings.node.images import Images
+from tests.e2e.renderings.node.containers import Container, Images
+from tests.e2e.renderings.node.inputs import Volumes, environment, service_links
 from tests.e2e.renderings.node.network import Opens, Sandbox
 from tests.e2e.renderings.node.services import Endpoint
-from tests.e2e.renderings.node.volumes import Volumes
 from tools.planes.embedded import Object
 from tools.planes.programs import Program, ProgramError
 
