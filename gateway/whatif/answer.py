@@ -9,10 +9,11 @@ import numpy as np
 
 from gateway.cycle.decision import (
     UNKNOWN_NODE,
+    ClaimRecord,
     Decision,
     FilterRecord,
+    NodeScoreRecord,
     PluginRecord,
-    PluginScoreRecord,
     ReasonCount,
     Record,
     ScoreRecord,
@@ -37,21 +38,11 @@ class Verdict(Record):
     unresolvable: bool = False
 
 
-class Ranked(Record):
-    """A feasible node: its total, 0..100, the whole number that is sent, and both by plugin."""
+class Ranked(NodeScoreRecord, kw_only=True):
+    """A feasible node: its place, from 1 on, and the whole number that is sent for its total."""
 
     rank: int
-    node: str
-    total: float
     score: int
-    plugins: list[PluginScoreRecord]
-
-
-class Claim(Record):
-    """The node that the pod would claim, and the plugins that want that."""
-
-    node: str
-    plugins: list[str]
 
 
 class Answer(Record):
@@ -84,7 +75,7 @@ class Answer(Record):
     filter: list[PluginRecord]
     score: list[PluginRecord]
     ranking: list[Ranked]
-    claim: Claim | None = None
+    claim: ClaimRecord | None = None
     no_scores: str = ""
 
 
@@ -159,7 +150,7 @@ def compose(
     claim = None
     if claimants and feasible:
         position = claimed(question.pod.uid, names, totals if ranking else None)
-        claim = Claim(node=names[position], plugins=claimants)
+        claim = ClaimRecord(node=names[position], plugins=claimants)
     answer = Answer(
         pod=f"{decision.namespace}/{decision.pod}",
         profile=question.profile,
@@ -181,7 +172,7 @@ def compose(
     return msgspec.json.encode(answer)
 
 
-def _words(decision: Decision, claim: Claim | None) -> list[str]:
+def _words(decision: Decision, claim: ClaimRecord | None) -> list[str]:
     words = sentences(decision)
     if claim:
         words.append(
