@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gateway.cycle.nodes import bitmap_of
 from gateway.cycle.scores import PluginScores, Scores
 from gateway.cycle.verdicts import Reason, Verdicts
-from gateway.whatif.outcome import Outcome, bitmap_of
+from gateway.whatif.outcome import Outcome
 from moorage import Nodes, Pod
 from moorage.execution import PluginRun, Profile, Supervisor
 from services.filter.engine import run_filters

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gateway.cluster.state import ClusterState
 from moorage.models import NodeManifest
+from moorage.snapshot.snapshot import MAX_NODES
 
 PAUSE = 100
 """After the index was copied, it is not copied again for this many times as long as that took."""
@@ -178,6 +179,24 @@ class NodeSet:
             version, rows = self.rows
             subset.rows = version, NodeRows.at(rows.by_position[kept], len(rows.mask) - 1)
         return subset
+
+
+def rows_of(bitmap: bytes) -> Rows:
+    """Return the rows of a bitmap, in ascending order.
+
+    Raises:
+        ValueError: It is too long.
+    """
+    if len(bitmap) > MAX_NODES:
+        raise ValueError(f"a bitmap of {len(bitmap)} bytes")
+    return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little"))
+
+
+def bitmap_of(rows: Positions) -> bytes:
+    """Return rows as a bitmap."""
+    mask = np.zeros(int(rows.max(initial=-1)) + 1, np.bool_)
+    mask[rows] = True
+    return np.packbits(mask, bitorder="little").tobytes()
 
 
 def index_of(bitmap: bytes, row: int) -> int | None:

@@ -4,10 +4,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
-import numpy as np
 
 from gateway.cycle.cycle import Cycle, Names
-from gateway.cycle.nodes import index_of
+from gateway.cycle.nodes import index_of, rows_of
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Verdicts
 
@@ -42,7 +41,7 @@ class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
     def name_of(self) -> dict[int, str]:
         """Return the node of each row that verdicts or scores are about."""
         bitmaps = [each.bitmap for each in (self.verdicts, self.scores) if each is not None]
-        rows = sorted({row for bitmap in bitmaps for row in rows_of(bitmap)})
+        rows = sorted({row for bitmap in bitmaps for row in rows_of(bitmap).tolist()})
         if not self.offered:
             return {row: self.names[row] or "" for row in rows}
         return self._by_offer(rows)
@@ -75,13 +74,6 @@ class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
             named = [name for name in names if name in offered] or names
             found[row] = named[0] if named else next(brought, "")
         return found
-
-
-def rows_of(bitmap: bytes) -> list[int]:
-    """Return the rows of a bitmap, in ascending order."""
-    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
-    rows: list[int] = np.flatnonzero(bits).tolist()
-    return rows
 
 
 class KeptArrays:

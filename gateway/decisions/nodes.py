@@ -7,8 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord, Record
+from gateway.cycle.nodes import rows_of
 from gateway.cycle.scores import Scores
-from gateway.decisions.arrays import NodeArrays, rows_of
+from gateway.decisions.arrays import NodeArrays
 from gateway.decisions.query import BadQueryError, Parameters, checked, number
 
 DEFAULT_LIMIT = 100
@@ -92,7 +93,7 @@ def nodes_of(arrays: NodeArrays) -> list[NodeItem]:
     nodes = {row: NodeItem(node=name, verdict="feasible") for row, name in names.items()}
     if (verdicts := arrays.verdicts) is not None:
         rejected = verdicts.codes.nonzero()[0].tolist()
-        rows, codes = rows_of(verdicts.bitmap), verdicts.codes.tolist()
+        rows, codes = rows_of(verdicts.bitmap).tolist(), verdicts.codes.tolist()
         reasons = [(reason.plugin, reason.text) for reason in verdicts.reasons]
         for index in rejected:
             node = nodes[rows[index]]
@@ -104,7 +105,7 @@ def nodes_of(arrays: NodeArrays) -> list[NodeItem]:
 
 
 def _add_scores(nodes: Mapping[int, NodeItem], scores: Scores) -> None:
-    rows = rows_of(scores.bitmap)
+    rows: list[int] = rows_of(scores.bitmap).tolist()
     best_first = (-scores.totals).argsort(kind="stable").tolist()
     for rank, index in enumerate(best_first, start=1):
         nodes[rows[index]].rank = rank

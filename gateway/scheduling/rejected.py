@@ -20,13 +20,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.binding.client import BinderClient, BinderError
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle
+from gateway.cycle.nodes import rows_of
 from gateway.leadership.term import Term
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
@@ -215,9 +215,7 @@ class _LastChange:
             return 0
         key = pod.rows, int(filters.scope), filters.reads_placements
         if (known := self._known.get(key)) is None:
-            bits = np.frombuffer(pod.rows, np.uint8)
-            rows = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
-            known = self._known[key] = changed_on(self.state, rows, filters)
+            known = self._known[key] = changed_on(self.state, rows_of(pod.rows), filters)
         return max(known, self.state.manifests_changed) if pod.has_unknown else known
 
 

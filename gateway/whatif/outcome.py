@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gateway.cycle.nodes import Mask, Positions, Rows
+from gateway.cycle.nodes import Mask, Rows, rows_of
 from gateway.cycle.rules import claimed
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Reason, Verdicts
-from moorage.snapshot.snapshot import MAX_NODES
 
 EQUAL = 1e-4
 """Totals, of 0..100, that differ by less are the same: they have single precision."""
@@ -131,24 +130,6 @@ class Outcome:
 def one_of(rows: Rows, uid: str, name_at: NameAt) -> int | None:
     """Return one of equally good nodes; None if there is none."""
     return int(rows[claimed(uid, _names(rows, name_at))]) if len(rows) else None
-
-
-def rows_of(bitmap: bytes) -> Rows:
-    """Return the rows of a bitmap, in ascending order.
-
-    Raises:
-        ValueError: It is too long.
-    """
-    if len(bitmap) > MAX_NODES:
-        raise ValueError(f"a bitmap of {len(bitmap)} bytes")
-    return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little"))
-
-
-def bitmap_of(rows: Positions) -> bytes:
-    """Return rows as a bitmap."""
-    mask = np.zeros(int(rows.max(initial=-1)) + 1, np.bool_)
-    mask[rows] = True
-    return np.packbits(mask, bitorder="little").tobytes()
 
 
 def _names(rows: Rows, name_at: NameAt) -> list[str]:

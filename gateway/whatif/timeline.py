@@ -12,10 +12,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from gateway.cycle.nodes import rows_of
 from gateway.cycle.scores import PluginScores, Scores
 from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.journal.reading import JournalError, Torn, read_segment
-from gateway.whatif.outcome import Outcome, rows_of
+from gateway.whatif.outcome import Outcome
 from moorage.models import Pod, decode_node, decode_pod
 from moorage.snapshot.placements import Placements
 from moorage.v1 import journal_pb2 as pb

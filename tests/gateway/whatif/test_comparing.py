@@ -7,12 +7,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from gateway.cycle.nodes import bitmap_of
 from gateway.cycle.scores import PluginScores
 from gateway.cycle.scores import Scores as NodeScores
 from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.whatif.comparing import Comparison
 from gateway.whatif.differences import Difference, best_nodes, differences
-from gateway.whatif.outcome import Outcome, bitmap_of
+from gateway.whatif.outcome import Outcome
 from gateway.whatif.shadow_tally import SIDES
 
 ROWS = np.array([0, 2, 3, 9])
