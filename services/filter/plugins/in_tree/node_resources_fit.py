@@ -1,7 +1,7 @@
 """Keeps pods off nodes that are full, like the filter of kube-scheduler's NodeResourcesFit."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ TOO_MANY_PODS = "Too many pods"
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 """Kubernetes' own resources, in the order in which kube-scheduler lists what is short."""
 
+MANY = 100
+"""Requested resources from which on masks share arrays; those of 24,000 would take 240 MB."""
 
 Positions = npt.NDArray[np.intp]
 
@@ -56,13 +58,20 @@ class NodeResourcesFit(FilterPlugin):
         texts = [TOO_MANY_PODS]
         shortages = [nodes.requested("pods") >= nodes.allocatable("pods")]
         excesses: list[Mask] = []
-        for resource, amount in self._wanted(pod):
+        wanted = self._wanted(pod)
+        many = len(wanted) > MANY
+        uniform = [np.full(len(nodes), each) for each in (False, True)] if many else ()
+        for resource, amount in wanted:
             allocatable = nodes.allocatable(resource)
             is_backed = "/" in resource and _is_backed(resource, nodes)
             counts = allocatable > 0 if is_backed else np.True_
             texts.append(f"Insufficient {resource}")
-            shortages.append((amount > allocatable - nodes.requested(resource)) & counts)
-            excesses.append((amount > allocatable) & counts)
+            short = (amount > allocatable - nodes.requested(resource)) & counts
+            excess = (amount > allocatable) & counts
+            if many:
+                short, excess = _shared(short, uniform), _shared(excess, uniform)
+            shortages.append(short)
+            excesses.append(excess)
         full = functools.reduce(np.logical_or, shortages).nonzero()[0]
         for pattern, concerned in _patterns(shortages, full) if full.size else ():
             reason = ", ".join(t for t, short in zip(texts, pattern, strict=True) if short)
@@ -87,6 +96,12 @@ class NodeResourcesFit(FilterPlugin):
             return False
         group = resource.partition("/")[0]
         return resource in self.args.ignored_resources or group in self.args.ignored_resource_groups
+
+
+def _shared(mask: Mask, uniform: Sequence[Mask]) -> Mask:
+    """Return one of *uniform* if it is the same: of thousands, nearly all are."""
+    count = np.count_nonzero(mask)
+    return uniform[bool(count)] if count in (0, len(mask)) else mask
 
 
 def _is_backed(resource: str, nodes: Nodes) -> bool:
