@@ -1,15 +1,18 @@
-"""Fails a test that leaves threads or processes behind: they disturb others.
+"""Fails a test that leaves threads, processes, pipes or files behind: they disturb others.
 
 What a fixture of a wider scope started is there when the test begins, and may stay. A task needs no
 such check: pytest-asyncio cancels what is left in an event loop before the loop ends.
 """
 
+import gc
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import uvloop
 
 GRACE_SECONDS = 5.0
 """How long a thread may take to end after the test."""
@@ -20,13 +23,18 @@ SHARED_THREADS = ("asyncio_", "(_poll_wrapper)")
 SHARED_PROCESSES = ("forkserver",)
 """Parts of names and commands: the fork server runs once for all tests, with what it forks."""
 
+RESTARTING = ("layouts", "shared_world", "stack")
+"""Fixtures for many tests that start processes anew, and read their pipes."""
+
 NAMES = ("comm", "cmdline")
+
+uvloop.new_event_loop().close()  # the first one opens a pipe for signals, which stays
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left() -> Iterator[None]:
-    """Compare threads and processes before and after the test."""
-    threads, processes = set(threading.enumerate()), _descendants("self")
+def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compare threads, processes and descriptors before and after the test."""
+    threads, processes, before = set(threading.enumerate()), _descendants("self"), _open()
     yield
     left = [
         thread for thread in threading.enumerate() if thread not in threads and not _shared(thread)
@@ -35,16 +43,36 @@ def _nothing_is_left() -> Iterator[None]:
         if thread.is_alive():  # and not about to be started by another one
             thread.join(GRACE_SECONDS)
     names = [thread.name for thread in left if thread.is_alive()]
-    names += [
-        f"{pid}: {command}"
-        for pid, command in (_descendants("self") - processes)
-        if not any(module in command for module in SHARED_PROCESSES)
-    ]
-    assert names == [], "the test left threads or processes behind"
+    names += [f"{pid}: {command}" for pid, command in _descendants("self") - processes]
+    if len(_open()) > len(before):
+        # What was not closed warns now, which fails this test, and not later amid another one.
+        gc.collect()
+        after = _open()
+        if len(_files(after)) > len(_files(before)) and not _restarts(request):
+            names += sorted(_files(after) - _files(before))
+    assert names == [], "the test left threads, processes, pipes or files behind"
 
 
 def _shared(thread: threading.Thread) -> bool:
     return any(part in thread.name for part in SHARED_THREADS)
+
+
+def _restarts(request: pytest.FixtureRequest) -> bool:
+    return any(name in request.fixturenames for name in RESTARTING)
+
+
+def _open() -> set[str]:
+    """Return what this process has open: each descriptor with its file, pipe or socket."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one of the listing
+            found.add(f"{link.name}: {link.readlink()}")
+    return found
+
+
+def _files(found: set[str]) -> set[str]:
+    """Leave out sockets: gRPC's threads close them later, the warning is for all others."""
+    return {each for each in found if not re.match(r"\d+: (socket|anon_inode):", each)}
 
 
 def _descendants(pid: str) -> set[tuple[str, str]]:
@@ -54,6 +82,7 @@ def _descendants(pid: str) -> set[tuple[str, str]]:
         with suppress(OSError):
             for child in file.read_text().split():
                 name, line = (Path("/proc", child, each).read_text() for each in NAMES)
-                found.add((child, f"{name.strip()}: {line.replace(chr(0), ' ').strip()}"))
-                found |= _descendants(child)
+                command = f"{name.strip()}: {line.replace(chr(0), ' ').strip()}"
+                if not any(module in command for module in SHARED_PROCESSES):
+                    found |= {(child, command), *_descendants(child)}
     return found

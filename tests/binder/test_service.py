@@ -1,7 +1,6 @@
 """The binder as a gateway meets it: over gRPC, and as a process."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from moorage_host.rpc.serve import running
 from services.binder.binding.outcomes import Reason
 from services.binder.servicer import binder_service
 from services.binder.wire import CODES
+from tests.forked import forked
 from tools.inprocess.api import Api
 from tools.inprocess.binder import BINDINGS, events_of, policy_of, request, settings_for
 from tools.waiting import until
@@ -263,17 +263,9 @@ async def test_waits_that_shrink_are_refused_at_the_start(kubeconfig: Path) -> N
             pass
 
 
-async def test_a_process_without_a_kubeconfig_says_so_in_one_line(
-    pytestconfig: pytest.Config,
-) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "services.binder", "--kubeconfig", "nowhere", "--port", "0", "--admin-port", "0"),
-        *("--host", "127.0.0.1", "--admin-host", "127.0.0.1"),
-        cwd=pytestconfig.rootpath,
-        env={"PYTHONPATH": "sdk:."},
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, stderr = await process.communicate()
-    assert process.returncode == 1
-    assert "there is no kubeconfig at nowhere" in stderr.decode().splitlines()[-1]
+async def test_a_process_without_a_kubeconfig_says_so_in_one_line() -> None:
+    options = ("--port=0", "--admin-port=0", "--host=127.0.0.1", "--admin-host=127.0.0.1")
+    async with forked("services.binder", "--kubeconfig=nowhere", *options) as binder:
+        code, errors = await binder.ended()
+    assert code == 1
+    assert "there is no kubeconfig at nowhere" in errors.splitlines()[-1]

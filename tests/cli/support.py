@@ -13,6 +13,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from cli.up.processes import Forked, fork
+from tests.forked import forked
 
 ROOT = Path(__file__).parents[2]
 MOORAGE = Path(sys.executable).parent / "moorage"
@@ -116,27 +117,23 @@ async def moorage(home: Path, *arguments: object, module: str = COMMAND) -> Asyn
     temporary = home / "tmp"
     temporary.mkdir()
     errors = home.with_name(f"{home.name}.stderr")
-    stdout, pipe = asyncio.StreamReader(limit=1 << 20), os.pipe()
-    reading, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(pipe[0], "rb")
-    )
-    with os.fdopen(pipe[1], "wb") as out, errors.open("wb") as err:
-        process = await fork(
-            *(module, list(map(str, arguments))),
-            stdout=out.fileno(),
-            stderr=err.fileno(),
+    environment = {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(home / "runtime")}
+    with errors.open("wb") as err:
+        async with forked(
+            *(module, *map(str, arguments)),
+            errors=err.fileno(),
             directory=home,
-            environment={"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(home / "runtime")},
-        )
-    command = Command(home=temporary, process=process, stdout=stdout, stderr=errors)
-    try:
-        yield command
-    finally:
-        for pid in command.processes():
-            with suppress(ProcessLookupError):  # it ended together with another one
-                os.kill(pid, signal.SIGKILL)
-        await process.wait()
-        reading.close()
+            environment=environment,
+        ) as running:
+            command = Command(
+                home=temporary, process=running.process, stdout=running.stdout, stderr=errors
+            )
+            try:
+                yield command
+            finally:
+                for pid in command.processes():
+                    with suppress(ProcessLookupError):  # it ended together with another one
+                        os.kill(pid, signal.SIGKILL)
 
 
 async def ran(*arguments: str, environment: Mapping[str, str] | None = None) -> tuple[int, str]:

@@ -128,18 +128,22 @@ class Process:
     async def _launch(self) -> tuple[Forked, asyncio.StreamReader]:
         """Start it; return it with its stdout."""
         stdout, pipe = asyncio.StreamReader(), os.pipe()
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(pipe[0], "rb")
-        )
         with self.log.open("ab") as log, os.fdopen(pipe[1], "wb") as end:
-            process = await fork(
-                self.module,
-                self.options,
-                stdout=end.fileno(),
-                stderr=log.fileno(),
-                name=self.name,
-                niceness=self.niceness,
+            reading, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(pipe[0], "rb")
             )
+            try:
+                process = await fork(
+                    self.module,
+                    self.options,
+                    stdout=end.fileno(),
+                    stderr=log.fileno(),
+                    name=self.name,
+                    niceness=self.niceness,
+                )
+            except BaseException:  # what the server may still fork holds the other end
+                reading.close()
+                raise
         return process, stdout
 
     async def _announcement(

@@ -1,10 +1,9 @@
 """Processes of filter and scorer come, go and are killed under load, and no cycle is lost."""
 
 import asyncio
-import json
+import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cli.up.processes import Process, free_ports
 from tests.gateway.sharing import ALWAYS, NAMES
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tools.waiting import until
@@ -43,36 +43,14 @@ class Load:
         await until(lambda: self.placed >= enough, 60)
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody uses."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
-async def start(service: str, port: int, stack: AsyncExitStack) -> asyncio.subprocess.Process:
-    """Start a process; it is killed when *stack* is closed."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", f"services.{service}", "--host=127.0.0.1", f"--port={port}"),
-        *("--admin-host=127.0.0.1", "--admin-port=0", "--shutdown-delay=0"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    stack.push_async_callback(_end, process)
-    assert process.stdout is not None
-    assert json.loads(await process.stdout.readline())["event"] == "serving"
+async def start(service: str, port: int, stack: AsyncExitStack, log: Path) -> Process:
+    """Start a process; it is stopped when *stack* is closed."""
+    options = ["--host=127.0.0.1", f"--port={port}", "--shutdown-delay=0"]
+    options += ["--admin-host=127.0.0.1", "--admin-port=0"]
+    process = Process(name=service, module=f"services.{service}", options=options, log=log)
+    stack.push_async_callback(process.stop)
+    await process.start()
     return process
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
 
 
 @asynccontextmanager
@@ -96,7 +74,8 @@ async def test_replicas_come_and_go_under_load(tmp_path: Path, service: str) -> 
     ports = free_ports(3 if service == "scorer" else 2)
 
     async with AsyncExitStack() as stack:
-        processes = [await start(service, ports[0], stack)]
+        log = tmp_path / "log"
+        processes = [await start(service, ports[0], stack, log)]
         running = await stack.enter_async_context(scaled(tmp_path, service, ports))
 
         async def take_part(count: int) -> None:
@@ -108,18 +87,18 @@ async def test_replicas_come_and_go_under_load(tmp_path: Path, service: str) -> 
         placing = asyncio.create_task(load.run())
         await take_part(1)
         await load.more()
-        processes += [await start(service, port, stack) for port in ports[1:]]
+        processes += [await start(service, port, stack, log) for port in ports[1:]]
         await take_part(len(ports))
         await load.more()
         half = "score" if service == "scorer" else "filter"
         assert running.sample("moorage_scattered_cycles_total", phase=half) > 0
 
-        processes[0].send_signal(signal.SIGKILL)
+        os.kill(processes[0].pid, signal.SIGKILL)
         await take_part(len(ports) - 1)
         await load.more()
         for process in processes[1:-1]:
-            process.send_signal(signal.SIGTERM)
-            assert await process.wait() == 0
+            os.kill(process.pid, signal.SIGTERM)
+            assert "exit code 0" in await process.wait()
         await take_part(1)
         await load.more()
 

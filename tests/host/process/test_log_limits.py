@@ -18,9 +18,10 @@ import structlog
 from moorage.v1.binder_pb2 import BinderServiceBarrierRequest
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.process.logs import LogLimits, Repeats, fitted
-from tests.host.rpc.support import Tiny, run
+from tests.forked import Running
+from tests.host.rpc.support import run
 
-StartTiny = Callable[..., Awaitable[Tiny]]
+StartTiny = Callable[..., Awaitable[Running]]
 CHATTY = ("--log-repeats=100000", "--log-traceback-interval=0s")
 NO_DELAY = "--shutdown-delay=0s"
 
@@ -46,7 +47,7 @@ async def dropped(admin: str, cause: str) -> float:
     return next(float(line.removeprefix(start)) for line in lines if line.startswith(start))
 
 
-async def ends_in_order(tiny: Tiny) -> bool:
+async def ends_in_order(tiny: Running) -> bool:
     tiny.process.send_signal(signal.SIGTERM)
     async with asyncio.timeout(20):
         return await tiny.process.wait() == 0

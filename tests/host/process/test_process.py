@@ -1,4 +1,5 @@
 import asyncio
+import json
 import signal
 import socket
 import subprocess
@@ -12,9 +13,10 @@ import pytest
 from moorage.v1.binder_pb2 import BindRequest, Outcome
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.channel import connect
-from tests.host.rpc.support import Tiny, run
+from tests.forked import Running
+from tests.host.rpc.support import run
 
-StartTiny = Callable[..., Awaitable[Tiny]]
+StartTiny = Callable[..., Awaitable[Running]]
 NO_DELAY = "--shutdown-delay=0s"
 BUF = Path(sys.executable).with_name("buf")
 
@@ -53,7 +55,7 @@ async def test_a_second_signal_ends_at_once(start_tiny: StartTiny, number: int) 
     assert code == 128 + number
 
 
-async def _log_has(tiny: Tiny, sentence: bytes) -> None:
+async def _log_has(tiny: Running, sentence: bytes) -> None:
     assert tiny.stderr
     async with asyncio.timeout(20):
         while sentence not in await tiny.stderr.readline():
@@ -87,18 +89,18 @@ async def test_a_taken_port_is_one_line(start_tiny: StartTiny, option: str) -> N
     assert option in errors
 
 
-async def test_a_process_dies_with_its_parent_if_told_to(start_tiny: StartTiny) -> None:
+async def test_a_process_dies_with_its_parent_if_told_to() -> None:
     program = (
         "import os, subprocess, sys; from tests.host.rpc.support import tiny_options;"
         "options = tiny_options(f'--exit-with-parent={os.getpid()}');"
         "subprocess.run([sys.executable, '-m', 'tests.host.rpc.tiny', *options])"
     )
-    process = await run(sys.executable, "-c", program)
-    assert process.stdout
-    parent = Tiny(process, process.stdout, process.stderr)
-    assert (await parent.event())["event"] == "serving"
-    parent.process.kill()
-    await parent.ended()  # reads to the end of stdout, which the child holds as well
+    parent = await run(sys.executable, "-c", program)
+    assert parent.stdout
+    async with asyncio.timeout(20):
+        assert json.loads(await parent.stdout.readline())["event"] == "serving"
+        parent.kill()
+        await parent.communicate()  # to the end of stdout, which the child holds as well
 
 
 async def test_a_stranger_can_explore_and_call_a_service(start_tiny: StartTiny) -> None:

@@ -1,30 +1,18 @@
 """The scheduler as a process of its own."""
 
-import asyncio
-import json
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from cli.up.processes import free_ports
+from tests.forked import forked
 from tests.sandbox.scheduler.support import World
 from tools.waiting import until
 
-ROOT = Path(__file__).parents[3]
-CONFIG = ROOT / "deploy/files/kube-scheduler-config.yaml"
-
-
-async def start(*options: str, folder: Path = ROOT) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "sandbox.scheduler", *options),
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+MODULE = "sandbox.scheduler"
+CONFIG = Path(__file__).parents[3] / "deploy/files/kube-scheduler-config.yaml"
 
 
 async def test_the_deployed_configuration_runs_against_the_sandbox_from_any_folder(
@@ -32,16 +20,9 @@ async def test_the_deployed_configuration_runs_against_the_sandbox_from_any_fold
 ) -> None:
     world.node("a")
     world.pod("web")
-    process = await start(
-        f"--api-server={world.server.url}",
-        f"--extender-url={world.extender.url}",
-        "--seed=1",
-        folder=tmp_path,
-    )
-    assert process.stdout
-    try:
-        running = json.loads(await process.stdout.readline())
-        assert running == {
+    options = (f"--api-server={world.server.url}", f"--extender-url={world.extender.url}")
+    async with forked(MODULE, *options, "--seed=1", directory=tmp_path) as scheduler:
+        assert await scheduler.event() == {
             "event": "running",
             "apiServer": world.server.url,
             "schedulerNames": ["moorage"],
@@ -49,12 +30,8 @@ async def test_the_deployed_configuration_runs_against_the_sandbox_from_any_fold
             "pods": 1,
         }
         await until(world.placed("web"))
-        process.send_signal(signal.SIGTERM)
-        assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
+        scheduler.process.send_signal(signal.SIGTERM)
+        assert await scheduler.process.wait() == 0
     assert world.extender.verbs("web") == ["filter"]
     assert [event["reason"] for event in world.events("web")] == ["Scheduled"]
 
@@ -64,23 +41,18 @@ async def test_the_clusters_own_scheduler_places_pods_without_the_extender(world
     world.pod("ours")
     world.pod("theirs", schedulerName="default-scheduler")
     (port,) = free_ports(1)
-    process = await start(
+    options = (
         f"--config={CONFIG}",
         f"--api-server={world.server.url}",
         f"--extender-url={world.extender.url}",
         "--default-scheduler",
         f"--decisions-port={port}",
     )
-    assert process.stdout
-    try:
-        running = json.loads(await process.stdout.readline())
-        assert running["schedulerNames"] == ["moorage", "default-scheduler"]
+    async with forked(MODULE, *options) as scheduler:
+        assert (await scheduler.event())["schedulerNames"] == ["moorage", "default-scheduler"]
         await until(world.placed("ours"))
         await until(world.placed("theirs"))
         offered = [(await decision(port, pod))["offered"] for pod in ("ours", "theirs")]
-    finally:
-        process.terminate()
-        await process.communicate()
     assert offered == [1, 0]
     assert world.extender.verbs("ours") == ["filter"]
     assert world.extender.verbs("theirs") == []
@@ -97,21 +69,22 @@ async def decision(port: int, pod: str) -> dict[str, Any]:
 
 
 async def test_it_stops_while_the_api_server_is_away() -> None:
-    plain = "--extender-url=http://127.0.0.1:9"
-    process = await start(f"--config={CONFIG}", "--api-server=http://127.0.0.1:9", plain)
-    assert process.stderr
-    await process.stderr.readline()  # the first complaint
-    process.send_signal(signal.SIGTERM)
-    _, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
+    nobody = "http://127.0.0.1:9"
+    options = (f"--config={CONFIG}", f"--api-server={nobody}", f"--extender-url={nobody}")
+    async with forked(MODULE, *options) as scheduler:
+        assert scheduler.stderr
+        await scheduler.stderr.readline()  # the first complaint
+        scheduler.process.send_signal(signal.SIGTERM)
+        code, errors = await scheduler.ended()
+    assert code == 0, errors
 
 
 async def test_a_bad_configuration_ends_it_with_one_line(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("kind: Policy")
-    process = await start(f"--config={path}")
-    _, errors = await process.communicate()
-    assert process.returncode == 1
-    (line,) = errors.decode().splitlines()
+    async with forked(MODULE, f"--config={path}") as scheduler:
+        code, errors = await scheduler.ended()
+    assert code == 1
+    (line,) = errors.splitlines()
     problem = f"{path}: not a valid KubeSchedulerConfiguration: "
     assert line.startswith(f"moorage kube-scheduler: {problem}")
