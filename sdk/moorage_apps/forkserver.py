@@ -108,7 +108,9 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
         os._exit(1)
-    with link, link.makefile("rb") as file:
+    asked = b""
+    # Who asked may have left before it read the id.
+    with link, link.makefile("rb") as file, suppress(ConnectionResetError):
         asked = file.read()
     if not asked:
         os._exit(1)  # it is not wanted any more

@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tools.waiting import until
 TWO = """\
 import asyncio
 import sys
+import time
 
 from cli.up.processes import fork
 
@@ -35,14 +38,20 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _own_server() -> Iterator[None]:
-    """The server of the other tests is neither killed nor held, and has other processes."""
+@contextmanager
+def a_server() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         own = forking._Server()
         patch.setattr(forking, "_server", own)
         yield
         own._stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_server() -> Iterator[None]:
+    """The server of the other tests is neither killed nor held, and has other processes."""
+    with a_server():
+        yield
 
 
 async def facts(directory: Path, end: str) -> tuple[int, Any, str]:
@@ -148,7 +157,7 @@ async def test_everything_dies_with_the_process_that_asked_however_that_dies(
         pids = [int(pid) for pid in (await parent.stdout.readline()).split()]
     server = parent_of(pids[0])
     parent.kill()
-    await parent.wait()
+    await parent.communicate()  # to the end of what the server has of its stdout
     await until(lambda: not any(map(runs, [server, *pids])))
     assert len(pids) == 2
 
@@ -173,3 +182,31 @@ async def test_a_process_that_nobody_waits_for_any_more_does_not_start(
     for process in (running, last):
         process.kill()
         await process.wait()
+
+
+async def test_nor_does_one_whose_id_nobody_reads_any_more(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As with Ctrl-C while the server forks: the connection is reset, for the id is unread."""
+
+    def children() -> set[str]:
+        return set((server / f"task/{server.name}/children").read_text().split())
+
+    def state() -> str:
+        return (server / "stat").read_text().rpartition(")")[2].split()[0]
+
+    with a_server():  # with this stderr
+        running = await tiny(tmp_path)
+        server = Path(f"/proc/{parent_of(running.pid)}")
+        starting = asyncio.create_task(tiny(tmp_path))
+        await asyncio.sleep(0)  # it asks
+        end = time.monotonic() + PATIENCE
+        while len(children()) < 2 or state() != "S":  # the id is sent, and the event loop is held
+            assert time.monotonic() < end
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await until(lambda: children() == {str(running.pid)})
+        running.kill()
+        await running.wait()
+    assert capfd.readouterr().err == ""
