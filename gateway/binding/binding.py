@@ -176,7 +176,9 @@ class Binding:
         error = ""
         plugins: Sequence[pb.BindPluginReport] = ()
         try:
-            policy = await self._bind_policy(call)
+            policy = self._policy.bind_policy
+            if not self._policy.bind_policy_is_known:
+                policy = await self._bind_policy(call)
             request = self._request(call, decision, policy, epoch)
             request.bind.profile = pod.spec.scheduler_name if pod else ""
             plugins = await self._send(call, request, epoch)

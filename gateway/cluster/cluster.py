@@ -5,13 +5,15 @@ import math
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.kinds import AdditionalKinds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
-from gateway.cluster.pods import PODS, SeenPod
+from gateway.cluster.pods import PODS, SeenPod, decode_seen_pod
 from gateway.cluster.reflector import Reflector, Resource, WatchLimits
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
@@ -64,8 +66,8 @@ class Cluster:
         )
         self._pods: Reflector[SeenPod] = Reflector(
             client,
-            PODS,
-            put=lambda seen: state.set_pod(*seen),
+            replace(PODS, decode=partial(decode_seen_pod, known=state.pod)),
+            put=lambda seen: state.set_pod(seen.pod, seen.failure),
             drop=state.drop_pod,
             received=lambda event: metrics.events("pods", event).inc(),
             restarted=lambda reason: metrics.restarts("pods", reason).inc(),

@@ -1,6 +1,6 @@
 """Pods at the API server: how they are followed, what shows a failed attempt, and reading one."""
 
-from typing import NamedTuple
+from collections.abc import Callable
 from urllib.parse import quote
 
 import msgspec
@@ -8,14 +8,14 @@ import structlog
 
 from gateway.cluster.reflector import Resource, decode_list
 from moorage.models import Pod, decode_passing_pod, decode_pod
-from moorage.models.decoding import MAX_CONSTRAINTS, constraints_size, share_pod
+from moorage.models.decoding import MAX_CONSTRAINTS, constraints_size, share_changed_pod, share_pod
 from moorage_host.kube import KubeClient, KubeError
 
 UNREAD = (KubeError, TimeoutError, msgspec.DecodeError)
 """Why a pod could not be read."""
 
 
-class SeenPod(NamedTuple):
+class SeenPod(msgspec.Struct, frozen=True):
     """A pod, and the failed attempt that its status shows."""
 
     pod: Pod
@@ -58,20 +58,27 @@ def failure_of(pod: bytes | msgspec.Raw) -> str:
     return ""
 
 
-def decode_seen_pod(raw: bytes | msgspec.Raw) -> SeenPod:
+def decode_seen_pod(
+    raw: bytes | msgspec.Raw, known: Callable[[str], Pod | None] = lambda _: None
+) -> SeenPod:
     """Read a pod, and whether its last attempt failed if it has no node.
 
-    One with too many constraints, see `MAX_CONSTRAINTS`, is kept without them.
+    What has not changed it shares with what *known* returns for its UID: most events change its
+    node, its phase, or nothing that is read. One with too many constraints, see `MAX_CONSTRAINTS`,
+    is kept without them.
 
     Raises:
         msgspec.DecodeError: It is no pod.
     """
     pod = decode_passing_pod(raw)
-    if (size := constraints_size(pod)) > MAX_CONSTRAINTS:
-        name = f"{pod.namespace}/{pod.name}"
-        _log.warning("A pod is kept without its constraints", pod=name, bytes=size)
-    pod = share_pod(pod)
-    return SeenPod(pod, "" if pod.spec.node_name else failure_of(raw))
+    before = known(pod.metadata.uid)
+    shared = share_changed_pod(pod, before) if before is not None else None
+    if shared is None:
+        if (size := constraints_size(pod)) > MAX_CONSTRAINTS:
+            name = f"{pod.namespace}/{pod.name}"
+            _log.warning("A pod is kept without its constraints", pod=name, bytes=size)
+        shared = share_pod(pod)
+    return SeenPod(shared, "" if pod.spec.node_name else failure_of(raw))
 
 
 PODS = Resource(

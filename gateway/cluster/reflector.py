@@ -148,6 +148,7 @@ class Reflector(Generic[T]):
         """Why the last watch ended; empty from the next watch on."""
         self._client = client
         self._resource = resource
+        self._keys_are_uids = resource.key == "uid"
         self._put, self._drop = put, drop
         self._received, self._restarted = received, restarted
         self._limits = limits or WatchLimits()
@@ -285,7 +286,9 @@ class Reflector(Generic[T]):
         key, version, self._position = self._identity(event.object)
         known = self._versions.get(key)
         is_gone = event.type == "DELETED"
-        if known is not None and (is_gone or not _same_object(known, version)):
+        if known is not None and (
+            is_gone or not (self._keys_are_uids or _same_object(known, version))
+        ):
             del self._versions[key]
             self._drop(key)
         if not is_gone and (obj := self._decoded(event.object)) is not None:

@@ -224,10 +224,11 @@ class ClusterState:
 
     def assume(self, pod: Pod, node: str) -> None:
         """Count *pod* as placed on *node* while its bind is under way."""
-        before, now = self._assumed.get(pod.uid), Assumption(_placed(pod, node))
-        self._assumed[pod.uid] = now
+        uid = pod.metadata.uid
+        before, now = self._assumed.get(uid), Assumption(_placed(pod, node))
+        self._assumed[uid] = now
         if before is None or before.pod != now.pod:
-            self._update_placement(pod.uid)
+            self._update_placement(uid)
 
     def confirm(self, uid: str) -> None:
         """Note that an assumed pod is bound; it stays assumed until the watch shows that."""

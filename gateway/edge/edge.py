@@ -239,11 +239,11 @@ class Edge:
         self._binds.add(bind)
         bind.add_done_callback(self._binds.discard)
         try:
-            await asyncio.wait((bind,))
+            await asyncio.shield(bind)
         except asyncio.CancelledError:
-            bind.add_done_callback(_log_late_bind)
+            if not bind.done():
+                bind.add_done_callback(_log_late_bind)
             raise
-        bind.result()
         return answers.bind_answer("")
 
     async def until_calls_stop(self, quiet: float, longest: float) -> None:

@@ -76,7 +76,8 @@ class PolicyHolder:
         self._binder_known = asyncio.Event()
         # What every bind asks for.
         self.dependencies = ProfileDependencies()
-        self._for_bind: pb.Policy | None = None
+        self.bind_policy: pb.Policy | None = None
+        self.bind_policy_is_known = False
 
     def learn(self, kind: str, plugins: Sequence[pb.Plugin], replica: Hashable = "") -> None:
         """Take over what a *replica* of a kind can run, and resolve the document with it."""
@@ -84,6 +85,7 @@ class PolicyHolder:
         self._combine(kind)
         if kind == "bind":
             self._binder_known.set()
+            self.bind_policy_is_known = self._known.is_set()
         self._use(self._document)
 
     def forget(self, kind: str, replica: Hashable) -> None:
@@ -125,8 +127,9 @@ class PolicyHolder:
         self.dependencies = dependencies_of(resolved)
         profiles = resolved.policies["bind"].profiles
         has_plugins = any(profile.plugins for profile in profiles)
-        self._for_bind = policy_for(resolved, "bind") if has_plugins else None
+        self.bind_policy = policy_for(resolved, "bind") if has_plugins else None
         self._known.set()
+        self.bind_policy_is_known = self._binder_known.is_set()
         for listener in self.listeners:
             listener(self)
 
@@ -159,7 +162,7 @@ class PolicyHolder:
         if self.resolved is None and not self._may_have_bind_plugins():
             return None
         await self._known.wait()
-        return self._for_bind
+        return self.bind_policy
 
     async def until_filters_are_known(self) -> None:
         """Wait until it is known which profiles have filter plugins."""

@@ -217,9 +217,10 @@ class Scheduler:
 
     async def _bind(self, call: BindCall, epoch: int) -> None:
         decision = self._log.latest(call.namespace, call.name, call.uid)
-        await self._binding.unknown.resolve_pending_bind(
-            call.namespace, call.name, call.uid, call.node
-        )
+        if self._state.place_of(call.uid) not in ("", call.node):
+            await self._binding.unknown.resolve_pending_bind(
+                call.namespace, call.name, call.uid, call.node
+            )
         try:
             await self._bind_check.run(call, decision, epoch)
             await self._binding.bind(call, decision, epoch)

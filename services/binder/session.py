@@ -108,6 +108,7 @@ class _Session:
 
     def __init__(self, binder: Binder, deadline_of: DeadlineOf) -> None:
         self.answers: asyncio.Queue[Response | None] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
         self._may_read = asyncio.Event()
         self._binder = binder
         self._deadline_of = deadline_of
@@ -173,7 +174,7 @@ class _Session:
         if request.reports_waits:
             attempt.report_wait = functools.partial(self._waits_for, request.id, bind.uid)
         number, left = next(self._numbers), deadline - time.monotonic()
-        self._waits[number] = asyncio.get_running_loop().call_later(
+        self._waits[number] = self._loop.call_later(
             left, self._give_up, number, request.id, attempt
         )
         attempt.task.add_done_callback(functools.partial(self._ended, number, request.id, attempt))

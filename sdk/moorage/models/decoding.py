@@ -7,10 +7,11 @@ made read-only, before anyone else has seen it.
 
 from collections.abc import Callable, Mapping
 from copy import copy
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from moorage.models.base import (
     NOTHING,
@@ -105,6 +106,9 @@ _conditions: Interned[tuple[Condition, ...]] = Interned()
 _quantities: Interned[Mapping[str, Quantity]] = Interned(read_only)
 _images: Interned[ContainerImage] = Interned()
 
+_sources_of = attrgetter(*Volume.__struct_fields__[1:])
+_NO_SOURCES = _sources_of(Volume())
+
 
 def trim_pod(pod: Pod) -> Pod:
     """Drop what nobody reads of a pod that nobody else has seen yet."""
@@ -112,7 +116,8 @@ def trim_pod(pod: Pod) -> Pod:
     if LAST_APPLIED in metadata.annotations:
         force_setattr(metadata, "annotations", _wanted(metadata.annotations))
     if spec.volumes:
-        force_setattr(spec, "volumes", tuple(filter(_is_read, spec.volumes)))
+        read = [volume for volume in spec.volumes if _sources_of(volume) != _NO_SOURCES]
+        force_setattr(spec, "volumes", tuple(read))
     return pod
 
 
@@ -151,6 +156,26 @@ def share_pod(pod: Pod) -> Pod:
     return pod
 
 
+def share_changed_pod(pod: Pod, before: Pod) -> Pod | None:
+    """Do what `share_pod` does for a trimmed pod of which at most node and status have changed.
+
+    Args:
+        pod: The pod, which nobody else has seen yet.
+        before: What `share_pod` made of it earlier.
+
+    Returns:
+        *before* if nothing has changed; None if more has, or it is another pod.
+    """
+    if pod == before:
+        return before
+    node, spec = pod.spec.node_name, before.spec
+    if spec.node_name != node:
+        spec = replace(spec, node_name=_text(node))
+    if pod.metadata != before.metadata or pod.spec != spec:
+        return None
+    return Pod(metadata=before.metadata, spec=spec, status=_pod_statuses(pod.status))
+
+
 def share_node(node: NodeManifest) -> NodeManifest:
     """Give a node that nobody else has seen yet the parts that other nodes have as well."""
     metadata, status = node.metadata, node.status
@@ -173,10 +198,6 @@ def _with_shared_template(spec: PodSpec) -> PodSpec:
     force_setattr(own, "node_name", _text(node_name))
     force_setattr(own, "volumes", volumes)
     return own
-
-
-def _is_read(volume: Volume) -> bool:
-    return volume != Volume(name=volume.name)
 
 
 def _wanted(annotations: Mapping[str, str]) -> Mapping[str, str]:

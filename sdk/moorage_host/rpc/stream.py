@@ -7,6 +7,7 @@ task. One timer serves the deadlines of all requests.
 import asyncio
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -60,7 +61,8 @@ class MessageStream(Generic[T]):
         # uvloop returns handles without `when` for times that have passed.
         self._timer: asyncio.Handle | None = None
         self._timer_at = math.inf
-        self._outbox: asyncio.Queue[Message] = asyncio.Queue()
+        self._outbox: deque[Message] = deque()
+        self._idle: asyncio.Future[None] | None = None  # what the writer waits for
         # To cancel a write or a read would end the stream, so callers do neither.
         self._writer = asyncio.create_task(self._write_all())
         self._reader = asyncio.create_task(self._read_all())
@@ -68,11 +70,13 @@ class MessageStream(Generic[T]):
     @property
     def is_behind(self) -> bool:
         """Whether messages wait to be written."""
-        return not self._outbox.empty()
+        return bool(self._outbox)
 
     def send(self, message: Message) -> None:
         """Write a message after those that wait."""
-        self._outbox.put_nowait(message)
+        self._outbox.append(message)
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
 
     def expect(self, deadline: float) -> tuple[int, "asyncio.Future[T]"]:
         """Return a number for a request, and the future of its answer.
@@ -129,7 +133,10 @@ class MessageStream(Generic[T]):
                 self.last_heard = self._loop.time()
                 await self._call.initial_metadata()
                 while True:
-                    message = await self._outbox.get()
+                    while not self._outbox:
+                        self._idle = self._loop.create_future()
+                        await self._idle
+                    message = self._outbox.popleft()
                     encoded = message if isinstance(message, bytes) else message()
                     if encoded:
                         await self._call.write(encoded)

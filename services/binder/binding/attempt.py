@@ -104,7 +104,8 @@ class Attempt:
             self.deadline = deadline
             if self._write_limit:
                 loop = asyncio.get_running_loop()
-                self._write_limit.reschedule(loop.time() + self._time_to_write())
+                left = max(deadline - time.monotonic(), 0.001)
+                self._write_limit.reschedule(loop.time() + self._time_to_write(left))
 
     def overtake(self, refusal: BindError) -> None:
         """Have the bind refused: end what waits, unless a POST was sent."""
@@ -140,13 +141,14 @@ class Attempt:
         while True:
             if self.refusal is not None:
                 return await self._outcome_of_overtaken()
-            if time.monotonic() >= self.deadline:
+            left = self.deadline - time.monotonic()
+            if left <= 0:
                 raise self._too_late()
             # From here on the outcome is unknown, until there is an answer.
             self.has_written = True
             before, unresolved.node = unresolved.node, node
             try:
-                async with asyncio.timeout(self._time_to_write()) as self._write_limit:
+                async with asyncio.timeout(self._time_to_write(left)) as self._write_limit:
                     await self._cluster.create_binding(self.binding)
             except (KubeError, TimeoutError) as error:
                 failure = error
@@ -255,8 +257,8 @@ class Attempt:
     def _time_left(self) -> float:
         return max(self.deadline - time.monotonic(), 0.001)
 
-    def _time_to_write(self) -> float:
-        left = max(self.deadline - time.monotonic(), 0.001)
+    def _time_to_write(self, left: float) -> float:
+        """Return how much of the time that is left a POST may take."""
         return max(left - self._limits.retry_reserve, left / 2)
 
     async def _settle(self, error: KubeError | TimeoutError, before: str) -> Outcome | None:

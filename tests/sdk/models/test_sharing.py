@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.models import decode_node, decode_passing_pod, decode_pod, encode, interning
+from moorage.models.decoding import share_changed_pod
 from moorage.models.interning import Interned, InternedTexts, ValueCache
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -194,3 +195,28 @@ def test_a_pod_with_too_many_constraints_is_kept_without_them_and_its_resources_
     assert (pod.spec.affinity, pod.spec.tolerations, dict(pod.spec.node_selector)) == (None, (), {})
     assert pod.requests == passing.requests
     assert (pod.spec.node_name, pod.labels) == ("n1", passing.labels)
+
+
+def test_an_event_that_changes_nothing_that_is_read_gives_the_pod_that_is_known() -> None:
+    known = decode_pod(json.dumps(web(1)))
+    event = web(1) | {"status": {"phase": "Running", "podIP": "10.0.0.1"}}
+    assert share_changed_pod(decode_passing_pod(json.dumps(event)), known) is known
+
+
+def test_a_pod_that_moves_or_runs_shares_all_the_rest_with_itself() -> None:
+    known = decode_pod(json.dumps(web(1, nodeName="") | {"status": {"phase": "Pending"}}))
+    text = json.dumps(web(1))
+    shared = share_changed_pod(decode_passing_pod(text), known)
+    assert shared == decode_pod(text)
+    assert shared is not None
+    assert shared.metadata is known.metadata
+    assert shared.spec.containers is known.spec.containers
+    assert shared.spec.node_name == "n1"
+    assert shared.status is decode_pod(text).status
+
+
+def test_a_pod_that_is_another_or_has_other_labels_or_tolerations_is_shared_anew() -> None:
+    known, labelled = decode_pod(json.dumps(web(1))), web(1)
+    labelled["metadata"]["labels"]["app"] = "api"
+    for other in (web(2), web(1, tolerations=[]), labelled):
+        assert share_changed_pod(decode_passing_pod(json.dumps(other)), known) is None
