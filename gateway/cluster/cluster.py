@@ -67,7 +67,7 @@ class Cluster:
         self._pods: Reflector[SeenPod] = Reflector(
             client,
             replace(PODS, decode=partial(decode_seen_pod, known=state.pod)),
-            put=lambda seen: state.set_pod(seen.pod, seen.failure),
+            put=lambda seen: state.set_pod(seen.pod, seen.failure, seen.size),
             drop=state.drop_pod,
             received=lambda event: metrics.events("pods", event).inc(),
             restarted=lambda reason: metrics.restarts("pods", reason).inc(),
@@ -168,5 +168,5 @@ def make_cluster(
         max_object_bytes=settings.max_object_bytes,
         max_age=settings.max_cache_age,
     )
-    registry.register(ClusterCollector(lambda: state.counts, cluster.ages))
+    registry.register(ClusterCollector(lambda: state.counts, cluster.ages, state.heavy.largest))
     return cluster

@@ -43,11 +43,21 @@ class ClusterCollector(Collector):
     """Reads the state of the cache when Prometheus asks."""
 
     def __init__(
-        self, counts: Callable[[], Mapping[str, int]], ages: Callable[[], Mapping[str, float]]
+        self,
+        counts: Callable[[], Mapping[str, int]],
+        ages: Callable[[], Mapping[str, float]],
+        heavy: Callable[[], Mapping[str, int]],
     ) -> None:
-        """Read sizes by type from *counts*, and seconds of silence by resource from *ages*."""
+        """Read what there is when it is asked for.
+
+        Args:
+            counts: Returns sizes by type.
+            ages: Returns seconds of silence by resource.
+            heavy: Returns the bytes of large pods by namespace.
+        """
         self._counts = counts
         self._ages = ages
+        self._heavy = heavy
 
     def collect(self) -> Iterable[Metric]:
         """Return the gauges."""
@@ -57,6 +67,12 @@ class ClusterCollector(Collector):
             "Time since the API server last sent something about a resource.",
             "resource",
             self._ages(),
+        )
+        yield _gauge(
+            "moorage_large_pods_bytes",
+            "Bytes of pods of 16 KiB and more, of the 20 namespaces with most.",
+            "namespace",
+            self._heavy(),
         )
 
 

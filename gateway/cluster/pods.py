@@ -16,10 +16,11 @@ UNREAD = (KubeError, TimeoutError, msgspec.DecodeError)
 
 
 class SeenPod(msgspec.Struct, frozen=True):
-    """A pod, and the failed attempt that its status shows."""
+    """A pod, the failed attempt that its status shows, and its size in bytes as it was sent."""
 
     pod: Pod
     failure: str
+    size: int
 
 
 class _Condition(msgspec.Struct, rename="camel"):
@@ -78,7 +79,8 @@ def decode_seen_pod(
             name = f"{pod.namespace}/{pod.name}"
             _log.warning("A pod is kept without its constraints", pod=name, bytes=size)
         shared = share_pod(pod)
-    return SeenPod(shared, "" if pod.spec.node_name else failure_of(raw))
+    failure = "" if pod.spec.node_name else failure_of(raw)
+    return SeenPod(shared, failure, memoryview(raw).nbytes)
 
 
 PODS = Resource(

@@ -18,6 +18,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from gateway.cluster.changes import Backlog, Changes, Key, Keys
+from gateway.cluster.heavy import HEAVY_BYTES, HeavyPods
 from gateway.cluster.objects import ObjectTable
 from gateway.cluster.rows import Rows
 from moorage.models import NodeManifest, ObjectName, Pod
@@ -56,6 +57,7 @@ class ClusterState:
         rows: The nodes, each with its row.
         manifests_changed: The generation in which a node or an object last came, went or changed.
         objects: The objects of the additional kinds that plugins read.
+        heavy: The large pods.
         listeners: Called after each change, also of pods without a place; must not change anything.
     """
 
@@ -83,6 +85,7 @@ class ClusterState:
         self.objects = ObjectTable(self._record_object)
         self.listeners: list[Callable[[], None]] = []
         self._assumed_ttl, self._claim_ttl, self._clock = assumed_ttl, claim_ttl, clock
+        self.heavy = HeavyPods()
         self._known: dict[str, Pod] = {}
         self._assumed: dict[str, Assumption] = {}
         self._ended: deque[str] = deque(maxlen=ended_pods)
@@ -168,12 +171,14 @@ class ClusterState:
         if row is not None:
             self._record_node(row, name, with_pods=True)
 
-    def set_pod(self, pod: Pod, failure: str = "") -> None:
-        """Take over a pod that has not ended.
+    def set_pod(self, pod: Pod, failure: str = "", size: int = 0) -> None:
+        """Take over a pod that has not ended, of *size* bytes at the API server.
 
         If it shows another failed attempt than before its claim, the claim is over.
         """
         uid, node = pod.metadata.uid, pod.spec.node_name
+        if size >= HEAVY_BYTES or uid in self.heavy.of:
+            pod = self.heavy.take(pod, size)
         old = self._known.get(uid)
         if old != pod:
             self._known[uid] = pod
@@ -191,6 +196,8 @@ class ClusterState:
     def drop_pod(self, uid: str) -> None:
         """Forget a pod that was deleted or has ended."""
         self._known.pop(uid, None)
+        if uid in self.heavy.of:
+            self.heavy.drop(uid)
         self._ended.append(uid)
         self._assumed.pop(uid, None)
         self._update_placement(uid)

@@ -289,7 +289,7 @@ def _gateway_metrics() -> Iterable[Collector]:
     # The registry has no public way to see labels of metrics that have no values yet.
     return [
         *registry._collector_to_names,
-        ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0}),
+        ClusterCollector(lambda: {"nodes": 0}, lambda: {"nodes": 0.0}, lambda: {"default": 0}),
     ]
 
 

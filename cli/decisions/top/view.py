@@ -16,6 +16,8 @@ from gateway.decisions.why import OLD_SECONDS
 CALLS = "moorage_extender_request_duration_seconds"
 PHASES = "moorage_cycle_duration_seconds"
 QUEUE = "moorage_cycle_queue_seconds"
+LARGE = "moorage_large_pods_bytes"
+MOST_NAMESPACES = 5
 PLUGINS = "moorage_plugin_execution_duration_seconds"
 
 
@@ -67,6 +69,7 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
         cycles: Scheduling cycles in each second, those from the cache too.
         services: Filter and scorer with their replicas, as `GET /replicas` has them; only how many
             take part if that is not answered.
+        large_pods: Bytes of pods of 16 KiB and more, of the namespaces with most.
         decisions: The newest ones, as `GET /decisions` has them.
     """
 
@@ -80,6 +83,7 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     cycles: float
     work: Sequence[Work]
     plugins: Sequence[PluginWork]
+    large_pods: Mapping[str, int] = {}
     services: Sequence[Any]
     decisions: Sequence[Any]
 
@@ -103,9 +107,16 @@ def view(change: Change, gateway: str, replicas: Any | None, decisions: Sequence
         cycles=change.rate(f"{CALLS}_count", verb="filter"),
         work=[*_calls(change), *_phases(change)],
         plugins=_plugins(change),
+        large_pods=_large(change),
         services=replicas["services"] if replicas is not None else _counted(change),
         decisions=decisions,
     )
+
+
+def _large(change: Change) -> dict[str, int]:
+    names = [name for (name,) in change.values_of(LARGE, "namespace")]
+    sizes = {name: int(change.now(LARGE, namespace=name)) for name in names}
+    return dict(sorted(sizes.items(), key=lambda each: -each[1])[:MOST_NAMESPACES])
 
 
 def _calls(change: Change) -> list[Work]:
@@ -179,6 +190,9 @@ def _parts(view: View) -> Iterator[RenderableType]:
     yield Text(f"{view.gateway}  {role}, epoch {view.epoch}", style="bold", no_wrap=True)
     counts = f"{view.cycles:.1f} cycles/s  {view.nodes} nodes  {view.pods} pods"
     yield Text(counts, overflow="fold")
+    if view.large_pods:
+        large = (f"{name} {size / 2**20:.1f} MiB" for name, size in view.large_pods.items())
+        yield Text(f"large pods: {', '.join(large)}", overflow="fold")
     if view.age > OLD_SECONDS:
         yield Text(f"API server silent for {view.age:.0f} s", style="bold red", overflow="fold")
     yield from _table(

@@ -97,6 +97,16 @@ def test_a_silence_of_the_api_server_is_told_if_it_is_none_of_every_minute(
     assert ("API server silent for 150 s" in shown) == is_told
 
 
+def test_namespaces_with_large_pods_are_named() -> None:
+    sizes = "".join(
+        f'moorage_large_pods_bytes{{namespace="n{number}"}} {number * 2**20}\n'
+        for number in range(1, 9)
+    )
+    found = seen(metrics(1, 0, 0), metrics(2, 0, 0) + sizes)
+    assert list(found.large_pods) == ["n8", "n7", "n6", "n5", "n4"]
+    assert "large pods: n8 8.0 MiB, n7 7.0 MiB" in "\n".join(drawn(found, 100))
+
+
 async def test_a_pod_has_one_row_however_often_it_was_decided_on() -> None:
     async def decisions(_: web.Request) -> web.Response:
         decided = [("a", 9), ("b", 8), ("a", 7), ("a", 6), ("a", 5), ("a", 4), ("c", 3)]
