@@ -29,7 +29,7 @@ def bind(pod: str, node: str, namespace: str, kubeconfig: Path | None, timeout: 
     plugins do not run. Pods are best kept from schedulers by a schedulerName that nobody serves.
     """
     with clear_failures():
-        from cli.bind.by_hand import bind_by_hand
+        from cli.bind.binding import bind_pod
 
         names = namespace_and_name(pod, namespace, kubeconfig)
-        click.echo(asyncio.run(bind_by_hand(*names, node, kubeconfig, timeout)))
+        click.echo(asyncio.run(bind_pod(*names, node, kubeconfig, timeout)))

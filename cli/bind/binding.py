@@ -1,4 +1,4 @@
-"""Binds one pod as the binder does, for `moorage bind`."""
+"""Binds one pod as the binder does, without a scheduler."""
 
 import re
 import time
@@ -21,7 +21,7 @@ REQUEST_SECONDS = 5.0
 """How long one request to the API server may take."""
 
 
-async def bind_by_hand(
+async def bind_pod(
     namespace: str, name: str, node: str, kubeconfig: Path | None, timeout: float
 ) -> str:
     """Bind a pod; return the line for the user.
