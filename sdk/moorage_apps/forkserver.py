@@ -36,10 +36,11 @@ def main() -> None:
 def serve(requests: socket.socket) -> NoReturn:
     """Serve until the process that asks has ended; in a forked process, run what it is for.
 
+    This process has a session of its own: Ctrl-C is for the process that asks.
+
     Raises:
         SystemExit: The forked process has ended.
     """
-    os.setsid()  # Ctrl-C is for the process that asks
     prctl(PR_SET_NAME, b"forkserver")
     _import_all()
     request = _serve(requests)

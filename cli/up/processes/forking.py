@@ -186,7 +186,9 @@ class _Server:
             command, environment = COMMAND, {**os.environ, **ENVIRONMENT}
             stdin = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0)]
             with theirs:
-                self._pid = os.posix_spawn(command[0], command, environment, file_actions=stdin)
+                self._pid = os.posix_spawn(
+                    command[0], command, environment, file_actions=stdin, setsid=True
+                )
             atexit.register(self._stop)
         return self._requests
 
@@ -196,11 +198,17 @@ class _Server:
             return
         theirs = self._connect()
         sys.stdout.flush()  # else each of them writes what waits here
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         self._pid = os.fork()
         if self._pid == 0:
             self._pid = None
+            os.setsid()  # Ctrl-C is for the process that asks, also while this one begins
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
             self._requests.close()
             importlib.import_module("moorage_apps.forkserver").serve(theirs)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         theirs.close()
         atexit.register(self._stop)
 
