@@ -53,15 +53,19 @@ class Front:
 
     Attributes:
         url: Where kube-scheduler calls.
+        calls: How many came.
         failed: What callers got other than an answer.
         leaving: Gateways that got SIGTERM: others that are ready go first.
     """
 
-    def __init__(self, choose: Callable[[], Gateway | None]) -> None:
+    def __init__(self, choose: Callable[[], Gateway | None], hold: float = HOLD_SECONDS) -> None:
+        """Ask *choose* for a gateway, for so many seconds at most."""
         self.url = ""
+        self.calls = 0
         self.failed: list[str] = []
         self.leaving: list[Gateway] = []
         self._choose = choose
+        self._hold = hold
 
     async def start(self, stack: AsyncExitStack) -> None:
         self._session = await stack.enter_async_context(
@@ -77,9 +81,10 @@ class Front:
 
     async def _pass(self, request: web.Request) -> web.Response:
         body = await request.read()
+        self.calls += 1
         loop = asyncio.get_running_loop()
-        end, problem = loop.time() + HOLD_SECONDS, "no gateway is ready"
-        while loop.time() < end:
+        end, problem = loop.time() + self._hold, "no gateway is ready"
+        while True:
             gateway = self._choose()
             if gateway is not None:
                 try:
@@ -99,6 +104,8 @@ class Front:
                 except aiohttp.ClientError as error:
                     self.failed.append(f"{request.path}: {error!r}")
                     return web.Response(status=502)
+            if loop.time() >= end:
+                break
             await asyncio.sleep(0.02)
         self.failed.append(f"{request.path}: {problem}")
         return web.Response(status=503)
@@ -139,10 +146,12 @@ async def _lead_again(world: World) -> None:
 
 
 @asynccontextmanager
-async def before(choose: Callable[[], Gateway | None]) -> AsyncIterator[Front]:
-    """Run what passes calls on to the chosen gateway."""
+async def before(
+    choose: Callable[[], Gateway | None], hold: float = HOLD_SECONDS
+) -> AsyncIterator[Front]:
+    """Run what passes calls on to the chosen gateway; without one, calls wait *hold* seconds."""
     async with AsyncExitStack() as stack:
-        front = Front(choose)
+        front = Front(choose, hold)
         await front.start(stack)
         yield front
 

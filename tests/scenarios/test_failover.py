@@ -1,6 +1,8 @@
 """Gateways die, hang, change places and contradict each other, and no claim is violated."""
 
+import asyncio
 import itertools
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -88,13 +90,21 @@ async def test_two_gateways_that_are_called_in_turn_break_no_claim(world: World)
 
 
 @asynccontextmanager
-async def elected(world: World) -> AsyncIterator[tuple[Front, list[Gateway]]]:
-    """Run two gateways with a Lease; give the leader first."""
+async def elected(world: World, patience: int = 5) -> AsyncIterator[tuple[Front, list[Gateway]]]:
+    """Run two gateways with a Lease; give the leader first. A call has *patience* seconds."""
+    timeout = f"{patience}s"
     await world.request("POST", "/api/v1/namespaces", {"metadata": {"name": "moorage"}})
     async with (
-        gateways(world, 2, *LEASE, "--shutdown-delay=4s", starts_ready=False) as both,
+        gateways(
+            world,
+            2,
+            *LEASE,
+            "--shutdown-delay=4s",
+            f"--http-timeout={timeout}",
+            starts_ready=False,
+        ) as both,
         service(both) as front,
-        world.scheduler("isolated", urlPrefix=front.url),
+        world.scheduler("isolated", urlPrefix=front.url, httpTimeout=timeout),
     ):
         yield front, await in_order(world, both)
 
@@ -132,6 +142,64 @@ async def test_a_gateway_that_stands_by_takes_over(world: World, how: str) -> No
             failed = [each for each in front.failed[before_that:] if "checked again" not in each]
             assert failed == []
         await all_right(world)
+
+
+@asynccontextmanager
+async def coming_pods(world: World) -> AsyncIterator[None]:
+    """Create pods, one after the other, for as long as the block lasts."""
+
+    async def create() -> None:
+        for number in itertools.count():
+            await world.create(pod(f"p{number}", "isolated"))
+            await asyncio.sleep(0.05)
+
+    creating = asyncio.create_task(create())
+    try:
+        yield
+    finally:
+        creating.cancel()
+        await asyncio.gather(creating, return_exceptions=True)
+
+
+async def test_a_rolling_update_of_two_gateways_fails_no_call(world: World) -> None:
+    await world.nodes(*(node(f"n{i}", cpu="64") for i in range(3)))
+    # On a busy machine a handover takes longer than a call has by default.
+    async with elected(world, patience=30) as (front, order):
+        async with coming_pods(world):
+            await world.placed(5)
+            for leaving, staying in (order, order[::-1]):
+                before_that = front.calls
+                front.leaving.append(leaving)
+                await leaving.program.stop()
+                await world.until(staying.is_ready)
+                await leaving.program.start()  # which stands by from here on
+                front.leaving.remove(leaving)
+                await world.placed(sum(map(bool, (await world.places()).values())) + 20)
+                assert front.calls > before_that + 20
+        assert front.failed == []
+        await world.bound()
+        bound = [name for name, status in world.proxy.binds if status == 201]
+        assert sorted(bound) == sorted(await world.pods())
+
+
+async def test_a_rolling_update_of_one_gateway_loses_no_pod(world: World) -> None:
+    await world.nodes(*(node(f"n{i}", cpu="64") for i in range(3)))
+    async with gateways(world, 1) as (only,), before(lambda: only, hold=0.0) as front:
+        async with world.scheduler("isolated", urlPrefix=front.url), coming_pods(world):
+            await world.placed(5)
+            start = time.monotonic()
+            await only.program.stop()  # as the Deployment's strategy, Recreate, has it
+            await only.program.start()
+            count = sum(map(bool, (await world.places()).values()))
+            await world.placed(count + 1)
+            seconds = time.monotonic() - start
+            await world.placed(count + 20)
+        seen = f"{len(front.failed)} of {front.calls} calls failed, {seconds:.1f} s without a bind"
+        assert len(front.failed) < front.calls / 2, seen
+        async with world.scheduler("isolated", urlPrefix=front.url):
+            await world.bound()
+        bound = [name for name, status in world.proxy.binds if status == 201]
+        assert sorted(bound) == sorted(await world.pods())
 
 
 async def test_a_leader_that_was_held_for_longer_than_its_lease_binds_nothing(
