@@ -283,9 +283,8 @@ class _Gateway:
             "objects": self.cluster.objects_problem,
             "leader": lambda: self.leadership.term.problem or None,
             "policy": lambda: self.policy.problem or None,
-            "filter": lambda: None if self.filters.ready else self.filters.problem,
-            # Without scores pods are still placed; but the first scorer must have the state.
-            "scorer": lambda: self.scorers.problem if self.scorers.is_filling else None,
+            "filter": lambda: None if self.filters.ready else self.filters.why_none,
+            "scorer": self._scorer_problem,
         }
 
     def notes(self) -> Mapping[str, Check]:
@@ -293,21 +292,31 @@ class _Gateway:
         return {
             "policy": lambda: self.reloader.note() if self.reloader else None,
             "scorer": self._no_scores,
-            "plugins": self._background_problems,
+            "plugins": self._plugin_problems,
             "binder": self.leadership.barriers.note,
             "journal": lambda: self.journal.note() if self.journal else None,
             "shadow": self.shadows.note,
         }
 
-    def _background_problems(self) -> str | None:
+    def _plugin_problems(self) -> str | None:
         runners = (self.filters, self.scorers, self.binders.binding)
-        problems = (each for runner in runners for each in runner.background_problems())
+        problems = (each for runner in runners for each in runner.plugin_problems())
         return "; ".join(problems) or None
+
+    def _scorer_problem(self) -> str | None:
+        """Return what keeps a gateway from beginning: the first scorer has no state, or refuses.
+
+        Later pods are placed without scores: a gateway that gave up would place none.
+        """
+        scorers = self.scorers
+        if scorers.ready or scorers.turnover:
+            return None
+        return scorers.why_none if scorers.is_filling or scorers.refusals else None
 
     def _no_scores(self) -> str | None:
         if self.scorers.ready or self.scorers.is_filling:
             return None
-        return f"pods are placed without scores: {self.scorers.problem}"
+        return f"pods are placed without scores: {self.scorers.why_none}"
 
 
 @asynccontextmanager

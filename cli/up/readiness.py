@@ -37,7 +37,13 @@ BACKGROUND_SECONDS = 1.0
 """How often to ask whether background work of plugins fails."""
 
 BACKGROUND = "plugins"
-"""The note of `/readyz` about the background work of plugins."""
+"""The note of `/readyz` about plugins that fail in the background or do not start."""
+
+SHOWN = {
+    BACKGROUND: ("Plugins fail", "Plugins do not fail any more."),
+    "scorer": ("Scores are lacking", "Pods are placed with scores again."),
+}
+"""Notes of `/readyz` that are shown when they come, and what is shown when they go."""
 
 
 @asynccontextmanager
@@ -110,7 +116,7 @@ async def explained(gateway: Gateway, namespace: str, pod: str) -> Mapping[str, 
 
 @asynccontextmanager
 async def background_shown(screen: Screen, gateway: Gateway) -> AsyncIterator[None]:
-    """Show when background work of plugins begins to fail, and when that ends."""
+    """Show when plugins begin to fail beside cycles, and when that ends."""
     showing = asyncio.create_task(_show_background(screen, gateway))
     try:
         yield
@@ -119,15 +125,18 @@ async def background_shown(screen: Screen, gateway: Gateway) -> AsyncIterator[No
 
 
 async def _show_background(screen: Screen, gateway: Gateway) -> None:
-    former = ""
+    shown, has_scored = set[str](), False
     while True:
         with suppress(GatewayError):  # of a gateway that ends, others have the news
-            problem = dict(_notes(await _readiness(gateway))).get(BACKGROUND, "")
-            if problem and not former:
-                screen.sentence(f"Background work fails: {problem}", style="yellow")
-            elif former and not problem:
-                screen.sentence("Background work of plugins does not fail any more.")
-            former = problem
+            notes = dict(_notes(await _readiness(gateway)))
+            has_scored = has_scored or "scorer" not in notes
+            for name, (begin, end) in SHOWN.items() if has_scored else ():
+                if name in notes and name not in shown:
+                    screen.sentence(f"{begin}: {notes[name]}", style="yellow")
+                    shown.add(name)
+                elif name not in notes and name in shown:
+                    screen.sentence(end)
+                    shown.discard(name)
         await asyncio.sleep(BACKGROUND_SECONDS)
 
 

@@ -27,6 +27,8 @@ from gateway.decisions.arrays import KeptArrays
 from gateway.decisions.sentences import summary
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
+from gateway.replicas.kinds import SCORER
+from gateway.replicas.set import NOT_AVAILABLE
 from moorage.backoff import Backoff
 from moorage.models import Pod
 from moorage.v1 import binder_pb2 as pb
@@ -50,6 +52,14 @@ ASK_SECONDS = 10.0
 
 STALE_EPOCH = "STALE_EPOCH"
 """The binder's reason when it has seen a higher epoch."""
+
+POLICY = "POLICY"
+"""The binder's reason when it cannot use the policy."""
+
+UNSTARTED = f"{SCORER.name}{NOT_AVAILABLE}: "
+"""How the error begins of scores that a plugin keeps from being given since it does not start."""
+
+CANNOT_USE = "the binder cannot use the policy: "
 
 NOT_SENT = "the bind was not sent, since another gateway has taken over"
 
@@ -129,10 +139,13 @@ class Binding:
         self._holder = holder
         self._term = term
         self._calls: dict[str, BindCall] = {}
+        self._refusal = ""
         self._decisions_are_read = True  # by the binder itself, in binds without plugins
 
-    def background_problems(self) -> Iterator[str]:
-        """Yield what fails in the background of the binder's plugins."""
+    def plugin_problems(self) -> Iterator[str]:
+        """Yield what fails in the binder's plugins: at start, and in the background."""
+        if self._refusal:
+            yield f"binder at {self.client.target} refuses the policy: {self._refusal}"
         for plugin, problem in self.problems.items():
             yield f"plugin {plugin} in binder at {self.client.target}: {problem}"
 
@@ -182,6 +195,7 @@ class Binding:
             request = self._request(call, decision, policy, epoch)
             request.bind.profile = pod.spec.scheduler_name if pod else ""
             plugins = await self._send(call, request, epoch)
+            self._refusal = ""
             self._state.confirm(call.uid)
             self.unknown.end(call)
             self._cycle_states.end(call.uid)
@@ -236,6 +250,8 @@ class Binding:
             request.reports_waits = True
             bind.cycle_state.update(self._cycle_states.at(call.uid, call.node))
             bind.generation = self._generation()
+        if decision is not None and decision.score_error.startswith(UNSTARTED):
+            bind.warning = decision.score_error
         if decision is not None and (policy is not None or self._decisions_are_read):
             why = summary(decision, call.node, self._arrays.totals_of(decision.id))
             bind.decision = msgspec.json.encode(why) if why else b""
@@ -260,6 +276,8 @@ class Binding:
                 await asyncio.sleep(pause)
 
     def _failed(self, call: BindCall, failure: BinderError) -> str:
+        if failure.reason == POLICY:
+            self._refusal = str(failure).rpartition(CANNOT_USE)[2]
         if failure.code in REFUSALS:
             self._state.forget(call.uid)
             self.unknown.end(call)

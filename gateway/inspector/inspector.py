@@ -64,7 +64,7 @@ class Inspector:
                 {"filter": filters, "scorer": scorers},
                 leadership,
                 self.last_calls,
-                lambda: list(binders.binding.background_problems()),
+                lambda: list(binders.binding.plugin_problems()),
                 security,
             ),
             policy_route(policy, reloader),

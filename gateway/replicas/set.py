@@ -54,6 +54,10 @@ class VersionGoneError(CallFailedError):
     """No replica has the version of plugins that work is for."""
 
 
+NOT_AVAILABLE = " service is not available"
+"""What calls fail with while no replica takes part; a colon follows, and why, if one refuses."""
+
+
 class Member:
     """A replica that takes part.
 
@@ -98,6 +102,7 @@ class ReplicaSet:
         kind: The kind of service.
         all: The replicas that take part, a new list whenever some come or go.
         problem: Why there are none, or what went wrong last.
+        refusals: Why replicas cannot use the policy, by their addresses: plugins that do not start.
         turnover: How often a replica has begun or ceased to take part.
         feed: The state that they replicate.
         metrics: Counts sessions and bytes.
@@ -140,6 +145,7 @@ class ReplicaSet:
         """
         self.kind = kind
         self.problem = f"no {kind.name} replica has been reached yet"
+        self.refusals: dict[str, str] = {}
         self.feed = feed
         self.metrics = SessionMetrics(families, kind.name)
         self.latency = LatencyTracker(settings)
@@ -223,7 +229,9 @@ class ReplicaSet:
                 async with asyncio.timeout_at(end), self._changed:
                     await self._changed.wait_for(lambda: bool(self.all))
             except TimeoutError as error:
-                raise CallFailedError(f"{self.kind.name} service is not available") from error
+                why = "".join(f": {each}" for each in list(self.refusals.values())[:1])
+                message = f"{self.kind.name}{NOT_AVAILABLE}{why}"
+                raise CallFailedError(message) from error
         return member
 
     @property
@@ -231,8 +239,19 @@ class ReplicaSet:
         """Whether the very first replica is sent the state, or waits for it."""
         return bool(self._joining) and not self._has_joined
 
-    def background_problems(self) -> Iterator[str]:
-        """Yield what fails in the background of plugins, for each replica that takes part."""
+    @property
+    def why_none(self) -> str:
+        """Why no replica takes part: refusals are what has to be mended, the rest may pass."""
+        refused = (self._refused(*each) for each in self.refusals.items())
+        return next(refused, self.problem)
+
+    def plugin_problems(self) -> Iterator[str]:
+        """Yield what fails in plugins of replicas beside cycles: in the background, and at start.
+
+        Where no replica takes part, refusals are in `why_none`.
+        """
+        if self.all:
+            yield from (self._refused(*each) for each in self.refusals.items())
         for member in self.all:
             for plugin, problem in member.session.problems.items():
                 yield f"plugin {plugin} in {self.kind.name} at {member.place}: {problem}"
@@ -328,9 +347,11 @@ class ReplicaSet:
         try:
             await self._serve(session, place, joined)
         except SessionRefusedError as error:
-            self.problem = f"{self.kind.name} at {place} refuses the policy: {error}"
+            self.refusals[place] = str(error)
+            self.problem = self._refused(place, str(error))
             log.warning("The policy is refused", service=self.kind.name, error=str(error))
         except StreamLostError as error:
+            self.refusals.pop(place, None)
             self._remove_lost(place, session, str(error))
         finally:
             self._remove(place, session)
@@ -377,6 +398,7 @@ class ReplicaSet:
         async with self._changed:
             if (await self._policy.for_kind(self.kind.policy)).revision != policy.revision:
                 return False
+            self.refusals.pop(place, None)
             self._members[place] = Member(self, place, session)
             self.all = list(self._members.values())
             self.turnover += 1
@@ -395,8 +417,12 @@ class ReplicaSet:
         session.keep_kinds(frozenset(readers))
         return policy
 
+    def _refused(self, place: str, why: str) -> str:
+        return f"{self.kind.name} at {place} refuses the policy: {why}"
+
     async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
         """End the session with a replica whose address is gone, once it has answered."""
+        self.refusals.pop(place, None)
         member = self.at(place)
         if member is not None:
             self._remove(place, member.session)

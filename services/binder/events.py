@@ -56,14 +56,17 @@ class EventRecorder:
         self._queue: asyncio.Queue[tuple[Identity, Event]] = asyncio.Queue(limits.event_queue)
         self._recent: OrderedDict[Identity, _Series] = OrderedDict()
 
-    def record(self, binding: Binding, result: Outcome | BindError) -> None:
-        """Queue an Event about the end of a bind, if one is wanted. Never waits."""
+    def record(self, binding: Binding, result: Outcome | BindError, warning: str = "") -> None:
+        """Queue an Event about the end of a bind, or a *warning*, if one is wanted. Never waits."""
         mode, target = self._limits.events, f"{binding.namespace}/{binding.name} to {binding.node}"
         if isinstance(result, BindError):
             if mode == "none" or result.reason in WITHOUT_EVENT:
                 return
             kind, reason, cause = "Warning", "FailedBinding", result.reason.value
             note = f"Binding {target} failed: {result}"
+        elif warning and mode != "none":
+            kind, reason, cause = "Warning", "PlacedWithoutScores", ""
+            note = f"Assigned {target}: {warning}"
         else:
             if mode != "all" or result is not Outcome.BOUND:
                 return

@@ -111,8 +111,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._spans = sink
 
     def notes(self) -> Mapping[str, Check]:
-        """Return what fails in the background of the plugins."""
-        return {"plugins": self._policies.plugins.background_note}
+        """Return what fails in the background of the plugins, and why a policy is refused."""
+        host = self._policies.plugins
+        return {"plugins": host.background_note, "policy": host.policy_note}
 
     def reviewer(self) -> Access:
         """Return what asks the API server about bearer tokens."""

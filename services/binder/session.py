@@ -171,6 +171,8 @@ class _Session:
             )
         except BindError as error:
             raise call_error(error) from error
+        if bind.warning:
+            attempt.warning = bind.warning
         if request.reports_waits:
             attempt.report_wait = functools.partial(self._waits_for, request.id, bind.uid)
         number, left = next(self._numbers), deadline - time.monotonic()

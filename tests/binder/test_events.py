@@ -67,6 +67,21 @@ async def test_success_is_left_to_kube_scheduler_by_default(client: KubeClient, 
     assert await events_of(client) == []
 
 
+async def test_what_was_lacking_is_told_of_a_pod_that_is_bound(
+    client: KubeClient, api: Api
+) -> None:
+    lacking = "scorer service is not available: plugin A of profile p does not start: OSError"
+    pod = api.pod()
+    for mode, expected in (("failures", 1), ("none", 1), ("all", 2)):
+        async with recording(client, mode) as made:
+            made.recorder.record(binding_of(pod), Outcome.BOUND, lacking)
+            await made.recorder.flush(5)
+        events = await events_of(client)
+        assert len(events) == expected
+        assert events[-1]["reason"] == "PlacedWithoutScores"
+        assert events[-1]["note"] == f"Assigned default/web to node-a: {lacking}"
+
+
 async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api: Api) -> None:
     async with recording(client, "all") as made:
         winner = ScoredNode(node="node-a")

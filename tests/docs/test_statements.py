@@ -17,7 +17,7 @@ from gateway.edge.edge import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW
 from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings
 from moorage.execution import overruns
-from moorage.execution.enabled import BY_HAND, START_SECONDS, STOP_SECONDS
+from moorage.execution.enabled import BY_HAND, LOAD_SECONDS, STOP_SECONDS
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage_host.policy.merge import default_failure_policy
@@ -150,7 +150,7 @@ def test_the_limits_of_plugins_are_as_said() -> None:
     assert f"pods of {overruns.NAMESPACES} namespaces overran" in text
     assert f"suspended for {overruns.SUSPENSION_SECONDS:g} seconds for everybody" in text
     assert BY_HAND == 0.5
-    assert f"`start` may take {START_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
+    assert f"`start` may take {LOAD_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
     assert f"than its time budget (default {DEFAULT_TIME_BUDGET:g} s)" in text
     assert f"The most is\n{MAX_TIME_BUDGET:g} seconds" in text
     assert f"one line of at most {MAX_NOTE_LENGTH} characters" in text

@@ -1,6 +1,7 @@
 """Checks what runs: processes, pods, who leads, the policy, plugins."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -14,6 +15,8 @@ LEASE_SECONDS = 15
 
 STANDS_BY = "holds the Lease"
 """Part of the reason of a gateway that is not ready since another one leads."""
+
+UNSTARTED = re.compile(r"plugin (\S+) of profile \S+ does not start: ")
 
 FEWEST = 20
 """Cycles before it counts that a plugin never has an effect."""
@@ -56,11 +59,18 @@ def processes_ready(installation: Installation) -> Iterator[Finding]:
             if STANDS_BY not in reason:
                 yield problem(
                     f"{name} is not ready: {check}: {reason}",
-                    "do what its reason asks for; its log has more",
+                    _mend(reason) or "do what its reason asks for; its log has more",
                 )
         for check, note in process.notes.items():
-            yield warning(f"{name}: {check}: {note}", "see the log of that process")
+            yield warning(f"{name}: {check}: {note}", _mend(note) or "see the log of that process")
     known(gateway.process)
+
+
+def _mend(reason: str) -> str:
+    """Return what helps if a plugin does not start; "" if it is something else."""
+    if not (plugin := UNSTARTED.search(reason)):
+        return ""
+    return f"mend plugin {plugin[1]} there, or take it out of the policy; it is tried again"
 
 
 def pods_ready(installation: Installation) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from moorage.execution.alarm import BudgetExceededError, Stepwise
 from moorage.execution.background import Background
 from moorage.execution.failure import FailureLog
 from moorage.execution.overruns import Overruns
@@ -14,8 +15,8 @@ from moorage.plugin.base import DEFAULT_TIME_BUDGET, Plugin
 from moorage.plugin.cycle_state import CycleState
 from moorage.plugin.filter import FilterPlugin
 
-START_SECONDS: Final = 10.0
-"""How long `start` of a plugin may take; cycles wait for it."""
+LOAD_SECONDS: Final = 30.0
+"""How long it may take to import a file or a package of plugins, and to `start` a plugin."""
 
 STOP_SECONDS: Final = 5.0
 """How long `stop` of a plugin, and the end of its background work, may take."""
@@ -86,12 +87,15 @@ async def start_plugin(enabled: EnabledPlugin) -> None:
     """Start a plugin; what its `start` raises goes through, and nothing of it runs any more then.
 
     Raises:
-        TimeoutError: `start` took too long.
+        TimeoutError: `start` took too long, in one step or together.
     """
     enabled.plugin.begin_background_by(enabled.background.begin)
     try:
-        async with asyncio.timeout(START_SECONDS):
-            await enabled.plugin.start()
+        async with asyncio.timeout(LOAD_SECONDS):
+            await Stepwise(enabled.plugin.start(), LOAD_SECONDS)
+    except BudgetExceededError as error:
+        await _end_background(enabled)
+        raise TimeoutError(f"it has not started after {LOAD_SECONDS:g} s") from error
     except BaseException:
         await _end_background(enabled)
         raise

@@ -104,6 +104,7 @@ class BindRequest(_message.Message):
     EPOCH_FIELD_NUMBER: _builtins.int
     HOLDER_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    WARNING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Required. The pod's namespace."""
     name: _builtins.str
@@ -135,6 +136,10 @@ class BindRequest(_message.Message):
     """
     traceparent: _builtins.str
     """Optional. W3C trace context of the caller."""
+    warning: _builtins.str
+    """Optional. What was lacking when the node was chosen, such as scores of a plugin that does not start. If the
+    pod is bound, it is told in an Event of the pod.
+    """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Optional. Annotations that the pod gets in the same write."""
@@ -167,10 +172,11 @@ class BindRequest(_message.Message):
         epoch: _builtins.int = ...,
         holder: _builtins.str = ...,
         traceparent: _builtins.str = ...,
+        warning: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "epoch", b"epoch", "generation", b"generation", "holder", b"holder", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "traceparent", b"traceparent", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "cycle_state", b"cycle_state", "decision", b"decision", "epoch", b"epoch", "generation", b"generation", "holder", b"holder", "name", b"name", "namespace", b"namespace", "node", b"node", "policy", b"policy", "profile", b"profile", "traceparent", b"traceparent", "uid", b"uid", "warning", b"warning"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -126,7 +126,12 @@ class _Follower:
 
 
 class PluginHost:
-    """Builds, starts, shares and stops plugin instances."""
+    """Builds, starts, shares and stops plugin instances.
+
+    Attributes:
+        latest: The policy that was used last.
+        refusal: Why the newest policy cannot be used; "" if it is.
+    """
 
     def __init__(
         self,
@@ -147,6 +152,7 @@ class PluginHost:
         self._cycle_state_bytes = cycle_state_bytes
         self._count_failure = count_failure
         self.latest = Policy()
+        self.refusal = ""
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
         self._reports_end = asyncio.Event()
@@ -183,6 +189,10 @@ class PluginHost:
                 async with asyncio.timeout(PROBLEMS_SECONDS):
                     await self._reports_end.wait()
 
+    def policy_note(self) -> str:
+        """Return why the newest policy is refused, for people; "" if it is not."""
+        return f"the newest policy is refused: {self.refusal}" if self.refusal else ""
+
     async def use(self, revision: str, content: bytes) -> Policy:
         """Return the running policy of *revision*, started if no session uses it yet.
 
@@ -190,6 +200,15 @@ class PluginHost:
             ConfigurationError: It names an unknown plugin, arguments that one does not take, or
                 one that does not start; or too many policies run.
         """
+        try:
+            policy = await self._use(revision, content)
+        except ConfigurationError as error:
+            self.refusal = str(error)
+            raise
+        self.refusal = ""
+        return policy
+
+    async def _use(self, revision: str, content: bytes) -> Policy:
         async with self._starting:
             policy = self._policies.get(revision)
             if policy is None:

@@ -22,6 +22,7 @@ from types import ModuleType
 import moorage
 from moorage.errors import PluginLoadError
 from moorage.execution.alarm import BudgetExceededError, call_within
+from moorage.execution.enabled import LOAD_SECONDS
 from moorage.plugin.base import Plugin
 from moorage.plugin.bind import BindPlugin
 from moorage.plugin.definition import HOOKS
@@ -132,9 +133,6 @@ GROUPS: dict[type[Plugin], str] = {
     BindPlugin: "moorage.bind",
 }
 """The entry-point group in which packages announce plugins of each kind."""
-
-LOAD_SECONDS = 30.0
-"""How long a file or a package may take to load; imports take seconds on a busy machine."""
 
 _LEFT_OUT = re.compile(r"_.*|test_.*|.*_test\.py|conftest\.py")
 """Files of a folder that are not read; `moorage new-plugin` writes tests beside plugins."""

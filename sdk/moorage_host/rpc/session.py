@@ -467,8 +467,11 @@ class CycleServicer(Servicer, Generic[Run]):
         return response
 
     def notes(self) -> Mapping[str, Check]:
-        """Return what fails in the background of the plugins."""
-        return {"plugins": self.host.background_note}
+        """Return what fails in the background of the plugins, and why a policy is refused.
+
+        The service stays ready then: only a gateway that finds it can send it another policy.
+        """
+        return {"plugins": self.host.background_note, "policy": self.host.policy_note}
 
     def trace_to(self, sink: SpanSink | None) -> None:
         """Have spans of cycles that are traced sent."""

@@ -63,6 +63,7 @@ class Attempt:
         refusal: Why it may not be written any more, once there is a higher epoch.
         unresolved: What earlier requests for the pod left open, and what this attempt leaves open.
         plugins: What plugins have done for it, in the order in which they ran first.
+        warning: What was lacking when the node was chosen; "" if nothing was.
         report_wait: Called with a plugin and what it awaits, when that has the bind wait.
     """
 
@@ -85,6 +86,7 @@ class Attempt:
         self.refusal: BindError | None = None
         self.unresolved = UnresolvedBind()
         self.plugins: dict[tuple[str, Point], PluginRun] = {}
+        self.warning = ""
         self.report_wait: Callable[[str, str], None] | None = None
         self._cluster = cluster
         self._limits = limits

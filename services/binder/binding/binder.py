@@ -180,8 +180,8 @@ class Binder:
         if attempt.is_given_up:
             self._metrics.fenced("waiting")
         self._metrics.ended(binding, result, time.monotonic() - started)
-        if self._events is not None and result is not self._events.unwanted:
-            self._events.record(binding, result)
+        if self._events is not None and (result is not self._events.unwanted or attempt.warning):
+            self._events.record(binding, result, attempt.warning)
         if error is not None and result is not error:
             # Callers may be gone, so the failure must be logged here.
             _log.error("A bind failed unexpectedly", pod_uid=binding.uid, exc_info=error)

@@ -84,11 +84,11 @@ async def test_it_shows_when_background_work_begins_to_fail_and_when_that_ends(
     async with moorage(tmp_path, "up", "--plugin", file, "--nodes=1") as command:
         await command.line("Plugins are loaded again when their files change.")
         prices.unlink()
-        line = await command.line("Background work fails: ")
+        line = await command.line("Plugins fail: ")
         assert "plugin Polls in filter at 127.0.0.1:" in line
         assert "FileNotFoundError" in line
         prices.write_text("{}")
-        await command.line("Background work of plugins does not fail any more.")
+        await command.line("Plugins do not fail any more.")
         command.signal(signal.SIGINT)
         assert await command.ended() == (0, "")
 

@@ -5,6 +5,7 @@ import re
 import socket
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.cli.support import ROOT, Command, dump, moorage, pod
@@ -202,9 +203,15 @@ async def test_a_broken_plugin_is_one_line_that_begins_with_its_place(tmp_path: 
     assert len(errors.splitlines()) == 1
 
 
-async def test_a_plugin_that_does_not_start_is_named_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["filter", "score"])
+async def test_a_plugin_that_does_not_start_is_named_with_its_line(
+    tmp_path: Path, kind: str
+) -> None:
     start = "\n    async def start(self) -> None:\n        raise ValueError('no sensor')\n"
-    (tmp_path / "starts.py").write_text(MAX_TEMPERATURE + start)
+    text = MAX_TEMPERATURE + start
+    if kind == "score":
+        text = text.replace("FilterPlugin", "ScorePlugin").replace("filter_node", "score_node")
+    (tmp_path / "starts.py").write_text(text)
     _, code, errors = await once(tmp_path, "--plugin", "starts.py")
     assert code == 1
     assert errors.startswith("starts.py:14: plugin MaxTemperature of profile moorage ")

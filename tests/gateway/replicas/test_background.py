@@ -98,6 +98,50 @@ async def test_the_gateway_notes_that_there_is_no_scorer(tmp_path: Path) -> None
         assert notes["scorer"].startswith("pods are placed without scores: ")
 
 
+class Broken(ScorePlugin):
+    """Does not start until the test mends it."""
+
+    works = False
+
+    async def start(self) -> None:
+        if not Broken.works:
+            raise OSError("no license")
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 1.0
+
+
+async def test_a_score_plugin_that_does_not_start_is_told_everywhere(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("Ranks", "Broken"))
+    Reads.works, Broken.works = True, False
+    reason = r"plugin Broken of profile moorage does not start: OSError: no license \(\S+\.py:\d+\)"
+    async with (
+        filter_service(Reads) as filters,
+        scorer_service(Broken) as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=tmp_path / "policy.yaml") as found,
+    ):
+        await found.node("n1")
+        await found.node("n2")
+        async with asyncio.timeout(10):
+            reasons: dict[str, str] = {}
+            while "filter" in reasons or "refuses" not in reasons.get("scorer", ""):
+                status, answer = await found.get("/readyz")
+                reasons = {each["name"]: each["reason"] for each in answer.get("checks", ())}
+        assert status == 503
+        assert re.search(rf"scorer at \S+ refuses the policy: {reason}$", reasons["scorer"])
+        await found.filter(pod("a"), "n1", "n2")
+        async with asyncio.timeout(10):
+            why = ""
+            while "without scores" not in why:
+                _, answer = await found.get("/decisions/default/a")
+                why = answer["attempts"][0]["reason"]
+        assert re.search(rf"without scores: scorer service is not available: {reason}$", why)
+        Broken.works = True
+        await ready(found)
+
+
 async def noted(found: Gateway, *names: str) -> str:
     """Wait until the gateway, which is ready, notes failures of just these plugins."""
     async with asyncio.timeout(10):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 import pytest
 
-from moorage import Arguments, ConfigurationError, FilterPlugin, Meta
+from moorage import Arguments, ConfigurationError, FilterPlugin, Meta, Node, Pod, Rejection
 from moorage.errors import UnknownNameError
 from moorage_host.plugins import PluginHost
 from moorage_host.plugins.host import MOST_POLICIES
@@ -133,6 +133,27 @@ async def test_a_policy_that_does_not_fit_is_refused_before_anything_starts(
     with pytest.raises(ConfigurationError, match=message):
         await host.use("r1", content)
     assert log == []
+
+
+class Loops(FilterPlugin):
+    """Never comes back from `start`, and waits for nothing in it."""
+
+    async def start(self) -> None:
+        while True:
+            pass
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None
+
+
+async def test_a_start_that_never_returns_is_ended_with_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("moorage.execution.enabled.LOAD_SECONDS", 0.1)
+    host = PluginHost(Registry(FilterPlugin, (Loops,)))
+    with pytest.raises(ConfigurationError, match=r"it has not started after .* \(\S+test_host.py:"):
+        await host.use("r1", policy({}, name="Loops"))
+    assert "Loops" in host.policy_note()
 
 
 async def test_a_plugin_that_does_not_start_takes_those_before_it_down_and_no_other(
