@@ -138,7 +138,7 @@ class BindRequest(_message.Message):
     """Optional. W3C trace context of the caller."""
     warning: _builtins.str
     """Optional. What was lacking when the node was chosen, such as scores of a plugin that does not start. If the
-    pod is bound, it is told in an Event of the pod.
+    pod is bound, it is reported in an Event of the pod.
     """
     @_builtins.property
     def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
