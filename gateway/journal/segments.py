@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -111,8 +111,13 @@ def segments_in(folder: Path) -> Sequence[Path]:
 
 
 def remove_oldest(folder: Path, keep: int) -> None:
-    """Delete all segments but the newest; what cannot be deleted stays."""
-    for path in segments_in(folder)[:-keep]:
+    """Delete all segments but the newest; what cannot be deleted stays.
+
+    Those dated more than a day ahead go first: no gateway with a right clock has written them.
+    """
+    ahead = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y%m%dT%H%M%S")
+    by_age = sorted(segments_in(folder), key=lambda path: path.name <= ahead)
+    for path in by_age[:-keep]:
         with suppress(OSError):
             path.unlink()
 

@@ -289,10 +289,27 @@ def configure_logging(
     return flush
 
 
-def _text() -> structlog.dev.ConsoleRenderer:
-    return structlog.dev.ConsoleRenderer(
+def _text() -> Render:
+    renderer = structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
+
+    def render(logger: Any, method: str, event: EventDict) -> str:
+        """Render an event so that no text in it can look like another line."""
+        if isinstance(text := event.get("event"), str) and not text.isprintable():
+            event["event"] = _visible(text)
+        if isinstance(text := event.get("exception"), str):
+            event["exception"] = "\n".join(f"  {_visible(line)}" for line in text.split("\n"))
+        return str(renderer(logger, method, event))
+
+    return render
+
+
+def _visible(text: str) -> str:
+    """Return a text with its control characters as they are written in Python."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class _Logger:

@@ -65,3 +65,25 @@ async def test_text_is_for_people() -> None:
     fact = (await lines("info", "text"))[0]
     assert "Fact" in fact
     assert "count=3" in fact
+
+
+FORGER = r"""
+import structlog
+from moorage_host.process.logs import configure_logging
+configure_logging("info", "text")
+forged = "\n2026-01-01T00:00:00Z [info     ] All is well\x1b[2J\x00\u202e"
+try:
+    raise ValueError(forged)
+except ValueError:
+    structlog.get_logger().exception("Failure", text=forged)
+structlog.get_logger().info("printed" + forged)
+"""
+
+
+async def test_no_text_can_look_like_another_line_or_change_the_terminal() -> None:
+    process = await run(sys.executable, "-c", FORGER)
+    _, errors = await process.communicate()
+    output = errors.decode()
+    assert output.count("All is well") == 3
+    assert all(character.isprintable() for character in output.replace("\n", ""))
+    assert not [line for line in output.splitlines() if line.startswith("2026-01-01")]
