@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Where Python does not keep what it compiled, each process and each test worker compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 # Test processes side by side. Most tests wait most of the time, so more than the cores; those of a real control plane do not.
-WORKERS ?= 3
+WORKERS ?= 4
 # AGAIN=1 runs only the tests that failed last time. REPORT=file writes their results as JUnit does.
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) $(if $(REPORT),--junitxml=$(REPORT) --durations=30)
@@ -41,7 +41,10 @@ test-beyond: $(VENV)/.dev
 # A test that times out ends its worker, which loses what it has counted: so there is more time.
 COVERED := $(addprefix tests/,sdk host gateway filter scorer binder annotator sandbox cli)
 coverage: $(VENV)/.dev ## Measure the branch coverage of the tests in process, fail below the floor in pyproject.toml
-	$(PYTEST) $(COVERED) $(BEYOND:%=--ignore=%) -o timeout=600 --cov --cov-report=term --cov-report=html:.venv/coverage
+	@$(if $(AGAIN),,rm -f .coverage)
+	$(PYTEST) $(COVERED) $(BEYOND:%=--ignore=%) -o timeout=600 --cov --cov-append --cov-report= --cov-fail-under=0
+	$(BIN)/coverage html -q --fail-under=0 -d .venv/coverage
+	$(BIN)/coverage report
 
 # Each is run, also after one that failed.
 NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-older soak matrix

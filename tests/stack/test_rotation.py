@@ -17,12 +17,15 @@ from cli.up.processes import Process, free_ports
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.security import client_context
 from sandbox.apiserver import ApiServer
+from tests.conftest import EXAMPLES
 from tools.inprocess.api import Api
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import IN_TREE, pod
 from tools.waiting import until
 
-ROUNDS = 20
+ROUNDS = 8 if EXAMPLES < 100 else 20
+"""How often certificates are replaced; it takes a second each."""
+
 IDENTITIES = ("gateway", "filter", "scorer", "binder", "scheduler", "operator")
 OLD, NEW = authority("old"), authority("new")
 

@@ -1,7 +1,6 @@
 """The command: options, a KubeSchedulerConfiguration, the report, exit codes; and the plugin."""
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from cli.main import main
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import ExtenderConfig
 from tests.cli.conformance.extender import Extender, serving_beside
+from tests.forked import forked
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -100,21 +100,27 @@ def test_without_pytest_the_next_step_is_said(right: str, monkeypatch: pytest.Mo
     ]
 
 
-def test_the_checks_run_among_the_tests_of_another_project(wrong: str, tmp_path: Path) -> None:
+async def test_the_checks_run_among_the_tests_of_another_project(
+    wrong: str, tmp_path: Path
+) -> None:
     (tmp_path / "test_own.py").write_text("def test_own() -> None:\n    pass\n")
     checks = ("-p", "moorage_apps.conformance", "--pyargs", "cli.conformance.checks", ".")
     alone = ("-p", "no:cacheprovider", "--disable-plugin-autoload")
 
-    def among(*options: str) -> subprocess.CompletedProcess[str]:
-        command = (sys.executable, "-m", "pytest", *alone, *checks, *options)
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    async def among(*options: str) -> tuple[int, str, str]:
+        async with forked("pytest", *alone, *checks, *options, directory=tmp_path) as project:
+            shown = (await project.stdout.read()).decode()
+            return (*await project.ended(), shown)
 
-    done = among("--extender-url", wrong, "--extender-options", "--score-scale 100")
-    assert "45 passed, 6 skipped" in done.stdout, done.stdout + done.stderr
-    assert "1 failed, 44 passed, 6 skipped" in among("--extender-url", wrong).stdout
-    unreachable = among("--extender-url", "http://127.0.0.1:1")
-    assert "cannot connect to http://127.0.0.1:1" in unreachable.stderr
-    assert among().returncode == 2
+    _, errors, shown = await among(
+        "--extender-url", wrong, "--extender-options", "--score-scale 100"
+    )
+    assert "45 passed, 6 skipped" in shown, shown + errors
+    assert "1 failed, 44 passed, 6 skipped" in (await among("--extender-url", wrong))[2]
+    _, errors, _ = await among("--extender-url", "http://127.0.0.1:1")
+    assert "cannot connect to http://127.0.0.1:1" in errors
+    code, _, _ = await among()
+    assert code == 2
 
 
 def test_entries_of_a_configuration_are_checked(right: str, tmp_path: Path) -> None:
