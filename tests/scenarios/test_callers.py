@@ -36,6 +36,13 @@ ACCOUNTS = ("prometheus", "ann", "bob", "late")
 
 CALLERS = ("nobody", "scheduler", "operator", "metrics", "filter")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+METRICS = {
+    "kind": "ClusterRole",
+    "metadata": {"name": "moorage-metrics"},
+    "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+}
+"""What the chart has with bearerTokens.metrics, as no committed layout does."""
+
 PAGE = ROOT / "docs" / "reference" / "http-ports.md"
 ROW = re.compile(r"^\| (extender|admin), \d+ \| `(\w+) (/\S*)` \| (.*) \|$", re.M)
 
@@ -136,14 +143,15 @@ async def test_prometheus_scrapes_every_process_with_its_own_certificate(
 
 
 async def grant(plane: EmbeddedPlane, role: str, user: str) -> None:
-    """Bind a ClusterRole of deploy/ to one more user."""
+    """Bind a ClusterRole of the chart to one more user."""
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     bound = {
         "metadata": {"name": f"{role}-{user}"},
         "roleRef": reference,
         "subjects": [{"kind": "User", "name": user}],
     }
-    rules = one(installed("second-scheduler"), "ClusterRole", role)
+    shipped = [*installed("second-scheduler"), METRICS]
+    rules = one(shipped, "ClusterRole", role)
     async with aiohttp.ClientSession() as http:
         for kind, body in (("clusterroles", rules), ("clusterrolebindings", bound)):
             async with http.post(f"{plane.url}{RBAC}/{kind}", json=body) as response:

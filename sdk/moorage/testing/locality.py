@@ -39,6 +39,7 @@ from moorage.models import (
     Requirement,
     Resources,
     SchedulingGate,
+    SchedulingGroup,
     Toleration,
     TopologySpreadConstraint,
     Volume,
@@ -128,6 +129,7 @@ FULLY_SPECIFIED_POD: Final = Pod(
         tolerations=(_EVERYWHERE,),
         topology_spread_constraints=(_SPREAD,),
         scheduling_gates=(SchedulingGate(name="example.com/unlike"),),
+        scheduling_group=SchedulingGroup(pod_group_name="unlike"),
         volumes=_VOLUMES,
     ),
 )
