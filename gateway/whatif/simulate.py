@@ -36,6 +36,9 @@ from moorage_host.slots import Slots
 TRIES: Final = 6
 """How often a replica is asked: one is lost, is busy, or a node is so new that it lacks it."""
 
+REFUSAL_SECONDS: Final = 1.0
+"""How long a question that is refused waits for that."""
+
 PAUSE: Final = 0.2
 """Seconds between two tries."""
 
@@ -191,6 +194,8 @@ class Questions:
             BusyError: Too many wait.
         """
         if self._slots.is_full:
+            # Its body is not read meanwhile, so that a storm of large ones costs live pods less.
+            await self._slots.slow_down(REFUSAL_SECONDS)
             raise BusyError(
                 f"{self._slots.running} simulations run and {self._slots.waiting} wait: ask again "
                 "later, or raise --simulate-calls or --simulate-waiting"

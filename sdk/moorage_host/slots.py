@@ -5,6 +5,9 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+SLOW_REFUSALS = 32
+"""How many that are refused wait for that side by side; more are refused at once."""
+
 
 class Slots:
     """Bounds how much of some work goes on, and how much waits for that.
@@ -19,12 +22,23 @@ class Slots:
         self.running = running
         self.waiting = 0
         self._most_waiting = waiting
+        self._refusals = 0
         self._free = asyncio.Semaphore(running)
 
     @property
     def is_full(self) -> bool:
         """Whether whoever comes now has to be refused."""
         return self._free.locked() and self.waiting >= self._most_waiting
+
+    async def slow_down(self, seconds: float) -> None:
+        """Let whoever is refused wait for so long before, as most try again at once."""
+        if self._refusals >= SLOW_REFUSALS:
+            return
+        self._refusals += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._refusals -= 1
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:

@@ -28,9 +28,6 @@ Run = TypeVar("Run")
 REFUSAL_SECONDS = 0.25
 """How long a refused call waits for its refusal, as most callers try again at once."""
 
-SLOW_REFUSALS = 8
-"""Calls that wait for that side by side; more are refused at once."""
-
 CHUNK_SECONDS = 0.001
 """How long a chunk should take; a plugin that needs long for one node takes longer."""
 
@@ -59,7 +56,6 @@ class ConcurrencyLimit:
         self.methods = frozenset(methods)
         self.message_bytes = message_bytes
         self._slots = Slots(calls, waiting)
-        self._refusals = 0
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -69,7 +65,7 @@ class ConcurrencyLimit:
             CallError: Too many wait already (RESOURCE_EXHAUSTED).
         """
         if self._slots.is_full:
-            await self._slow_down()
+            await self._slots.slow_down(REFUSAL_SECONDS)
             raise CallError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{self._slots.running} calls by hand run and {self._slots.waiting} wait: call "
@@ -91,15 +87,6 @@ class ConcurrencyLimit:
                 f"the message has {len(message)} bytes: a call by hand may have "
                 f"{self.message_bytes}; send fewer nodes, or raise --by-hand-bytes of the service",
             )
-
-    async def _slow_down(self) -> None:
-        if self._refusals >= SLOW_REFUSALS:
-            return
-        self._refusals += 1
-        try:
-            await asyncio.sleep(REFUSAL_SECONDS)
-        finally:
-            self._refusals -= 1
 
 
 class Throttle:
