@@ -20,10 +20,24 @@ from cli.whatif.simulate.command import simulate
 # the imports, which take a second.
 
 
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
+def completion(shell: str) -> None:
+    """Print what completes the words of this command in SHELL: bash, zsh or fish.
+
+    For bash: source <(moorage completion bash)
+    """
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)
+    assert script is not None  # noqa: S101 - click knows these
+    click.echo(script(main, {}, "moorage", "_MOORAGE_COMPLETE").source())
+
+
 GROUPS = {
     "Look at a gateway": (explain, top, shadow, doctor),
     "Write and try plugins": (new_plugin, up, simulate, replay, journal),
-    "Set up": (config, certs, convert_policy),
+    "Set up": (config, certs, convert_policy, completion),
     "Stand in for a scheduler": (bind, conformance),
 }
 """The commands as `--help` shows them."""
