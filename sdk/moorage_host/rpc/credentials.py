@@ -1,7 +1,6 @@
 """gRPC's credentials from the certificates of a process; those of a server can be replaced."""
 
 import asyncio
-import os
 import ssl
 from contextlib import suppress
 
@@ -11,13 +10,6 @@ import structlog
 from moorage_host.tls.certificate import Certificate, Certificates
 
 log = structlog.get_logger()
-
-NO_CIPHER_OF_TLS_1_2 = "ECDHE-PSK-CHACHA20-POLY1305"
-"""gRPC's Python library has no setting for the version, only one for ciphers of those before 1.3.
-This cipher needs a key that both sides have agreed on before, so nobody can use it."""
-
-# Read when the first credentials are made; whoever sets it knows why.
-os.environ.setdefault("GRPC_SSL_CIPHER_SUITES", NO_CIPHER_OF_TLS_1_2)
 
 HOLD_SECONDS = 5.0
 """How long a half-open connection keeps a former certificate in memory: longer than the few

@@ -12,8 +12,9 @@ from importlib.abc import MetaPathFinder
 class Show(MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == "grpc":
-            names = "GRPC_VERBOSITY", "GRPC_EXPERIMENTS", "GRPC_ENABLE_FORK_SUPPORT"
-            print(*map(os.environ.get, names))
+            print(*(os.environ.get(f"GRPC_{name}") for name in (
+                "VERBOSITY", "EXPERIMENTS", "ENABLE_FORK_SUPPORT", "SSL_CIPHER_SUITES",
+            )))
 
 sys.meta_path.insert(0, Show())
 importlib.import_module(sys.argv[1])
@@ -37,6 +38,7 @@ def test_every_process_has_grpc_s_settings_before_grpc_is_imported(module: str) 
         "ERROR",
         "-event_engine_client,-event_engine_listener",
         "0",
+        "ECDHE-PSK-CHACHA20-POLY1305",
     ]
 
 
