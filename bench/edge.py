@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.processes import policies
+from bench.processes import stacks
 from bench.processes.goprograms import CLIENT, NOTHING, PLUGINS
 from bench.processes.load import Call, Contender, Job, Load, LoadError, Pods, Round
 from bench.processes.objects import PODS_PER_NODE, Object, new_pod
@@ -36,11 +36,11 @@ async def contenders(bench: Bench, cluster: Cluster) -> dict[str, Contender]:
         of_go(REFERENCE, nothing),
         of_go(GO_PLUGINS, plugins),
         Contender(FLOOR, url, pids=pids),
-        of_moorage(EMPTY_PROFILE, stack, policies.EMPTY),
-        of_moorage(MAIN, stack, policies.BATCH),
-        of_moorage(PER_NODE, stack, policies.PER_NODE),
+        of_moorage(EMPTY_PROFILE, stack, stacks.EMPTY),
+        of_moorage(MAIN, stack, stacks.BATCH),
+        of_moorage(PER_NODE, stack, stacks.PER_NODE),
         # The last, so that its turn hardly ever comes directly after that of the same profile.
-        of_moorage(NUMBERED, stack, policies.BATCH, "numbered"),
+        of_moorage(NUMBERED, stack, stacks.BATCH, "numbered"),
     ]
     return {contender.name: contender for contender in found}
 

@@ -17,8 +17,7 @@ from bench.edge import GO_PLUGINS, MAIN, REFERENCE, Question, of_go, of_moorage
 from bench.processes.goprograms import CLIENT, NOTHING, PLUGINS
 from bench.processes.load import Contender, Load, LoadError
 from bench.processes.objects import PODS_PER_NODE
-from bench.processes.policies import BATCH
-from bench.processes.stacks import Bench, Cluster, NotReadyError, Stack, opened
+from bench.processes.stacks import BATCH, Bench, Cluster, NotReadyError, Stack, opened
 from bench.results import GrowthResult, Memory, Results
 
 SIZES = (1000, 5000, 10_000, 50_000)

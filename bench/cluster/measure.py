@@ -20,8 +20,7 @@ from bench.cluster.cases import CASES, GO, SERIES, Batch, Case, Series
 from bench.cluster.control_plane import ControlPlane, Run, started
 from bench.processes.goprograms import NOTHING
 from bench.processes.objects import Object
-from bench.processes.policies import BATCH
-from bench.processes.stacks import GoExtender, Stack, opened
+from bench.processes.stacks import BATCH, GoExtender, Stack, opened
 from bench.results import Figure, Results, SchedulingResult, figure
 from tools import build
 from tools.planes.embedded import shipped_config

@@ -1,6 +1,7 @@
-"""What is measured, as real processes on one cluster: Moorage, and the Go extenders.
+"""What is measured, as real processes on one cluster: Moorage with its policy, and Go extenders.
 
-Every stack of Moorage has its own gateway, filter, scorers and binder on the cluster's API server.
+Every stack of Moorage has its own gateway, filter, scorers and binder on the API server of the
+cluster. The policy has three filters and scores in both forms, and none.
 """
 
 import asyncio
@@ -14,9 +15,45 @@ import aiohttp
 import yaml
 
 from bench.processes import goprograms
-from bench.processes.policies import PLUGINS, policy
 from cli.up.processes import Process, Processes, free_ports
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
+
+BATCH, PER_NODE, EMPTY = "batch-3", "per-node-3", "empty"
+"""The schedulerNames: plugins for all nodes at once, plugins for one node, no plugins."""
+
+FILTERS = ("TaintToleration", "NodeAffinity", "NodeResourcesFit")
+SCORES = (
+    ("TaintToleration", 3),
+    ("NodeResourcesLeastAllocated", 1),
+    ("NodeResourcesBalancedAllocation", 1),
+)
+"""Scores with their weights. The Go extender with plugins has the same filters and scores."""
+
+PLUGINS = Path(__file__).with_name("plugins") / "per_node.py"
+"""The file with the plugins for one node; their names begin with PerNode."""
+
+
+def policy() -> object:
+    """Return the policy that has all profiles."""
+    return {
+        "apiVersion": "moorage.io/v1alpha1",
+        "kind": "MoorageConfiguration",
+        "profiles": [
+            _profile(BATCH, ""),
+            _profile(PER_NODE, "PerNode"),
+            {"schedulerName": EMPTY},
+        ],
+    }
+
+
+def _profile(name: str, prefix: str) -> object:
+    filters = [{"name": f"{prefix}{plugin}"} for plugin in FILTERS]
+    scores = [{"name": f"{prefix}{plugin}", "weight": weight} for plugin, weight in SCORES]
+    return {
+        "schedulerName": name,
+        "plugins": {"filter": {"enabled": filters}, "score": {"enabled": scores}},
+    }
+
 
 HOST = "127.0.0.1"
 READY_SECONDS = 900.0

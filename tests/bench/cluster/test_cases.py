@@ -17,7 +17,7 @@ from bench.cluster.cases import (
 )
 from bench.cluster.measure import ProcessorTime, processor_seconds, scheduler_config
 from bench.processes.objects import Object
-from bench.processes.policies import BATCH
+from bench.processes.stacks import BATCH
 
 URL = "http://127.0.0.1:1"
 

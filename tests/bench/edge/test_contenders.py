@@ -22,8 +22,7 @@ from bench.edge import (
 from bench.processes import goprograms, objects
 from bench.processes.load import Call, Contender, Job, Load
 from bench.processes.objects import Object
-from bench.processes.policies import BATCH
-from bench.processes.stacks import opened
+from bench.processes.stacks import BATCH, opened
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
