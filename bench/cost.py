@@ -23,6 +23,7 @@ from bench.results import CostResult, Results
 from cli.up.processes import Processes
 from cli.up.processes.process import Process
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
+from tools.waiting import until
 
 NODES = 40
 ROUNDS = 7
@@ -91,7 +92,7 @@ class _Counted(Processes):
         await work()
         await asyncio.sleep(SETTLE_SECONDS)
         self._signal(signal.SIGUSR2)
-        await _until(lambda: all(file.exists() for file in self.files.values()))
+        await until(lambda: all(file.exists() for file in self.files.values()), TIMEOUT)
         return {
             name: msgspec.json.decode(file.read_bytes(), type=Counts)
             for name, file in self.files.items()
@@ -167,9 +168,7 @@ class _Calls:
         """Create the nodes, and wait until the gateway knows them and takes calls."""
         for node in self._nodes:
             await self._api("POST", "nodes", node)
-        async with asyncio.timeout(TIMEOUT):
-            while not await self._knows_all():
-                await asyncio.sleep(0.05)
+        await until(self._knows_all, TIMEOUT)
 
     async def round(self, number: int, count: Count) -> dict[str, dict[str, Counts]]:
         """Do every step once with new pods."""
@@ -249,9 +248,3 @@ def _new_pod(name: str) -> Object:
     pod["metadata"].pop("ownerReferences", None)  # of an owner that does not exist
     pod["spec"]["schedulerName"] = PROFILE
     return pod
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(TIMEOUT):
-        while not condition():
-            await asyncio.sleep(0.01)

@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,6 +28,7 @@ from moorage_host.kube import KubeClient, connect
 from tools.build import find, find_scheduler, minor_version
 from tools.planes.embedded import Object
 from tools.planes.real import RealPlane
+from tools.waiting import until
 
 PROFILE = "rec"
 NGINX = "docker.io/library/nginx:1.7.9"
@@ -334,15 +334,10 @@ async def _place(plane: RealPlane, recorder: Recorder, pod: Object) -> None:
         last = json.loads(recorder.lines[-1]) if recorder.lines else {"verb": ""}
         return last["verb"] == "bind" and json.loads(last["body"])["PodName"] == name
 
-    await _until(is_bound, f"{name} is not bound")
-
-
-async def _until(condition: Callable[[], bool], message: str) -> None:
-    limit = time.monotonic() + TIMEOUT
-    while not condition():
-        if time.monotonic() > limit:
-            raise RuntimeError(f"{message} within {TIMEOUT:g} s")
-        await asyncio.sleep(0.05)
+    try:
+        await until(is_bound, TIMEOUT)
+    except TimeoutError as error:
+        raise RuntimeError(f"{name} is not bound within {TIMEOUT:g} s") from error
 
 
 async def _kubectl(plane: RealPlane, verb: str, objects: Sequence[Object], *options: str) -> None:

@@ -1,8 +1,12 @@
-"""The one way to wait for what nobody announces: another process's state, answers over HTTP."""
+"""The one way to wait for what nobody announces: another process's state, answers over HTTP.
+
+And to read what a process adds to its log.
+"""
 
 import asyncio
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 
 
 async def until(condition: Callable[[], object], seconds: float = 50.0) -> None:
@@ -17,3 +21,20 @@ async def until(condition: Callable[[], object], seconds: float = 50.0) -> None:
             if await found if inspect.isawaitable(found) else found:
                 return
             await asyncio.sleep(0.01)
+
+
+class NewLines:
+    """The whole lines that were added to a file since the last time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[bytes]:
+        """Return them, without their ends."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            text = file.read()
+        complete = text[: text.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        return complete.splitlines()

@@ -16,6 +16,7 @@ from moorage.v1 import filter_pb2 as pb
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from tools.chaos.load import CROWD, FIT_CROWDED, RANKED, RUN, Wanted, pool_of
 from tools.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED, MOST_LIMITED
+from tools.waiting import NewLines
 
 INJECTED = "sandbox.moorage.io/fault"
 
@@ -54,17 +55,11 @@ class AuditReader:
     """Reads what was added to an audit log since the last time."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
+        self._lines = NewLines(path)
 
     def read(self) -> list[Write]:
         """Return the new writes about pods, in the order in which they were done."""
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            text = file.read()
-        complete = text[: text.rfind(b"\n") + 1]
-        self._offset += len(complete)
-        writes = [write for line in complete.splitlines() for write in _write(line)]
+        writes = [write for line in self._lines.read() for write in _write(line)]
         return sorted(writes, key=lambda write: write.at)
 
 
@@ -104,17 +99,11 @@ class FailedCalls:
     """Reads what was added to kube-scheduler's log since the last time."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
+        self._lines = NewLines(path)
 
     def read(self) -> list[str]:
         """Return the calls that got no answer, or one that is none, such as "bind: EOF"."""
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            text = file.read()
-        complete = text[: text.rfind(b"\n") + 1]
-        self._offset += len(complete)
-        found = (_FAILED.search(line) for line in complete.splitlines())
+        found = (_FAILED.search(line) for line in self._lines.read())
         return [_text(match) for match in found if match]
 
 

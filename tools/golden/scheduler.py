@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tools.build import minor_version
 from tools.planes.embedded import ROOT, Object, Plane
+from tools.waiting import NewLines
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ZONE: Final = "topology.kubernetes.io/zone"
@@ -165,9 +166,7 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.lines: list[str] = []
-        self._path = path
-        self._read = 0
-        self._rest = ""
+        self._new = NewLines(path)
 
     async def line(self, pattern: str) -> str:
         """Return the first line that matches; wait for one if none was read yet."""
@@ -189,10 +188,6 @@ class Log:
         self.lines.clear()
 
     def _more(self) -> bool:
-        with self._path.open("rb") as file:
-            file.seek(self._read)
-            new = file.read()
-        self._read += len(new)
-        *lines, self._rest = (self._rest + new.decode(errors="replace")).split("\n")
-        self.lines += lines
-        return bool(lines)
+        new = self._new.read()
+        self.lines += [line.decode(errors="replace") for line in new]
+        return bool(new)
