@@ -17,6 +17,7 @@ import yaml
 from bench.processes import goprograms
 from cli.up.processes import Process, Processes, free_ports
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
+from sandbox.apiserver.server import kubeconfig as server_kubeconfig
 
 BATCH, PER_NODE, EMPTY = "batch-3", "per-node-3", "empty"
 """The schedulerNames: plugins for all nodes at once, plugins for one node, no plugins."""
@@ -136,7 +137,7 @@ class Bench:
         await self._start([process])
         api = f"http://{HOST}:{port}"
         kubeconfig = self.directory / f"kubeconfig-{nodes}"
-        kubeconfig.write_text(yaml.safe_dump(_kubeconfig(api)))
+        kubeconfig.write_text(yaml.safe_dump(server_kubeconfig(api, "bench")))
         return Cluster(api=api, kubeconfig=kubeconfig, process=process)
 
     async def moorage(
@@ -265,14 +266,3 @@ async def _ready(url: str) -> None:
                 await asyncio.sleep(0.05)
     except TimeoutError as error:
         raise NotReadyError(f"not ready after {READY_SECONDS:g} s: {problem}") from error
-
-
-def _kubeconfig(api: str) -> object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "bench",
-        "clusters": [{"name": "bench", "cluster": {"server": api}}],
-        "users": [{"name": "bench", "user": {}}],
-        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
-    }

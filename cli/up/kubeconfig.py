@@ -9,6 +9,7 @@ import yaml
 
 from cli.shared.gateway.options import extension
 from moorage.errors import ConfigurationError
+from sandbox.apiserver.server import kubeconfig as plain_kubeconfig
 
 NAME = "moorage-up"
 """The name of cluster, user and context; a file that has no other is of an earlier run."""
@@ -28,17 +29,8 @@ def kubeconfig(api: str, admin: str = "") -> dict[str, Any]:
         api: The URL.
         admin: The gateway's admin port, for `moorage explain` and others.
     """
-    cluster: dict[str, Any] = {"server": api}
-    if admin:
-        cluster["extensions"] = [extension(admin)]
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": NAME,
-        "clusters": [{"name": NAME, "cluster": cluster}],
-        "users": [{"name": NAME, "user": {}}],
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
-    }
+    cluster = {"extensions": [extension(admin)]} if admin else {}
+    return plain_kubeconfig(api, NAME, cluster=cluster)
 
 
 class KubeconfigFile:

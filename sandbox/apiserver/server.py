@@ -1,9 +1,10 @@
 """Starts and stops the API server, in this process or (`__main__`) as one of its own."""
 
 import json
+from collections.abc import Mapping
 from io import FileIO
-from types import TracebackType
-from typing import Self
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -63,16 +64,7 @@ class ApiServer:
 
     def kubeconfig(self) -> str:
         """Return a kubeconfig (as JSON, which is YAML) for kubectl; there is no authentication."""
-        name = "sandbox"
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": name,
-            "clusters": [{"name": name, "cluster": {"server": self.url}}],
-            "users": [{"name": name, "user": {}}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        }
-        return json.dumps(config, indent=2) + "\n"
+        return json.dumps(kubeconfig(self.url), indent=2) + "\n"
 
     def _application(self) -> web.Application:
         application = web.Application(
@@ -97,3 +89,31 @@ def _checking() -> Middleware:
         return await handler(request)
 
     return checked
+
+
+def kubeconfig(
+    server: str,
+    name: str = "sandbox",
+    *,
+    cluster: Mapping[str, Any] = MappingProxyType({}),
+    user: Mapping[str, Any] = MappingProxyType({}),
+    namespace: str = "",
+) -> dict[str, Any]:
+    """Return a kubeconfig with one context, by default without certificates and credentials.
+
+    Args:
+        server: The URL of the API server.
+        name: That of the cluster, the user and the context.
+        cluster: What else is known of the API server, such as its authority.
+        user: The credentials.
+        namespace: The context's, if it has one.
+    """
+    context = {"cluster": name, "user": name, **({"namespace": namespace} if namespace else {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": server, **cluster}}],
+        "users": [{"name": name, "user": dict(user)}],
+        "contexts": [{"name": name, "context": context}],
+    }

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from cli.up.processes import free_ports
+from sandbox.apiserver.server import kubeconfig as kubeconfig_of
 from tools.build import find, kubernetes_version
 from tools.golden.scheduler import last_recording, recording
 
@@ -64,19 +65,7 @@ def started(folder: Path, config: Path, count: int) -> list[dict[str, list[list[
 
 def kubeconfig(folder: Path) -> Path:
     """Write a kubeconfig of a server that is not there."""
-    cluster = {"name": "none", "cluster": {"server": "http://127.0.0.1:9"}}
-    (folder / "kubeconfig").write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "none",
-                "clusters": [cluster],
-                "contexts": [{"name": "none", "context": {"cluster": "none", "user": "none"}}],
-                "users": [{"name": "none", "user": {}}],
-            }
-        )
-    )
+    (folder / "kubeconfig").write_text(json.dumps(kubeconfig_of("http://127.0.0.1:9")))
     return folder / "kubeconfig"
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from cli.up.processes import free_ports
 from moorage_host.kube import connect
+from sandbox.apiserver.server import kubeconfig
 from tools.build import find
 from tools.manifests.rendering import render
 from tools.planes.embedded import Identity, Object, answers
@@ -169,16 +170,8 @@ class RealPlane:
 
     def write_kubeconfig(self, file: Path, user: Object, namespace: str = "default") -> None:
         """Write a kubeconfig with credentials of any kind."""
-        context = {"cluster": "real", "user": "user", "namespace": namespace}
-        cluster = {"server": self.url, "certificate-authority": str(self._ca)}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "real",
-            "clusters": [{"name": "real", "cluster": cluster}],
-            "users": [{"name": "user", "user": user}],
-            "contexts": [{"name": "real", "context": context}],
-        }
+        authority = {"certificate-authority": str(self._ca)}
+        config = kubeconfig(self.url, "real", cluster=authority, user=user, namespace=namespace)
         file.write_text(json.dumps(config))
 
     def scheduler(self, name: str, config: Object) -> Program:

@@ -7,6 +7,7 @@ from pathlib import Path
 import jsonpatch
 import yaml
 
+from sandbox.apiserver.server import kubeconfig
 from tests.e2e.renderings.cluster import Cluster
 from tests.e2e.renderings.node.network import KUBERNETES
 
@@ -59,18 +60,9 @@ def _write_kubeconfig(cluster: Cluster) -> None:
     """Write kube-scheduler's own as kubeadm does, with everything in one file."""
     made = cluster.plane.authority.sign("kube-scheduler", USER)
     authority = cluster.directory / "certificates" / "apiserver.crt"
-    server = {"server": f"https://{KUBERNETES}:443"}
     user = _inline("client-certificate", made.crt) | _inline("client-key", made.key)
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "own",
-        "clusters": [
-            {"name": "own", "cluster": server | _inline("certificate-authority", authority)}
-        ],
-        "users": [{"name": "own", "user": user}],
-        "contexts": [{"name": "own", "context": {"cluster": "own", "user": "own"}}],
-    }
+    given = _inline("certificate-authority", authority)
+    config = kubeconfig(f"https://{KUBERNETES}:443", "own", cluster=given, user=user)
     (cluster.api.host / KUBECONFIG).write_text(yaml.safe_dump(config))
 
 

@@ -14,6 +14,7 @@ from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.gateway.pods import is_secured
 from moorage.errors import ConfigurationError
+from sandbox.apiserver.server import kubeconfig
 from tools.planes.kubelet import HOST, forward
 
 LARGE = "x" * 3_000_000
@@ -79,14 +80,7 @@ async def cluster(
     app.router.add_get(f"{PODS}/{{pod}}/portforward", forward)
     async with serving(app) as port:
         file = directory / "kubeconfig"
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": f"http://{HOST}:{port}"}}],
-            "users": [{"name": "u", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        }
+        config = kubeconfig(f"http://{HOST}:{port}")
         file.write_text(json.dumps(config))
         yield GatewayOptions(kubeconfig=file)
 
