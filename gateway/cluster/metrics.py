@@ -71,7 +71,7 @@ class ClusterCollector(Collector):
         yield _gauge(
             "moorage_large_pods_bytes",
             "Bytes of pods of 16 KiB and more, of the 20 namespaces with most.",
-            "namespace",
+            "pod_namespace",
             self._heavy(),
         )
 

@@ -114,8 +114,8 @@ def view(change: Change, gateway: str, replicas: Any | None, decisions: Sequence
 
 
 def _large(change: Change) -> dict[str, int]:
-    names = [name for (name,) in change.values_of(LARGE, "namespace")]
-    sizes = {name: int(change.now(LARGE, namespace=name)) for name in names}
+    names = [name for (name,) in change.values_of(LARGE, "pod_namespace")]
+    sizes = {name: int(change.now(LARGE, pod_namespace=name)) for name in names}
     return dict(sorted(sizes.items(), key=lambda each: -each[1])[:MOST_NAMESPACES])
 
 

@@ -99,7 +99,7 @@ def test_a_silence_of_the_api_server_is_told_if_it_is_none_of_every_minute(
 
 def test_namespaces_with_large_pods_are_named() -> None:
     sizes = "".join(
-        f'moorage_large_pods_bytes{{namespace="n{number}"}} {number * 2**20}\n'
+        f'moorage_large_pods_bytes{{pod_namespace="n{number}"}} {number * 2**20}\n'
         for number in range(1, 9)
     )
     found = seen(metrics(1, 0, 0), metrics(2, 0, 0) + sizes)
