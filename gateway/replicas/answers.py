@@ -85,7 +85,7 @@ class Answers:
             self.values[:, at] = values
         # Where no nodes were left, the plugins after that did not run.
         plugins = [(each.plugin, each.skipped) for each in ran]
-        self.plugins = max(self.plugins, plugins, key=len)
+        self.plugins = max(plugins, self.plugins, key=len)
         self.source = pod
 
     def reports(self, ran: Sequence[PluginRecord]) -> list[PluginRecord]:

@@ -204,6 +204,8 @@ class EqualPods:
         hashed = hash(key)
         if hashed in self._seen:
             entry = self._entries[key] = Entry()
+            if len(self._entries) > MOST_ENTRIES:
+                self._entries.popitem(last=False)
         self._seen[hashed] = None
         self._seen.move_to_end(hashed)
         if len(self._seen) > SEEN:
@@ -328,12 +330,13 @@ class EqualPods:
         """Take over verdicts; where they do not go with earlier ones, these are forgotten."""
         record, entry = verdicts.record, question.entry
         known = entry.filter
-        if verdicts.kept or any(each.failure for each in record.plugins):
+        has_failed = any(each.failure for each in record.plugins)
+        if verdicts.kept or has_failed or len(verdicts.reasons) > MOST_REASONS:
             entry.filter = None
             return
         if (
             not self._fits(known, record.version)
-            or len(known.labels) + len(verdicts.reasons) > MOST_REASONS
+            or len(known.labels.keys() | verdicts.reasons) > MOST_REASONS
         ):
             known = entry.filter = self._room({}, 1, np.uint16, record.version)
         numbers = [0]
@@ -374,7 +377,7 @@ class EqualPods:
         capacity = (self._state.rows.capacity | 255) + 1
         room, entries = Answers(labels, lines, kind, capacity, version), self._entries
         taken = room.nbytes + sum(entry.nbytes for entry in entries.values())
-        while len(entries) > 1 and (len(entries) > MOST_ENTRIES or taken > self._most_bytes):
+        while len(entries) > 1 and taken > self._most_bytes:
             taken -= entries.popitem(last=False)[1].nbytes
         return room
 
@@ -383,14 +386,18 @@ class EqualPods:
 
         A plugin that declares less than it depends on misplaces pods; this finds it.
         """
-        if not self._verify_share or random.random() >= self._verify_share:
+        if not self._verifies(cached.generation):
             return None
-        generation = self._state.generation
-        fresh, rows = await self._filters.ask(cycle, cycle.nodes)
+        try:
+            fresh, rows = await self._filters.ask(cycle, cycle.nodes)
+        except CallFailedError:
+            return None  # what is cached is an answer still
+        failed = any(each.failure for each in fresh.record.plugins)
+        if failed or cached.generation != self._state.generation:
+            return None
         before, now = _texts(cached), _texts(fresh)
         differing = [at for at, text in enumerate(before) if text != now[at]]
-        failed = any(each.failure for each in fresh.record.plugins)
-        if failed or not differing or generation != self._state.generation:
+        if not differing:
             return None
         first = f"cached {before[differing[0]]}, now {now[differing[0]]}"
         self._report("filter", cycle, f"{len(differing)} verdicts, the first: {first}")
@@ -399,10 +406,15 @@ class EqualPods:
 
     async def _verified_scores(self, cycle: Cycle, nodes: NodeSet, cached: Scores) -> Scores | None:
         """Have replicas rank a share of the cached answers too, likewise."""
-        if not self._verify_share or random.random() >= self._verify_share:
+        if not self._verifies(cached.generation):
             return None
-        generation = self._state.generation
-        fresh, rows = await self._scorers.ask(cycle, nodes)
+        try:
+            fresh, rows = await self._scorers.ask(cycle, nodes)
+        except CallFailedError:
+            return None
+        failed = any(each.failure for each in fresh.record.plugins)
+        if failed or cached.generation != self._state.generation:
+            return None
         before, now = cached.totals, fresh.totals
         difference = "only one answer has scores"
         if len(before) == len(now):
@@ -412,12 +424,17 @@ class EqualPods:
                 at = differing[0]
                 totals = f"cached {before[at]:g}, now {now[at]:g}"
                 difference = f"{len(differing)} totals, the first at position {at}: {totals}"
-        failed = any(each.failure for each in fresh.record.plugins)
-        if failed or not difference or generation != self._state.generation:
+        if not difference:
             return None
         self._report("score", cycle, difference)
         cycle.scored = rows
         return fresh
+
+    def _verifies(self, generation: int) -> bool:
+        """Whether replicas shall confirm an answer; not if the state has changed since."""
+        if not self._verify_share or generation != self._state.generation:
+            return False
+        return random.random() < self._verify_share
 
     def _report(self, phase: PhaseName, cycle: Cycle, difference: str) -> None:
         """Report a wrong answer of the cache, which begins again for such pods."""
