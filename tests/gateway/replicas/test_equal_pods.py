@@ -33,7 +33,7 @@ from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, filter_service, scorer_service
 from tools.waiting import until
 
-CACHE = {"cache_bytes": 1 << 23}
+CACHE: dict[str, Any] = {"cache_bytes": 1 << 23}
 FITTING = ["n1", "n2", "n3"]
 ALL = ([list(NAMES)], [FITTING])
 NONE: tuple[list[list[str]], list[list[str]]] = ([], [])
