@@ -87,7 +87,9 @@ async def _contenders(
     if checkouts.topolvm is not None:
         (port,) = free_ports(1)
         program = _built(TOPOLVM, checkouts.topolvm, "./cmd/topolvm-scheduler")
-        pid = await bench.peer(port, [str(program), f"--listen={HOST}:{port}"])
+        config = bench.directory / "topolvm.yaml"
+        config.write_text(f'listen: "{HOST}:{port}"\ndefault-divisor: 1\n')
+        pid = await bench.peer(port, [str(program), f"--config={config}"])
         found.append(
             Contender(TOPOLVM, f"http://{HOST}:{port}", pids=[pid], filter_path="predicate")
         )
