@@ -48,7 +48,7 @@ coverage: $(VENV)/.dev ## Measure the branch coverage of the tests in process, f
 	$(BIN)/coverage report
 
 # Each is run, also after one that failed.
-NIGHTLY := fuzz chaos nightly-chaos nightly-e2e nightly-older soak matrix
+NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-older soak matrix
 nightly: export MOORAGE_EXAMPLES := 500
 nightly: ## Run what takes hours: fuzz, chaos, soak, every layout, image, version skew, older Kubernetes, other Pythons
 	$(MAKE) --keep-going $(NIGHTLY)
