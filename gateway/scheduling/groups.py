@@ -8,8 +8,8 @@ by side, while kube-scheduler goes on with other pods. So what members claim in 
 
 - when the next pass begins, that is when a member with a claim is filtered again;
 - when a member is bound elsewhere: the placement that counts is that of an earlier pass;
-- a while after the same caller has gone on with pods of another group or of none, while no bind
-  comes.
+- when the same caller goes on with pods of another group or of none: at once if a member was
+  rejected on all nodes, else after a while in which no bind comes.
 
 A bind without a claim is checked again, so an end that comes too early costs time and no rule.
 
@@ -44,11 +44,13 @@ class Pass(msgspec.Struct, eq=False):
     Attributes:
         caller: Who filters them.
         members: Their UIDs.
+        failed: Whether a member was rejected on all nodes. A group may need fewer members.
         left: Whether the caller has gone on with other pods.
     """
 
     caller: str
     members: set[str]
+    failed: bool = False
     left: bool = False
 
 
@@ -71,8 +73,8 @@ class Groups:
         for other, one in list(self._passes.items()):
             if other == name or one.caller != cycle.caller:
                 continue
-            if not any(map(self._state.is_claimed, one.members)):
-                del self._passes[other]
+            if one.failed or not any(map(self._state.is_claimed, one.members)):
+                self._end(other)
             elif not one.left:
                 one.left = True
                 for uid in one.members:
@@ -97,6 +99,12 @@ class Groups:
         self._passes.move_to_end(name)
         if len(self._passes) > MOST_GROUPS:
             self._passes.popitem(last=False)
+
+    def rejected(self, cycle: Cycle) -> None:
+        """Note that a pod was rejected on all nodes."""
+        name = group_of(cycle.pod)
+        if name is not None and name in self._passes:
+            self._passes[name].failed = True
 
     def binds(self, pod: Pod, node: str) -> None:
         """Note that a pod is to be bound: to its claim, or else that of an earlier pass counts."""

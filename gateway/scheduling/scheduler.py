@@ -242,6 +242,8 @@ class Scheduler:
         self._rejected.note(cycle)
         if record.feasible < record.nodes:
             self._metrics.rejected(record)
+            if not record.feasible:
+                self._groups.rejected(cycle)
         if record.claimants and record.feasible:
             await self._claims.take(cycle)
 

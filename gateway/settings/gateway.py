@@ -195,7 +195,7 @@ class GatewaySettings(EdgeSettings):
         minimum=1,
     )
     group_bind_wait: float = setting(
-        2.0,
+        1.0,
         "How long the members of a pod group keep the nodes that they claimed after kube-scheduler "
         "has gone on with other pods and while no bind comes: it may have given the group up.",
         unit="seconds",

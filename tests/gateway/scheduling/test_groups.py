@@ -33,11 +33,20 @@ async def patient(tmp_path: Path, wait: float) -> AsyncIterator[Gateway]:
         yield process
 
 
+async def test_a_group_of_which_a_member_was_rejected_is_over_with_the_next_pod(
+    tmp_path: Path,
+) -> None:
+    async with patient(tmp_path, 60.0) as process:
+        ring = [member(process, name, name) for name in ("a", "b", "c")]
+        assert await place(process, ring, "n1", "n2") == ["n2", "n1", ""]
+        assert await place(process, [task(process, "single", "s")], "n1", "n2") == ["n2"]
+
+
 async def test_a_group_that_was_given_up_leaves_no_claim(tmp_path: Path) -> None:
     async with patient(tmp_path, 0.0) as process:
-        ring = [member(process, name, name) for name in ("a", "b", "c")]
+        ring = [member(process, name, name) for name in ("a", "b")]
         single = task(process, "single", "s")
-        assert await place(process, ring, "n1", "n2") == ["n2", "n1", ""]
+        assert await place(process, ring, "n1", "n2") == ["n2", "n1"]
         assert await place(process, [single], "n1", "n2") == [""], "the members may still be bound"
         await until(lambda: claims(process) == 0)
         assert await place(process, [single], "n1", "n2") == ["n2"]
