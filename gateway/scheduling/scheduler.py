@@ -87,7 +87,6 @@ class Scheduler:
         self._judge = judge
         self._rank = rank
         self._binding = binding
-        self._unknown_binds = binding.unknown
         self._log = log
         self._cycle_states = cycle_states
         self._rejected = rejected

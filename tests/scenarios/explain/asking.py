@@ -47,11 +47,6 @@ async def headline(world: World, name: str, node: str = "") -> str:
     return (await explained(world, name, node)).headline.removeprefix(f"{NAMESPACE}/")
 
 
-async def until_headline(world: World, name: str, expected: str) -> None:
-    """Wait until the first line about a pod matches a regular expression."""
-    await until_row(world, Row("", name, expected, next="|.*", alone=False))
-
-
 async def until_row(world: World, row: Row) -> None:
     """Wait until all that is said about a pod is as a row has it."""
     said = ""
