@@ -270,7 +270,9 @@ class _Gateway:
         state, pod_of = self.cluster.state, partial(read_pod, self._client)
         bind_of = self.binders.binding.under_way
         return [
-            *decision_routes(self.decisions, state, pod_of, bind_of, self.policy),
+            *decision_routes(
+                self.decisions, state, pod_of, bind_of, self.policy, self.cluster.waiting
+            ),
             shadow_route(self.shadows),
             *self.inspector.routes,
             *simulate_routes(self._settings, self.cluster, self.policy, self.filters, self.scorers),

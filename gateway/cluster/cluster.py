@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.cluster.kinds import AdditionalKinds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
-from gateway.cluster.pods import PODS, SeenPod, decode_seen_pod
+from gateway.cluster.pods import PODS, SeenPod, Waiting, decode_seen_pod
 from gateway.cluster.reflector import Reflector, Resource, WatchLimits
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
@@ -33,6 +33,7 @@ class Cluster:
     Attributes:
         state: What is known.
         kinds: The watches of the additional kinds that plugins read.
+        waiting: What each pod without a node shows about why it has none, by uid.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Cluster:
         """
         metrics = WatchMetrics(registry)
         self.state = state
+        self.waiting: dict[str, Waiting] = {}
         self._max_age = max_age
         self.kinds = AdditionalKinds(
             client, state.objects, metrics, limit=max_object_bytes, limits=limits
@@ -67,8 +69,8 @@ class Cluster:
         self._pods: Reflector[SeenPod] = Reflector(
             client,
             replace(PODS, decode=partial(decode_seen_pod, known=state.pod)),
-            put=lambda seen: state.set_pod(seen.pod, seen.failure, seen.size),
-            drop=state.drop_pod,
+            put=self._take_pod,
+            drop=self._drop_pod,
             received=lambda event: metrics.events("pods", event).inc(),
             restarted=lambda reason: metrics.restarts("pods", reason).inc(),
             limits=limits,
@@ -141,6 +143,18 @@ class Cluster:
     def objects_problem(self) -> str | None:
         """Return what is wrong with the additional kinds that plugins read, if anything is."""
         return "; ".join(self.kinds.problems(self._max_age)) or None
+
+    def _take_pod(self, seen: SeenPod) -> None:
+        if seen.waiting is not None:
+            self.waiting[seen.pod.uid] = seen.waiting
+        else:
+            self.waiting.pop(seen.pod.uid, None)
+        failure = seen.waiting.failure if seen.waiting is not None else ""
+        self.state.set_pod(seen.pod, failure, seen.size)
+
+    def _drop_pod(self, uid: str) -> None:
+        self.waiting.pop(uid, None)
+        self.state.drop_pod(uid)
 
     async def _expire(self) -> None:
         heard = -math.inf

@@ -1,6 +1,7 @@
-"""Pods at the API server: how they are followed, what shows a failed attempt, and reading one."""
+"""Pods at the API server: how they are followed, what they show while they wait, reading one."""
 
 from collections.abc import Callable
+from sys import intern
 from urllib.parse import quote
 
 import msgspec
@@ -15,11 +16,32 @@ UNREAD = (KubeError, TimeoutError, msgspec.DecodeError)
 """Why a pod could not be read."""
 
 
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """What a pod without a node shows about why it has none.
+
+    Attributes:
+        since: Since when its condition PodScheduled is so.
+        reason: That of the condition; "" if the condition is not false.
+        message: What kube-scheduler says.
+        claims: The ResourceClaims that are to be made from templates, and are not yet.
+    """
+
+    since: str = ""
+    reason: str = ""
+    message: str = ""
+    claims: tuple[str, ...] = ()
+
+    @property
+    def failure(self) -> str:
+        """The failed attempt; "" if none. Two attempts differ if anything in the condition does."""
+        return f"{self.since} {self.reason} {self.message}" if self.reason else ""
+
+
 class SeenPod(msgspec.Struct, frozen=True):
-    """A pod, the failed attempt that its status shows, and its size in bytes as it was sent."""
+    """A pod, what it shows while it has no node, and its size in bytes as it was sent."""
 
     pod: Pod
-    failure: str
+    waiting: Waiting | None
     size: int
 
 
@@ -31,11 +53,22 @@ class _Condition(msgspec.Struct, rename="camel"):
     last_transition_time: str | None = ""
 
 
-class _Status(msgspec.Struct):
+class _Claim(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_claim_template_name: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    resource_claims: list[_Claim] | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
     conditions: list[_Condition] | None = None
+    resource_claim_statuses: list[_Claim] | None = None
 
 
 class _Header(msgspec.Struct):
+    spec: _Spec | None = None
     status: _Status | None = None
 
 
@@ -43,26 +76,38 @@ _log = structlog.get_logger()
 _decode = msgspec.json.Decoder(_Header).decode
 
 
-def failure_of(pod: bytes | msgspec.Raw) -> str:
-    """Return the failed attempt that a pod's JSON shows; "" if none or not readable.
+def waiting_of(pod: bytes | msgspec.Raw) -> Waiting:
+    """Return what a pod's JSON shows; nothing if it is not readable.
 
-    The text differs between two attempts if anything in the pod's condition does. It ends the claim
-    of the attempt.
+    The failure ends the claim of the attempt.
     """
     try:
-        status = _decode(pod).status
+        header = _decode(pod)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
-    for condition in (status and status.conditions) or ():
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return f"{condition.last_transition_time} {condition.reason} {condition.message}"
-    return ""
+        return Waiting()
+    spec, status = header.spec or _Spec(), header.status or _Status()
+    made = {each.name for each in status.resource_claim_statuses or ()}
+    claims = tuple(
+        f"{each.name} (of template {each.resource_claim_template_name})"
+        for each in spec.resource_claims or ()
+        if each.resource_claim_template_name and each.name not in made
+    )
+    for each in status.conditions or ():
+        if each.type == "PodScheduled" and each.status == "False":
+            message = intern(each.message or "")  # equal pods have the same
+            return Waiting(
+                each.last_transition_time or "", each.reason or "Unknown", message, claims
+            )
+    return Waiting(claims=claims) if claims else NOTHING_SHOWN
+
+
+NOTHING_SHOWN = Waiting()
 
 
 def decode_seen_pod(
     raw: bytes | msgspec.Raw, known: Callable[[str], Pod | None] = lambda _: None
 ) -> SeenPod:
-    """Read a pod, and whether its last attempt failed if it has no node.
+    """Read a pod, and what it shows while it has no node.
 
     What has not changed it shares with what *known* returns for its UID: most events change its
     node, its phase, or nothing that is read. One with too many constraints, see `MAX_CONSTRAINTS`,
@@ -79,8 +124,8 @@ def decode_seen_pod(
             name = f"{pod.namespace}/{pod.name}"
             _log.warning("A pod is kept without its constraints", pod=name, bytes=size)
         shared = share_pod(pod)
-    failure = "" if pod.spec.node_name else failure_of(raw)
-    return SeenPod(shared, failure, memoryview(raw).nbytes)
+    waiting = None if pod.spec.node_name else waiting_of(raw)
+    return SeenPod(shared, waiting, memoryview(raw).nbytes)
 
 
 PODS = Resource(

@@ -1,7 +1,7 @@
 """The routes of decisions on the admin port."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -9,20 +9,30 @@ from urllib.parse import quote
 import msgspec
 from aiohttp import web
 
+from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions
 from gateway.decisions.listing import Listing
 from gateway.decisions.nodes import node_query, node_table, view
-from gateway.decisions.query import BadQueryError, checked, decision_query
+from gateway.decisions.pending import as_shown, item, oldest_first
+from gateway.decisions.query import (
+    DEFAULT_LIMIT,
+    MOST,
+    BadQueryError,
+    checked,
+    decision_query,
+    number,
+)
 from gateway.decisions.sentences import facts, sentences
 from gateway.decisions.why import Known, Object, explanation, silence
 from gateway.policy.policy import PolicyHolder
-from moorage_host.http.callers import may_read, require_read
+from moorage_host.http.callers import may_read, readable, require_read
 from moorage_host.kube import KubeClient, KubeError
 
 LIST = "/decisions"
 STREAM = "/decisions/stream"
+PENDING = "/decisions/pending"
 POD = "/decisions/{namespace}/{pod}"
 NODES = "/decisions/{namespace}/{pod}/{id}/nodes"
 
@@ -60,14 +70,16 @@ def decision_routes(
     pod_of: PodOf,
     bind_of: BindOf,
     policy: PolicyHolder,
+    waiting: Mapping[str, Waiting],
 ) -> list[web.RouteDef]:
     """Return the routes of decisions."""
-    shown = _Decisions(decisions, state, pod_of, bind_of, policy)
+    shown = _Decisions(decisions, state, pod_of, bind_of, policy, waiting)
     return [
         web.get(path, _checked(handler), allow_head=path != STREAM)
         for path, handler in (
             (LIST, shown.list),
             (STREAM, shown.stream),
+            (PENDING, shown.pending),
             (POD, shown.of_pod),
             (NODES, shown.nodes),
         )
@@ -82,6 +94,7 @@ class _Decisions:
         pod_of: PodOf,
         bind_of: BindOf,
         policy: PolicyHolder,
+        waiting: Mapping[str, Waiting],
     ) -> None:
         self._decisions = decisions
         self._state = state
@@ -89,6 +102,7 @@ class _Decisions:
         self._pod_of = pod_of
         self._bind_of = bind_of
         self._policy = policy
+        self._waiting = waiting
         self._listing = Listing(decisions.log, decisions.arrays, state.bound_to)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -102,6 +116,23 @@ class _Decisions:
         checked(request.query.items(), ())
         item = self._listing.item
         return await self._decisions.stream.serve(request, item, partial(may_read, request))
+
+    async def pending(self, request: web.Request) -> web.StreamResponse:
+        """Answer why each pod without a node has none, those that wait longest first."""
+        query = checked(request.query.items(), ("namespace", "limit"))
+        limit = number(query, "limit", DEFAULT_LIMIT, least=1, most=MOST)
+        if namespace := query.get("namespace", ""):
+            await require_read(request, namespace)
+        pods = oldest_first(self._state, self._waiting, namespace)
+        shown = await readable(request, (pod.namespace for pod in pods))
+        pods = [pod for pod in pods if pod.namespace in shown]
+        holders, items = await self._holders(request), []
+        for pod in pods[:limit]:
+            await asyncio.sleep(0)  # cycles go on
+            if found := self._waiting.get(pod.uid):
+                known = self._known(as_shown(pod, found), pod.uid, holders, missing=found.claims)
+                items.append(item(pod, known, explanation(known)))
+        return _json({"items": items, "pods": len(pods)})
 
     async def of_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
@@ -120,7 +151,9 @@ class _Decisions:
         if node := query.get("node"):
             return _json({"attempts": [self._on_node(each, node) for each in attempts]})
         place = self._place_of(attempts[0].uid)
-        return _json({"attempts": await self._all_shown(request, attempts, place)})
+        shown = self._all_shown(attempts, place)
+        await _hide_sources(request, shown)
+        return _json({"attempts": shown})
 
     async def _explained(
         self, request: web.Request, pod: Object | None, attempts: Sequence[Decision], node: str
@@ -129,43 +162,57 @@ class _Decisions:
 
         If the API server does not show the pod, there are just the attempts.
         """
-        policy, uid = self._policy, pod["metadata"]["uid"] if pod else attempts[0].uid
-        attempts = [each for each in attempts if each.uid == uid]
-        place = pod["spec"].get("nodeName") if pod else self._place_of(uid)
-        shown = await self._all_shown(request, attempts, place or "")
-        known = Known(
-            pod=pod or _as_decided(attempts[0]),
-            attempts=shown,
-            silence="" if attempts or not pod else silence(pod, policy.profiles),
-            revision=policy.revision,
+        uid = pod["metadata"]["uid"] if pod else attempts[0].uid
+        known = self._known(
+            pod or _as_decided(attempts[0]),
+            uid,
+            await self._holders(request),
             node=node,
-            views=[self._on_node(each, node) for each in attempts] if node else (),
-            lost_node=bool(place) and place not in self._state.rows.of,
             is_gone=not pod,
-            bind=self._bind_of(uid),
-            holders=[] if place else await self._holders(request, uid),
         )
+        await _hide_sources(request, known.attempts)
         return _json(
             {
-                "attempts": shown,
+                "attempts": known.attempts,
                 "views": known.views,
                 "noAttempts": known.silence,
-                "policyRevision": policy.revision,
+                "policyRevision": known.revision,
                 "bind": known.bind,
                 "holders": known.holders,
                 "explanation": None if pod is None else explanation(known).content(),
             }
         )
 
-    async def _holders(self, request: web.Request, uid: str) -> Sequence[Object]:
+    def _known(
+        self, pod: Object, uid: str, holders: Sequence[Object], *, node: str = "", **more: Any
+    ) -> Known:
+        """Return what is known about a pod, with the attempts on this very pod."""
+        metadata, policy = pod["metadata"], self._policy
+        attempts = self._decisions.log.attempts(metadata["namespace"], metadata["name"])
+        attempts = [each for each in attempts if each.uid == uid]
+        place = pod["spec"].get("nodeName") or self._place_of(uid)
+        return Known(
+            pod=pod,
+            attempts=self._all_shown(attempts, place),
+            silence="" if attempts else silence(pod, policy.profiles),
+            revision=policy.revision,
+            node=node,
+            views=[self._on_node(each, node) for each in attempts] if node else (),
+            lost_node=bool(place) and place not in self._state.rows.of,
+            bind=self._bind_of(uid),
+            holders=() if place else [each for each in holders if each["uid"] != uid],
+            **more,
+        )
+
+    async def _holders(self, request: web.Request) -> Sequence[Object]:
         """Return which pods that the caller may read hold nodes; see `Known.holders`."""
         found = []
         for pod in self._state.held()[-MOST_HOLDERS:]:
             attempts = self._decisions.log.of_pod(pod.namespace, pod.name)
             claim = attempts[0].decision.claim if attempts else None
-            if claim and pod.uid != uid and await may_read(request, pod.namespace):
-                name = f"{pod.namespace}/{pod.name}"
-                found.append({"pod": name, "node": pod.spec.node_name, "plugins": claim.plugins})
+            if claim and await may_read(request, pod.namespace):
+                place = {"pod": f"{pod.namespace}/{pod.name}", "node": pod.spec.node_name}
+                found.append({**place, "uid": pod.uid, "plugins": claim.plugins})
         return found
 
     def _unknown(self, namespace: str, name: str, pod: Object | None) -> web.Response:
@@ -175,14 +222,10 @@ class _Decisions:
         more = silence(pod, self._policy.profiles) if pod else "there is no such pod"
         return _error(404, f"{text}: {more}")
 
-    async def _all_shown(
-        self, request: web.Request, attempts: Sequence[Decision], place: str
-    ) -> Sequence[dict[str, Any]]:
+    def _all_shown(self, attempts: Sequence[Decision], place: str) -> Sequence[dict[str, Any]]:
         # Only the newest attempt can have led to where the pod is.
         places = [place, *("" for _ in attempts[1:])][: len(attempts)]
-        shown = [self._shown(each, place) for each, place in zip(attempts, places, strict=True)]
-        await _hide_sources(request, shown)
-        return shown
+        return [self._shown(each, place) for each, place in zip(attempts, places, strict=True)]
 
     async def nodes(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
@@ -225,7 +268,7 @@ def _as_decided(decision: Decision) -> Object:
     return {"metadata": metadata, "spec": {}}
 
 
-async def _hide_sources(request: web.Request, shown: Iterable[dict[str, Any]]) -> None:
+async def _hide_sources(request: web.Request, shown: Iterable[Any]) -> None:
     """Leave out for which equal pod an answer was cached, if the caller may not read that one."""
     for phase in (each.get(name, {}) for each in shown for name in ("filter", "score", "preempt")):
         namespace, _, pod = phase.get("cachedFrom", "").partition("/")

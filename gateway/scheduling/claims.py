@@ -8,7 +8,7 @@ other. A claim that is lost before its bind makes `gateway.scheduling.bind_check
 
 import numpy as np
 
-from gateway.cluster.pods import failure_of
+from gateway.cluster.pods import waiting_of
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle, NodeSet, Rank
@@ -64,7 +64,7 @@ class Claims:
         filters = self._policy.dependencies.filters.get(cycle.profile)
         # Binds do not wait for cycles: one may have put a pod there while this one was scored.
         outdated = filters is None or (changed_at(self._state, node, filters) > decision.generation)
-        self._state.claim(pod, node, failure_of(cycle.pod_json))
+        self._state.claim(pod, node, waiting_of(cycle.pod_json).failure)
         self._groups.claimed(cycle)
         claimants = decision.filter.claimants if decision.filter else []
         decision.claim = ClaimRecord(node=node, plugins=claimants, outdated=outdated)

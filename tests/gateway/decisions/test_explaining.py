@@ -22,6 +22,7 @@ from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from sandbox.apiserver.resources.table import parse
 from tests.gateway.sharing import policy_of, sharing
 from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
+from tools.waiting import until
 
 HERE = "tests/gateway/decisions/test_explaining.py"
 NAMES = ("n0", "n1", "n2", "n3")
@@ -262,6 +263,16 @@ async def test_one_node_of_a_decision_is_shown(tmp_path: Path, policy: Path) -> 
     assert {seen[name]["verdict"] for name in ("n4", "nowhere")} == {"unknown"}
 
 
+def show_rejected(running: Gateway, name: str, message: str) -> None:
+    """Have a pod show what kube-scheduler says of an attempt."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    path = f"/api/v1/namespaces/default/pods/{name}"
+    status = {"conditions": [{**condition, "message": message}]}
+    running.api.server.cluster.update(
+        parse(f"{path}/status"), {**running.api.read(path), "status": status}
+    )
+
+
 @pytest.mark.parametrize(
     ("spec", "status", "hint"),
     [
@@ -292,10 +303,7 @@ async def test_a_missing_decision_is_explained_by_the_pod(
         await running.node(*NAMES)
         running.api.pod("big", **{"schedulerName": "moorage", **spec})
         if status:
-            condition = {"type": "PodScheduled", "status": "False", **status}
-            path = "/api/v1/namespaces/default/pods/big"
-            obj = {**running.api.read(path), "status": {"conditions": [condition]}}
-            running.api.server.cluster.update(parse(f"{path}/status"), obj)
+            show_rejected(running, "big", status["message"])
         code, answer = await running.get("/decisions/default/big")
         assert (code, answer["error"]) == (
             404,
@@ -342,3 +350,52 @@ async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(
         assert answer["attempts"] == []  # those are of an earlier pod of the name
         assert "kube-scheduler has not tried it yet" in answer["explanation"]["reason"]
         assert (await running.get("/decisions/default/p?explain=yes"))[0] == 400
+
+
+async def test_all_pending_pods_are_listed_with_their_first_line(
+    tmp_path: Path, policy: Path
+) -> None:
+    async with (
+        filter_service(NoThird) as filters,
+        scorer_service(Given) as scorers,
+        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
+    ):
+        await running.node("n3")
+        rejected = running.api.pod("rejected", schedulerName="moorage")
+        await running.filter(rejected, "n3")
+        show_rejected(running, "rejected", "0/1 nodes are available: 1 it is the third. no more")
+        running.api.pod("gated", schedulingGates=[{"name": "quota"}])
+        running.api.pod("mistyped", schedulerName="morage")
+        running.api.pod("placed", schedulerName="moorage", nodeName="n3")
+        spec = {"containers": [{"name": "main", "image": "nginx"}]}
+        names = {"name": "elsewhere", "namespace": "shop"}
+        shop = {"apiVersion": "v1", "kind": "Pod", "metadata": names, "spec": spec}
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+        running.api.create("/api/v1/namespaces", space)
+        running.api.create("/api/v1/namespaces/shop/pods", shop)
+
+        async def listed(query: str = "") -> Any:
+            return (await running.get(f"/decisions/pending{query}"))[1]
+
+        async def seen() -> bool:
+            answer = await listed()
+            return answer["pods"] == 4 and all(each["reason"] for each in answer["items"])
+
+        await until(seen)
+        lines = {each["pod"]: each for each in (await listed())["items"]}
+        assert set(lines) == {
+            *(f"default/{name}" for name in ("rejected", "gated", "mistyped")),
+            "shop/elsewhere",
+        }
+        for name, line in lines.items():
+            _, alone = await running.get(f"/decisions/{name}?explain=true")
+            assert {key: line[key] for key in alone["explanation"]} == alone["explanation"]
+        assert "1 it is the third (Moorage NoThird)" in lines["default/rejected"]["reason"]
+        assert lines["default/rejected"]["attempts"] == 1
+        assert "schedulerName is morage" in lines["default/mistyped"]["reason"]
+        one = await listed("?limit=1")
+        assert (len(one["items"]), one["pods"]) == (1, 4)
+        assert [each["pod"] for each in (await listed("?namespace=shop"))["items"]] == [
+            "shop/elsewhere"
+        ]
+        assert (await running.get("/decisions/pending?limit=0"))[0] == 400

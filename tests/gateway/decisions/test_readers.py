@@ -9,12 +9,14 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions, make_decisions
 from gateway.decisions.routes import decision_routes
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
+from moorage.testing import make_pod
 from moorage_host.http.callers import ForbiddenError, PodsReader, admit, refusal_of
 from moorage_host.policy import default_document
 from tests.gateway.decisions.test_decisions import NOW
@@ -28,8 +30,10 @@ def decision(namespace: str, pod: str) -> Decision:
 
 
 @asynccontextmanager
-async def serving(decisions: Decisions, may_get: MayGet) -> AsyncIterator[aiohttp.ClientSession]:
-    """Serve decisions to a caller who may get pods of some namespaces."""
+async def serving(
+    decisions: Decisions, may_get: MayGet, *namespaces: str
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """Serve decisions to a caller who may get pods of some namespaces; a pod waits in each."""
 
     @web.middleware
     async def admitting(
@@ -46,7 +50,12 @@ async def serving(decisions: Decisions, may_get: MayGet) -> AsyncIterator[aiohtt
 
     policy = PolicyHolder(default_document())
     app = web.Application(middlewares=[admitting])
-    app.router.add_routes(decision_routes(decisions, ClusterState(), no_pod, lambda _: {}, policy))
+    state = ClusterState()
+    for namespace in namespaces:
+        state.set_pod(make_pod("p", namespace=namespace))
+    waiting = dict.fromkeys(state.known_pods(), Waiting())
+    routes = decision_routes(decisions, state, no_pod, lambda _: {}, policy, waiting)
+    app.router.add_routes(routes)
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()
     try:
@@ -67,7 +76,10 @@ async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
     for number in range(5):
         decisions.log.add(decision("bank", f"bank-{number}"))
         decisions.log.add(decision("shop", f"shop-{number}"))
-    async with serving(decisions, shop_only) as session:
+    async with serving(decisions, shop_only, "bank", "shop") as session:
+        async with session.get("/decisions/pending") as response:
+            answer = await response.json()
+        assert ([item["pod"] for item in answer["items"]], answer["pods"]) == (["shop/p"], 1)
         pods, after = [], ""
         for _ in range(3):
             async with session.get(f"/decisions?limit=2&continue={after}") as response:
@@ -80,6 +92,7 @@ async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
         (hidden,) = decisions.log.attempts("bank", "bank-1")
         for path in (
             "/decisions?namespace=bank",
+            "/decisions/pending?namespace=bank",
             "/decisions/bank/bank-1",
             "/decisions/bank/unknown",
             f"/decisions/bank/bank-1/{hidden.id}/nodes",

@@ -56,13 +56,14 @@ async def until_row(world: World, row: Row) -> None:
         found = await explained(world, row.pod)
         lines = [found.headline, *found.next]
         if row.alone:
-            lines.append(await said_by_gateway(world, row.pod))
+            lines += await said_by_gateway(world, row.pod)
         said = "\n".join(lines)
+        alone = lines[1 + len(found.next) :]
         return (
             re.search(row.first, found.headline) is not None
             and (any(re.search(row.next, each) for each in found.next) or not row.next)
             and bool(found.next) >= bool(row.next)
-            and (not row.alone or re.search(row.first, lines[-1]) is not None)
+            and all(re.search(row.first, each) for each in alone)
         )
 
     try:
@@ -71,13 +72,17 @@ async def until_row(world: World, row: Row) -> None:
         raise AssertionError(f"{row} does not match:\n{said}") from None
 
 
-async def said_by_gateway(world: World, name: str) -> str:
-    """Return the first line of what the gateway itself says about a pod."""
-    url = f"{world.services.admin}/decisions/{NAMESPACE}/{name}?explain=true"
-    async with aiohttp.ClientSession() as session, session.get(url) as answer:
-        content = await answer.json()
-    found = content.get("explanation") or {}
-    return f"{found.get('pod')} {found.get('place')}: {found.get('reason')}"
+async def said_by_gateway(world: World, name: str) -> list[str]:
+    """Return the first line of what the gateway itself says about a pod, by itself and in lists."""
+    url, pod = f"{world.services.admin}/decisions", f"{NAMESPACE}/{name}"
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{url}/{pod}?explain=true") as answer:
+            found = (await answer.json()).get("explanation") or {}
+        async with session.get(f"{url}/pending") as answer:
+            listed = (each for each in (await answer.json())["items"] if each["pod"] == pod)
+    return [
+        f"{each.get('pod')} {each.get('place')}: {each.get('reason')}" for each in (found, *listed)
+    ]
 
 
 async def answered(world: World, rows: Sequence[Row]) -> int:

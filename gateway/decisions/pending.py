@@ -1,0 +1,68 @@
+"""The pods that have no node, as the watch shows them: what the list of pending pods is made of.
+
+Nothing is asked of the API server, so the list is at hand however many pods wait.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gateway.cluster.pods import Waiting
+from gateway.cluster.state import ClusterState
+from gateway.decisions.why import Explanation, Known, Object
+from moorage.models import Pod
+
+
+def oldest_first(
+    state: ClusterState, waiting: Mapping[str, Waiting], namespace: str
+) -> Sequence[Pod]:
+    """Return the pods without a node, of one namespace or, for "", of all."""
+    known = filter(None, map(state.pod, waiting))
+    pods = [each for each in known if namespace in ("", each.namespace)]
+    return sorted(pods, key=lambda each: (each.metadata.creation_timestamp, each.name))
+
+
+def as_shown(pod: Pod, waiting: Waiting) -> Object:
+    """Return a pod as the API shows it, as far as an explanation needs it."""
+    metadata, spec = pod.metadata, pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": waiting.reason,
+        "message": waiting.message,
+        "lastTransitionTime": waiting.since,
+    }
+    return {
+        "metadata": {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
+            "creationTimestamp": metadata.creation_timestamp,
+            "deletionTimestamp": metadata.deletion_timestamp,
+        },
+        "spec": {
+            "schedulerName": spec.scheduler_name,
+            "nodeSelector": spec.node_selector,
+            "affinity": {"nodeAffinity": msgspec.to_builtins(affinity)} if affinity else {},
+            "schedulingGates": [{"name": gate.name} for gate in spec.scheduling_gates],
+        },
+        "status": {
+            "nominatedNodeName": pod.status.nominated_node_name,
+            "conditions": [condition] if waiting.reason else [],
+        },
+    }
+
+
+def item(pod: Pod, known: Known, found: Explanation) -> dict[str, Any]:
+    """Return a pod of the list."""
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "schedulerName": pod.spec.scheduler_name,
+        "created": pod.metadata.creation_timestamp,
+        "attempts": len(known.attempts),
+        **found.content(),
+    }
