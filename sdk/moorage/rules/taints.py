@@ -45,14 +45,14 @@ def untolerated(
     taints: Iterable[Taint], tolerations: Collection[Toleration], effects: Collection[str]
 ) -> Taint | None:
     """Return the first taint with one of the effects that no toleration covers, if there is one."""
-    return next(_untolerated(taints, tolerations, effects), None)
+    return next(_untolerated(taints, tolerations, effects), None) if taints else None
 
 
 def count_untolerated(
     taints: Iterable[Taint], tolerations: Collection[Toleration], effects: Collection[str]
 ) -> int:
     """Count the taints with one of the effects that no toleration covers."""
-    return sum(1 for _ in _untolerated(taints, tolerations, effects))
+    return sum(1 for _ in _untolerated(taints, tolerations, effects)) if taints else 0
 
 
 def _untolerated(

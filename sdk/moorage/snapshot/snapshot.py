@@ -80,7 +80,7 @@ class Snapshot:
             self.remove_row(row)
             old = None
         self._present[row] = True
-        self.node_table[row] = Node(self, row, manifest)
+        self.node_table[row] = Node(self, row, manifest, old.requested if old else None)
         self._row_of[name] = row
         before = () if old is None else old.manifest.status.images
         if old is None or old.manifest.allocatable != manifest.allocatable:
@@ -241,7 +241,8 @@ class Snapshot:
             change_disks(row, pod.disks)
         node = self.node_table[row]
         if node is not None:
-            node.pods_changed()
+            node.pods_changed(demands.requests)
+            node.pods_changed(ONE_POD)
 
     def _reserve(self, row: int) -> None:
         self._check(row, self.max_nodes)

@@ -102,6 +102,8 @@ def test_no_mapping_of_a_node_can_be_changed(manifest: Any) -> None:
     assert len(found) == 7
     for mapping in found:
         refuses(lambda m: m.__setitem__("new", "x"), mapping)
+    with pytest.raises(AttributeError, match="labels cannot be set: all plugins share the node"):
+        node.labels = {}
 
 
 def test_objects_are_read_only_all_the_way_down() -> None:

@@ -80,15 +80,12 @@ class ResourceColumns:
         rare = self._rare.get(resource)
         return np.zeros(len(rows), np.int64) if rare is None else self._as_array(rare).take(rows)
 
-    def at(self, row: int) -> dict[str, int]:
-        """Return the amounts of *row* that are not 0."""
-        amounts: dict[str, int] = {}
-        for name, column in self.common.items():
-            if amount := column.item(row):
-                amounts[name] = amount
-        for name in self._rare_at.get(row, ()):
-            amounts[name] = self._rare[name][row]
-        return amounts
+    def amount(self, resource: str, row: int) -> int:
+        """Return the amount of *resource* at *row*; 0 if there is none."""
+        column = self.common.get(resource)
+        if column is not None:
+            return column.item(row)
+        return self._rare.get(resource, {}).get(row, 0)
 
     def _add_rare(self, row: int, resource: str, amount: int) -> None:
         rows = self._rare.setdefault(resource, {})
