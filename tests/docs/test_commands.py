@@ -34,6 +34,7 @@ KUBECTL = {
 }
 CURL = {"--cacert", "--cert", "--key"}
 VERIFYING = {"--certificate-identity", "--certificate-oidc-issuer", "--repo"}
+REGISTRIES = {"--password-stdin", "--repository-name", "--username"}
 IMAGES = {"--from", "--no-deps", "--platform", "--push", "--target", "--timestamp"}
 
 HELM = {"--namespace", "--reuse-values", "--set", "--set-file"}
@@ -53,6 +54,7 @@ FOREIGN = {
     *CURL,
     *VERIFYING,
     *IMAGES,
+    *REGISTRIES,
     *HELM,
     *KUBEADM,
     *PYTEST,

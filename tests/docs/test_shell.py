@@ -29,6 +29,7 @@ CHECKED = {
 OTHERS = {
     *(
         "apt-get",
+        "aws",
         "cd",
         "cp",
         "diff",
@@ -42,8 +43,8 @@ OTHERS = {
         "grep",
         "jq",
     ),
-    *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "pytest", "python3", "sed", "sort"),
-    *("tr", "unset", "wc", "."),
+    *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "pytest", "python3", "rm", "sed", "sort"),
+    *("ssh", "tr", "unset", "wc", "."),
 }
 """Programs of which only the syntax of the line is checked."""
 
