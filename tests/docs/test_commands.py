@@ -18,8 +18,8 @@ from tools.docs.tables import SETTINGS
 
 PROCESSES = {
     "gateway": "gateway",
-    "services.filter": "filter",
-    "services.scorer": "scorer",
+    "services.filter": "filter and scorer",
+    "services.scorer": "filter and scorer",
     "services.binder": "binder",
     "services.annotator": "annotator",
     "sandbox.apiserver": "api-server",

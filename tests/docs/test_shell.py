@@ -43,7 +43,18 @@ OTHERS = {
         "grep",
         "jq",
     ),
-    *("kube-scheduler", "kubeadm", "mkdir", "openssl", "pip", "pytest", "python3", "rm", "sed", "sort"),
+    *(
+        "kube-scheduler",
+        "kubeadm",
+        "mkdir",
+        "openssl",
+        "pip",
+        "pytest",
+        "python3",
+        "rm",
+        "sed",
+        "sort",
+    ),
     *("ssh", "tr", "unset", "wc", "."),
 }
 """Programs of which only the syntax of the line is checked."""

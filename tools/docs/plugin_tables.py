@@ -62,14 +62,16 @@ def arguments(part: str) -> str:
     """Return the arguments of all built-in plugins, or the fields of a part that they share."""
     if part:
         return table(("field", "type", "default", "meaning"), _fields(PARTS[part]))
-    kinds = [kind for group in PLUGINS.values() for kind in group]
+    kinds = {kind for group in PLUGINS.values() for kind in group}
+    shared: dict[Row, list[str]] = {}
+    for kind in sorted(kinds, key=lambda kind: (kind.name, kind.__module__)):
+        for row in _fields(kind.Args):
+            names = shared.setdefault(tuple(row), [])
+            if code(kind.name) not in names:
+                names.append(code(kind.name))
     return table(
         ("plugin", "argument", "type", "default", "meaning"),
-        dict.fromkeys(  # a filter and a score plugin of the same name may share their arguments
-            (code(kind.name), *row)
-            for kind in sorted(kinds, key=lambda kind: kind.name)
-            for row in _fields(kind.Args)
-        ),
+        ((", ".join(names), *row) for row, names in shared.items()),
     )
 
 

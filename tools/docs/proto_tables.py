@@ -1,4 +1,4 @@
-"""The methods and messages of the protos with their comments, from their descriptors."""
+"""The methods and messages of the protos with the first sentences of their comments."""
 
 import re
 import tempfile
@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from grpc_tools import protoc
 
-from tools.docs.pages import ROOT, code, escaped, table
+from tools.docs.pages import ROOT, code, escaped
 
 PROTOS = ROOT / "protos"
 PACKAGE = ".moorage.v1."
@@ -60,13 +60,13 @@ def _service(
     service: ServiceDescriptorProto, place: Place, comments: Mapping[Place, str]
 ) -> Iterator[str]:
     yield f"### {service.name}"
-    yield _prose(comments[place])
+    yield _first(comments[place])
     for number, method in enumerate(service.method):
         request = ("stream of " if method.client_streaming else "") + _link(method.input_type)
         response = ("stream of " if method.server_streaming else "") + _link(method.output_type)
         yield f"#### {service.name}/{method.name}"
         yield f"{request} → {response}"
-        yield _prose(comments[(*place, _METHODS, number)])
+        yield _first(comments[(*place, _METHODS, number)])
 
 
 def _message(
@@ -74,19 +74,14 @@ def _message(
 ) -> Iterator[str]:
     name = outer + message.name
     yield f"### {name}"
-    yield _prose(comments[place])
+    yield _first(comments[place])
     if message.field:
         maps = {f"{PACKAGE}{name}.{m.name}": m for m in message.nested_type if m.options.map_entry}
-        rows = (
-            (
-                code(field.name),
-                f"{field.number}",
-                _type(field, maps) + _alternative(field, message),
-                _cell(comments[(*place, _FIELDS, number)]),
-            )
+        yield "\n".join(
+            f"- {code(field.name)} ({field.number}, {_type(field, maps)}"
+            f"{_alternative(field, message)}): {_first(comments[(*place, _FIELDS, number)])}"
             for number, field in enumerate(message.field)
         )
-        yield table(("field", "number", "type", "meaning"), rows)
     for number, nested in enumerate(message.nested_type):
         if not nested.options.map_entry:
             yield from _message(nested, f"{name}.", (*place, _NESTED, number), comments)
@@ -98,12 +93,11 @@ def _enum(
     enum: EnumDescriptorProto, outer: str, place: Place, comments: Mapping[Place, str]
 ) -> Iterator[str]:
     yield f"### {outer}{enum.name}"
-    yield _prose(comments[place])
-    rows = (
-        (code(value.name), f"{value.number}", _cell(comments[(*place, _VALUES, number)]))
+    yield _first(comments[place])
+    yield "\n".join(
+        f"- {code(value.name)} ({value.number}): {_first(comments[(*place, _VALUES, number)])}"
         for number, value in enumerate(enum.value)
     )
-    yield table(("value", "number", "meaning"), rows)
 
 
 def _type(field: FieldDescriptorProto, maps: Mapping[str, DescriptorProto]) -> str:
@@ -130,10 +124,8 @@ def _link(full: str) -> str:
     return f"[`{name}`](#{anchor})"
 
 
-def _prose(comment: str) -> str:
-    lines = [line.removeprefix(" ") for line in escaped(comment).strip().splitlines()]
-    return "\n".join(lines)
-
-
-def _cell(comment: str) -> str:
-    return " ".join(escaped(comment).split())
+def _first(comment: str) -> str:
+    """Return the first sentence: the proto has the rest."""
+    text = " ".join(escaped(comment).split())
+    text = re.sub(r"^(?:Optional|Required)\. ", "", text)
+    return re.split(r"(?<=[.:;]) (?=[A-Z`])", text)[0].rstrip(":;")

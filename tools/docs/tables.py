@@ -23,6 +23,7 @@ from cli.legacy.names import (
     STRATEGIES,
 )
 from cli.main import main
+from cli.shared.gateway.options import gateway_options
 from gateway.binding.unknown import settled_binds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.edge.metrics import EdgeMetrics
@@ -49,7 +50,7 @@ from moorage_host.process.metrics import (
 )
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.session import CycleSettings
-from moorage_host.settings import Dataclass, declared_settings
+from moorage_host.settings import Dataclass, Setting, declared_settings
 from moorage_host.tls.certificate import EXPIRY, RELOADS, START
 from moorage_host.tls.identities import METHODS
 from moorage_host.tracing.span import SPANS
@@ -96,8 +97,7 @@ SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "admin": (AdminSettings, ProcessSettings),
     "server": (ServerSettings, AdminSettings),
     "gateway": (GatewaySettings, AdminSettings),
-    "filter": (CycleSettings, ServerSettings),
-    "scorer": (CycleSettings, ServerSettings),
+    "filter and scorer": (CycleSettings, ServerSettings),
     "binder": (BinderSettings, ServerSettings),
     "annotator": (AnnotatorSettings, AdminSettings),
     "api-server": (ApiServerSettings, ProcessSettings),
@@ -124,12 +124,18 @@ def settings(name: str) -> str:
     elsewhere = list(declared_settings(base)) if base else []
     rows = [each for each in declared_settings(cls) if each not in elsewhere]
     return table(
-        ("option", "environment variable", "default", "unit", "meaning"),
-        (
-            (code(s.option), code(s.variable), code(s.show(s.default)), s.unit, escaped(s.meaning))
-            for s in rows
-        ),
+        ("option", "default", "meaning"),
+        ((code(s.option), code(s.show(s.default)), escaped(_meaning(s))) for s in rows),
     )
+
+
+def _meaning(setting: Setting) -> str:
+    """Return what a setting is for, with its unit and bounds; its variable follows a rule."""
+    assert setting.variable == f"MOORAGE_{setting.option[2:].upper().replace('-', '_')}"
+    _, _, allowed = setting.meaning.partition(" Allowed: ")
+    bounds = re.sub(r"^(?:a duration such as 500ms or 1m30s|an integer|a number), ", "", allowed)
+    notes = ", ".join(filter(None, (setting.unit, bounds.rstrip("."))))
+    return setting.help + (f" ({notes})" if notes else "")
 
 
 def metrics(name: str) -> str:
@@ -153,7 +159,23 @@ def command(name: str) -> str:
     for part in name.split():
         assert isinstance(found, click.Group)
         found = found.commands[part]
-    return table(("parameter", "default", "meaning"), _parameters(found))
+    shared = {each for each, _, _ in connection_options()}
+    rows = [row for row in _parameters(found) if row[0] not in shared]
+    connects = code("--admin URL") in shared and any(p.name == "admin" for p in found.params)
+    note = ("[those of a gateway](#connecting-to-a-gateway)", "", "") if connects else None
+    return table(("parameter", "default", "meaning"), [*rows, *([note] if note else [])])
+
+
+def connection(_: str) -> str:
+    """Return the options of commands that ask a gateway."""
+    return table(("option", "default", "meaning"), connection_options())
+
+
+def connection_options() -> list[Row]:
+    """Return the parameters that `gateway_options` adds to a command."""
+    bare = click.Command("none", callback=gateway_options(lambda **_: None))
+    options = getattr(bare.callback, "__click_params__", [])
+    return [*_parameters(click.Command("none", params=[*reversed(options)]))]
 
 
 def resources(_: str) -> str:
@@ -248,6 +270,7 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "make": make,
     "methods": methods,
     "command": command,
+    "connection": connection,
     "conformance": conformance,
     "resources": resources,
     "cost": cost,
