@@ -31,10 +31,10 @@ class Cluster:
         self._client = client
         self._timeout = request_timeout
 
-    async def create_binding(self, binding: Binding) -> None:
-        """Bind a pod that is not bound yet. The uid makes it safe to repeat.
+    async def create_binding(self, binding: Binding, *, dry_run: bool = False) -> None:
+        """Bind a pod that is not bound yet, or only have that checked.
 
-        The caller limits the time.
+        The uid makes it safe to repeat. The caller limits the time.
         """
         metadata: dict[str, Any] = {
             "name": binding.name,
@@ -46,6 +46,8 @@ class Cluster:
             metadata["annotations"] = dict(binding.annotations)
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
         path = f"/api/v1/namespaces/{binding.namespace}/pods/{binding.name}/binding"
+        if dry_run:
+            path += "?dryRun=All"
         with step("POST pods/binding"):
             answer = await self._client.post(path, msgspec.json.encode(body))
         answer.check()

@@ -65,6 +65,13 @@ PERMIT_SECONDS = Histogram(
     buckets=tuple(0.01 * 2**power for power in range(13)),
 )
 
+TOGETHER = Counter(
+    "moorage_binds_together_total",
+    "Binds that Permit plugins let go on together, all or none, by outcome: bound, given-up (none "
+    "was written, since one could not be bound), failed (others may have been written before).",
+    ("outcome",),
+)
+
 EPOCH = Gauge("moorage_epoch", "Highest epoch of a gateway that this binder has seen.")
 
 FENCED = Counter(
@@ -117,6 +124,10 @@ class BindMetrics:
     def waited(self, end: WaitEnd, seconds: float) -> None:
         """Count a bind that waited for others."""
         PERMIT_SECONDS.labels(end).observe(seconds)
+
+    def together(self, outcome: Literal["bound", "given-up", "failed"]) -> None:
+        """Count a bind that went on with others."""
+        TOGETHER.labels(outcome).inc()
 
     def epoch_raised(self, epoch: int) -> None:
         """Show the highest epoch."""

@@ -25,6 +25,7 @@ CODES = {
     Reason.BOUND_ELSEWHERE: grpc.StatusCode.ALREADY_EXISTS,
     Reason.REFUSED: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.PERMIT_TIMEOUT: grpc.StatusCode.FAILED_PRECONDITION,
+    Reason.GROUP: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
     Reason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
     Reason.STALE_EPOCH: grpc.StatusCode.FAILED_PRECONDITION,

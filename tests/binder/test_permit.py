@@ -12,6 +12,7 @@ from moorage.plugin.points import extension_points
 from moorage.testing import make_binding, make_pod, run_permit
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.policies import PolicyText
 from tools.inprocess.api import Api, Object
 from tools.inprocess.binder import World, policy_of
 from tools.waiting import until
@@ -45,7 +46,7 @@ class Slow(BindPlugin):
     async def pre_bind(self, binding: Binding) -> Refusal | None:
         self.begun.append(binding.name)
         await self.release.wait()
-        return None
+        return Refusal("not now") if "unready" in binding.pod.labels else None
 
 
 GANG = policy_of("Gang")
@@ -231,6 +232,78 @@ async def test_plugins_before_the_bind_run_once_all_have_come(world: World, api:
     await until(lambda: sorted(Slow.begun) == ["first", "second"])
     Slow.release.set()
     assert {await first, await second} == {Outcome.BOUND}
+
+
+async def begin_together(
+    world: World, *pods: Object, policy: PolicyText
+) -> list["asyncio.Task[Outcome]"]:
+    """Have pods bound one after another; return once all are where `Slow` holds them."""
+    binds: list[asyncio.Task[Outcome]] = []
+    for pod in pods:
+        binds.append(asyncio.create_task(world.bind(pod, policy=policy)))
+        is_last = pod is pods[-1]
+        await until(lambda: len(Slow.begun) == len(pods) if is_last else world.observed.now_waiting)
+    return binds
+
+
+async def test_of_those_that_go_on_together_none_is_bound_if_one_cannot_be(
+    world: World, api: Api
+) -> None:
+    pods = member(api, "first", 2), member(api, "second", 2)
+    first, second = await begin_together(world, *pods, policy=policy_of("Gang", "Slow"))
+    api.delete("/api/v1/namespaces/default/pods/second")
+    Slow.release.set()
+    gone, kept_back = await failure(second), await failure(first)
+    assert gone.reason is Reason.NOT_FOUND
+    assert kept_back.reason is Reason.GROUP
+    assert str(kept_back) == f"pod default/first was not bound, as all or none are: {gone}"
+    assert api.node_of("first") is None
+    assert {post.partition(" (")[2] for post in world.cluster.posts} == {"dry run)"}
+    assert world.observed.together_ends == ["given-up"]
+    # Once another has come, both are bound.
+    Slow.begun.clear()
+    again = api.read_pod("first"), member(api, "third", 2)
+    binds = await begin_together(world, *again, policy=policy_of("Gang", "Slow"))
+    assert await asyncio.gather(*binds) == [Outcome.BOUND] * 2
+    assert world.observed.together_ends[1:] == ["bound"] * 2
+
+
+async def test_a_plugin_that_refuses_one_before_the_write_keeps_the_others_back(
+    world: World, api: Api
+) -> None:
+    pods = member(api, "first", 2), member(api, "second", 2, unready="yes")
+    first, second = await begin_together(world, *pods, policy=policy_of("Gang", "Slow"))
+    Slow.release.set()
+    assert (await failure(second)).reason is Reason.REFUSED
+    assert str(await failure(first)).endswith("plugin Slow: not now")
+    assert "first to node-a" not in world.cluster.posts
+
+
+async def test_the_others_go_on_where_the_plugin_has_enough_without_the_one_that_fails(
+    world: World, api: Api
+) -> None:
+    pods = member(api, "first", 2), member(api, "second", 2)
+    policy = policy_of("Gang", "Slow")
+    first, second = await begin_together(world, *pods, policy=policy)
+    third = asyncio.create_task(world.bind(member(api, "third", 2), policy=policy))
+    await until(lambda: "third" in Slow.begun)
+    api.delete("/api/v1/namespaces/default/pods/second")
+    Slow.release.set()
+    assert (await failure(second)).reason is Reason.NOT_FOUND
+    assert {await first, await third} == {Outcome.BOUND}
+
+
+async def test_one_that_never_gets_ready_ends_the_others_before_anything_is_written(
+    world: World, api: Api
+) -> None:
+    policy = policy_of("Gang", "Slow")
+    first = asyncio.create_task(world.bind(member(api, "first", 2), policy=policy))
+    await until(waiting(world, 1))
+    brief = asyncio.create_task(world.bind(member(api, "brief", 2), policy=policy, seconds=1.0))
+    assert (await failure(brief)).reason is Reason.PLUGIN_FAILED
+    Slow.release.set()
+    assert (await failure(first)).reason is Reason.GROUP
+    assert api.node_of("first") is api.node_of("brief") is None
 
 
 async def test_a_plugin_that_fails_may_be_ignored(client: KubeClient, api: Api) -> None:

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.scenarios.world import World
-from tools.planes.objects import node, pod
+from tools.planes.objects import NAMESPACE, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 GANG = [f"worker-{number}" for number in range(5)]
 
 
@@ -28,6 +29,21 @@ async def test_the_pods_of_a_gang_are_bound_together_or_not_at_all(world: World)
     ran = {(each["plugin"], each["point"]): each for each in decision["bind"]["plugins"]}
     assert [*ran] == [("Gang", "Permit"), ("Device", "PreBind")]
     assert all(each["result"] == "ok" and each["seconds"] > 0 for each in ran.values())
+
+
+async def test_one_of_a_gang_that_cannot_be_bound_keeps_all_from_being_bound(world: World) -> None:
+    labels = {"gang": "ring", "gang-size": "3"}
+    await world.nodes(node("n1", annotations={"device": "0"}))
+    good = [pod(name, "grouped", labels=labels) for name in ("r0", "r1")]
+    bad = pod("r2", "grouped", labels={**labels, "broken": "yes"})
+    async with world.scheduler("grouped"):
+        await world.create(*good, bad)
+        kept_back = await world.event("r0", "was not bound, as all or none are: ")
+        assert kept_back.endswith("the device is broken")
+        assert not any((await world.places()).values())
+        mended = {"metadata": {"labels": {"broken": None}}}
+        (await world.request("PATCH", f"{PODS}/r2", mended)).check()
+        await world.bound("r0", "r1", "r2")
 
 
 async def test_a_bind_gets_what_the_filter_kept_for_its_node(world: World) -> None:

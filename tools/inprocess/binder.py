@@ -40,6 +40,7 @@ class Observed(BindMetrics):
         self.plugins: list[tuple[str, str, str]] = []
         self.now_waiting = 0
         self.waits: list[str] = []
+        self.together_ends: list[str] = []
         self.epochs: list[int] = []
         self.stages: list[str] = []
         self.events: list[str] = []
@@ -58,6 +59,9 @@ class Observed(BindMetrics):
 
     def waited(self, end: str, seconds: float) -> None:
         self.waits.append(end)
+
+    def together(self, outcome: str) -> None:
+        self.together_ends.append(outcome)
 
     def epoch_raised(self, epoch: int) -> None:
         self.epochs.append(epoch)
@@ -85,12 +89,12 @@ class TrackedCluster(Cluster):
         super().__init__(*args, **settings)
         self.posts: list[str] = []
 
-    async def create_binding(self, binding: Binding) -> None:
-        self.posts.append(f"{binding.name} to {binding.node}")
+    async def create_binding(self, binding: Binding, *, dry_run: bool = False) -> None:
+        self.posts.append(f"{binding.name} to {binding.node}{' (dry run)' * dry_run}")
         self.now += 1
         self.peak = max(self.peak, self.now)
         try:
-            await super().create_binding(binding)
+            await super().create_binding(binding, dry_run=dry_run)
         finally:
             self.now -= 1
 

@@ -26,6 +26,7 @@ from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Poin
 from services.binder.cluster import Cluster
 from services.binder.metrics import BindMetrics
 
+CONFLICT = 409
 THROTTLED = 429
 
 FINAL = {
@@ -160,6 +161,29 @@ class Attempt:
                 self._write_limit = None
             if outcome := await self._settle(failure, before):
                 return outcome
+
+    async def rehearse(self, binding: Binding) -> None:
+        """Have the API server check the bind without writing it, and look for the node.
+
+        Raises:
+            BindError: The pod could not be bound.
+        """
+        if binding.known_nodes is not None and binding.nodes.get(binding.node) is None:
+            message = f"{binding} was not bound: node {binding.node} is gone"
+            raise BindError(Reason.NOT_FOUND, message)
+        await self._await_turn()
+        while True:
+            try:
+                async with asyncio.timeout(self._time_to_write(self._time_left())):
+                    await self._cluster.create_binding(binding, dry_run=True)
+            except (KubeError, TimeoutError) as error:
+                self._raise_if_final(error)
+                if isinstance(error, KubeStatusError) and error.status == CONFLICT:
+                    await self.look()  # says what the pod is instead; bound already is no reason
+                    return
+                await self._pause(error)
+            else:
+                return
 
     async def look(self) -> tuple[Pod, Outcome | None]:
         """Return the pod, and how it came to be bound as decided; None if it still may be.

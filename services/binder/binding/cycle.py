@@ -81,14 +81,32 @@ class BindingCycles:
             if _reads(profile, "reads_snapshot"):
                 binding = replace(binding, known_nodes=await self._nodes(binding, attempt))
             if outcome is None:
-                await self.permits.pass_all(profile, binding, attempt)
-                for enabled in with_point(profile, "PreBind"):
-                    await _pre_bind(enabled, binding, attempt)
-                async with self._slots:
-                    outcome = await attempt.run(look_first=look_first)
+                outcome = await self._bind(profile, binding, attempt, look_first=look_first)
             if outcome is Outcome.BOUND and with_point(profile, "PostBind"):
                 self._begin_afterwards(profile, binding, stack.pop_all())
             return outcome
+
+    async def _bind(
+        self, profile: Profile, binding: Binding, attempt: Attempt, *, look_first: bool
+    ) -> Outcome:
+        async def prepare(has_others: bool) -> None:
+            for enabled in with_point(profile, "PreBind"):
+                await _pre_bind(enabled, binding, attempt)
+            if has_others:
+                async with self._slots:
+                    await attempt.rehearse(binding)
+
+        is_one_of_several = await self.permits.pass_all(profile, binding, attempt, prepare)
+        try:
+            async with self._slots:
+                outcome = await attempt.run(look_first=look_first)
+        except BindError:
+            if is_one_of_several:
+                self._metrics.together("failed")
+            raise
+        if is_one_of_several:
+            self._metrics.together("bound")
+        return outcome
 
     async def drain(self) -> None:
         """Wait until no PostBind plugin runs; each ends within its time budget."""

@@ -40,6 +40,7 @@ class Reason(Enum):
     BOUND_ELSEWHERE = "bound-elsewhere"
     REFUSED = "refused"
     PERMIT_TIMEOUT = "permit-timeout"
+    GROUP = "group"
     PLUGIN_FAILED = "plugin-failed"
     POLICY = "policy"
     STALE_EPOCH = "stale-epoch"

@@ -3,13 +3,18 @@
 Called by `cycle`. Binds of one plugin with one key form a gathering: whoever comes is asked, then
 those that wait are asked again. A bind that is allowed goes on once they have answered, so that all
 of a gang go on together.
+
+They are bound together or not at all: each is prepared, and none is written before all are ready.
+Where one fails until then, the plugin is asked about the others once more, without the one that has
+failed. So it decides whether fewer are enough. What remains is the time between the first write and
+the last, in which a write may still fail.
 """
 
 import asyncio
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from moorage import Allow, Binding, Wait
@@ -30,8 +35,10 @@ class _Member:
         came: Since when, on the monotonic clock.
         woken: It is to be asked, or to end.
         answered: Resolved when it has been asked; of those that wait for its answer.
-        settled: Nothing more is to be asked about it.
+        settled: It is allowed, or has failed.
         end: How its wait ends.
+        ready: Set when it is prepared, or has failed.
+        failed: Why it is not bound, if it is known not to be.
     """
 
     binding: Binding
@@ -44,6 +51,8 @@ class _Member:
     answered: list[asyncio.Future[None]] = field(default_factory=list)
     settled: bool = False
     end: WaitEnd = "failed"
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    failed: str = ""
 
     def wake(self) -> asyncio.Future[None]:
         """Have it asked again; the future is done when it was, or is settled."""
@@ -94,6 +103,10 @@ class _Gathering:
         while (oldest := next(iter(self.left), "")) and self.left[oldest] < earliest:
             del self.left[oldest]
 
+    def allowed(self, member: _Member) -> list[_Member]:
+        """Return the others that may go on with a member."""
+        return [each for each in self.members.values() if each.settled and each is not member]
+
     async def ask_others(self, member: _Member) -> None:
         """Have all others asked again at once; wait until they were."""
         others = [each.wake() for each in self.members.values() if each is not member]
@@ -126,16 +139,42 @@ class Permits:
         self._gatherings: dict[tuple[str, str], _Gathering] = {}
         self._is_ending = False
 
-    async def pass_all(self, profile: Profile, binding: Binding, attempt: Attempt) -> None:
-        """Return once all Permit plugins of a profile allow the bind.
+    async def pass_all(
+        self,
+        profile: Profile,
+        binding: Binding,
+        attempt: Attempt,
+        prepare: Callable[[bool], Awaitable[None]],
+    ) -> bool:
+        """Return once all Permit plugins allow a bind, and all binds allowed with it are prepared.
+
+        Args:
+            profile: Has the plugins.
+            binding: The decision.
+            attempt: Binds it afterwards.
+            prepare: Does what comes before the write; told whether others go on with the bind.
+
+        Returns:
+            Whether others go on with the bind.
 
         Raises:
-            BindError: One refuses or fails, or time runs out before it allows the bind.
+            BindError: A plugin refuses or fails, time runs out before it allows the bind, or one
+                of those without which it does not allow the bind cannot be bound.
         """
-        for enabled in with_point(profile, "Permit"):
-            key = await _key(enabled, binding, attempt)
-            with self._gathered(enabled, key, binding, attempt) as member:
+        members: list[_Member] = []
+        with ExitStack() as stack:
+            for enabled in with_point(profile, "Permit"):
+                key = await _key(enabled, binding, attempt)
+                member = stack.enter_context(self._gathered(enabled, key, binding, attempt))
+                members.append(member)
                 await self._pass(member)
+            others = [other for member in members for other in member.gathering.allowed(member)]
+            await prepare(bool(others))
+            for member in members:
+                member.ready.set()
+            if others:
+                await self._agree(attempt, members, others)
+        return bool(others)
 
     def end_waiting(self) -> None:
         """End all waits: the caller repeats the binds elsewhere."""
@@ -157,6 +196,29 @@ class Permits:
         # It stays until the others have been asked, so that all of them count it.
         member.settled = True
         await member.gathering.ask_others(member)
+
+    async def _agree(
+        self, attempt: Attempt, members: Sequence[_Member], others: Sequence[_Member]
+    ) -> None:
+        """Wait until the others are ready; if some have failed, ask whether it goes without them.
+
+        Raises:
+            BindError: It does not.
+        """
+        left = attempt.deadline_of_plugins - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                for other in others:
+                    await other.ready.wait()
+        except TimeoutError:
+            self._metrics.together("given-up")
+            late = next(other for other in others if not other.ready.is_set())
+            raise _without(attempt.binding, f"{late.binding} was not ready in time") from None
+        failed = next((other.failed for other in others if other.failed), "")
+        for member in members if failed else ():
+            if not isinstance(await _ask(member, others), Allow):
+                self._metrics.together("given-up")
+                raise _without(attempt.binding, failed)
 
     async def _until_woken(self, member: _Member, wait: Wait) -> None:
         """Wait for others as long as the bind may, which a second call for it may extend."""
@@ -193,8 +255,12 @@ class Permits:
         gathering.members[binding.uid] = member
         try:
             yield member
+        except BaseException as error:
+            member.failed = str(error) or f"{binding} was given up"
+            raise
         finally:
             member.settled = True
+            member.ready.set()
             for each in member.take_answered():
                 each.set_result(None)
             gathering.leave(member)
@@ -227,10 +293,16 @@ class Permits:
             self._metrics.waited(member.end, time.monotonic() - member.came)
 
 
-async def _ask(member: _Member) -> Permission:
+async def _ask(member: _Member, others: Sequence[_Member] = ()) -> Permission:
+    """Ask the plugin; of the *others*, those count too that have gone on."""
     answered = member.take_answered()
-    arrived = tuple(each.binding for each in member.gathering.members.values())
-    binding = replace(member.binding, arrived=arrived)
+    arrived = {uid: each.binding for uid, each in member.gathering.members.items()}
+    arrived |= {
+        each.binding.uid: each.binding
+        for each in others
+        if each.gathering is member.gathering and not each.failed
+    }
+    binding = replace(member.binding, arrived=tuple(arrived.values()))
     try:
         return await member.attempt.ask(
             member.enabled,
@@ -253,6 +325,11 @@ async def _key(enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> st
         return permit_key_of(enabled, binding, supervisor)
 
     return await attempt.ask(enabled, "Permit", ask, otherwise="", counts=False)
+
+
+def _without(binding: Binding, reason: str) -> BindError:
+    """Return the outcome of a bind that others have kept from being written."""
+    return BindError(Reason.GROUP, f"{binding} was not bound, as all or none are: {reason}")
 
 
 def _timed_out(member: _Member, wait: Wait, *, is_cut: bool) -> BindError:

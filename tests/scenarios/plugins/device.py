@@ -15,5 +15,7 @@ class Device(FilterPlugin, BindPlugin):
         return None
 
     async def pre_bind(self, binding: Binding) -> Refusal | None:
+        if "broken" in binding.pod.labels:
+            return Refusal("the device is broken")
         binding.annotate("example.com/device", binding.cycle_state["device"])
         return None
