@@ -238,11 +238,13 @@ async def begin_together(
     world: World, *pods: Object, policy: PolicyText
 ) -> list["asyncio.Task[Outcome]"]:
     """Have pods bound one after another; return once all are where `Slow` holds them."""
+    *others, last = pods
     binds: list[asyncio.Task[Outcome]] = []
-    for pod in pods:
+    for pod in others:
         binds.append(asyncio.create_task(world.bind(pod, policy=policy)))
-        is_last = pod is pods[-1]
-        await until(lambda: len(Slow.begun) == len(pods) if is_last else world.observed.now_waiting)
+        await until(waiting(world, len(binds)))
+    binds.append(asyncio.create_task(world.bind(last, policy=policy)))
+    await until(lambda: len(Slow.begun) == len(pods))
     return binds
 
 

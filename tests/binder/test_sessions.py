@@ -156,7 +156,7 @@ async def test_a_bug_is_logged_once_and_answered(
     kubeconfig: Path, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken(Cluster):
-        async def create_binding(self, binding: Binding) -> None:
+        async def create_binding(self, binding: Binding, *, dry_run: bool = False) -> None:
             raise RuntimeError(str(binding))
 
     monkeypatch.setattr("services.binder.servicer.Cluster", Broken)

@@ -124,7 +124,8 @@ class Writes(Cluster):
         self._api = api
         self._epoch_of = epoch_of
 
-    async def create_binding(self, binding: Binding) -> None:
+    async def create_binding(self, binding: Binding, *, dry_run: bool = False) -> None:
+        assert not dry_run  # the model has no Permit plugins
         api, epoch = self._api, self._epoch_of(binding)
         fault = api.faults.pop(binding.uid, "ok")
         if epoch < api.fenced:

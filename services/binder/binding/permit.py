@@ -152,7 +152,7 @@ class Permits:
             profile: Has the plugins.
             binding: The decision.
             attempt: Binds it afterwards.
-            prepare: Does what comes before the write; told whether others go on with the bind.
+            prepare: Does what comes before the write; gets whether others go on with the bind.
 
         Returns:
             Whether others go on with the bind.
