@@ -40,13 +40,14 @@ class Assumption:
         pod: The pod as the API server will show it once it is bound.
         expires: When it is too late.
         is_claim: Whether no bind has come yet.
-        failure: The failed attempt that the pod showed when its claim was taken.
+        failure: The failed attempt that the pod showed when its claim was taken; None if none ends
+            the claim, since no attempt on the pod has begun.
     """
 
     pod: Pod
     expires: float = math.inf
     is_claim: bool = False
-    failure: str = ""
+    failure: str | None = ""
 
 
 class ClusterState:
@@ -190,7 +191,8 @@ class ClusterState:
                 self._update_placement(uid)
             else:
                 self._notify()
-        if failure and (claim := self._assumed.get(uid)) is not None and failure != claim.failure:
+        claim = self._assumed.get(uid) if failure else None
+        if claim is not None and claim.failure is not None and failure != claim.failure:
             self.release(uid)
 
     def drop_pod(self, uid: str) -> None:
@@ -209,12 +211,18 @@ class ClusterState:
         assumption = self._assumed.get(uid)
         return assumption is not None and not assumption.is_claim
 
-    def claim(self, pod: Pod, node: str, failure: str = "") -> None:
+    def claim(
+        self, pod: Pod, node: str, failure: str | None = "", seconds: float = math.inf
+    ) -> None:
         """Count *pod* as placed on *node* from here on, before its bind comes.
 
-        *failure* is the failed attempt that the pod shows already.
+        Args:
+            pod: The pod.
+            node: The node's name.
+            failure: The failed attempt that the pod shows already; None if none ends the claim.
+            seconds: It ends after so many, if not before.
         """
-        expires = self._clock() + self._claim_ttl
+        expires = self._clock() + min(seconds, self._claim_ttl)
         self._assumed[pod.uid] = Assumption(_placed(pod, node), expires, True, failure)
         self._update_placement(pod.uid)
 

@@ -95,6 +95,49 @@ class ClaimRecord(Record):
     outdated: bool = False
 
 
+class ReasonNodes(Record):
+    """Why nodes were no place for a pod: how many they are, and some of them."""
+
+    reason: str
+    nodes: int
+    examples: list[str] = []
+
+
+class GroupRecord(Record):
+    """The trial placement of the pod's group, before the pod got a node.
+
+    Attributes:
+        plugin: The plugin that named the group.
+        name: The group, mostly as NAMESPACE/NAME.
+        members: How many of its pods exist; so many as `min_count` are to be on nodes together.
+        on_nodes: How many were on nodes before; `fitting` is how many more found one.
+        fits: Whether that was enough.
+        ahead: Another group that comes before it and would need its room.
+        topology_key: The label whose value all nodes must share, with the one that was tried best.
+        failing: The first pod that found no node, and why.
+        lacking: The resource that it lacked on most nodes; on how many there is enough of it, and
+            which value of the topology label these share.
+        timeout: Seconds for which its pods hold the nodes that were found.
+    """
+
+    plugin: str
+    name: str
+    members: int
+    min_count: int
+    on_nodes: int = 0
+    fitting: int = 0
+    fits: bool = False
+    ahead: str = ""
+    topology_key: str = ""
+    domain: str = ""
+    failing: str = ""
+    reasons: list[ReasonNodes] = []
+    lacking: str = ""
+    lacking_free: int = 0
+    lacking_domain: str = ""
+    timeout: float = 0.0
+
+
 class PluginScoreRecord(Record):
     """A plugin's opinion of a node: raw, normalised to 0..100, and its weight."""
 
@@ -205,6 +248,7 @@ class Decision(Record, kw_only=True):
     score: ScoreRecord | None = None
     score_error: str = ""
     claim: ClaimRecord | None = None
+    group: GroupRecord | None = None
     preempt: FilterRecord | None = None
     bind_check: BindCheckRecord | None = None
     bind: BindRecord | None = None

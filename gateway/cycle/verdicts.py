@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from gateway.cycle.decision import UNKNOWN_NODE, FilterRecord
+from gateway.cycle.decision import UNKNOWN_NODE, FilterRecord, GroupRecord
 from gateway.cycle.nodes import NodeRows, NodeSet, index_of
 from moorage.plugin.cycle_state import KeptValue
 
@@ -39,6 +39,8 @@ class Verdicts(msgspec.Struct, kw_only=True, eq=False):
         record: What is kept of it: the verdicts by plugin, and what plugins report.
         generation: The verdicts are of this generation of the state, or of a later one.
         kept: What plugins keep for the bind.
+        group: How the trial placement of the pod's group ended; None without a group.
+        found: The nodes that it found, by the uid of the group's pods.
     """
 
     bitmap: bytes
@@ -47,6 +49,8 @@ class Verdicts(msgspec.Struct, kw_only=True, eq=False):
     record: FilterRecord = msgspec.field(default_factory=_no_record)
     generation: int = 0
     kept: Mapping[str, KeptValue] = {}
+    group: GroupRecord | None = None
+    found: Mapping[str, str] = {}
 
     def on(self, row: int) -> Reason | Literal["feasible"] | None:
         """Return why the node in *row* was rejected; None if the phase was not about it."""

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from gateway.cycle import CallFailedError, Cycle, NodeSet
-from gateway.cycle.decision import FilterRecord, PluginRecord, ReasonCount
+from gateway.cycle.decision import (
+    FilterRecord,
+    GroupRecord,
+    PluginRecord,
+    ReasonCount,
+    ReasonNodes,
+)
 from gateway.cycle.nodes import NodeRows
 from gateway.cycle.verdicts import Codes, Reason, Verdicts
 from gateway.replicas.call import Found, ask
@@ -26,6 +32,7 @@ from gateway.replicas.sharding import (
     read_reports,
 )
 from gateway.settings import GatewaySettings
+from moorage.v1 import filter_pb2 as pb
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -86,6 +93,8 @@ class Filters:
         reports = [verdicts.record.plugins for verdicts, _ in shards]
         if len({verdicts.record.version for verdicts, _ in shards}) > 1 or not agree(reports):
             return None
+        if any(verdicts.group is not None for verdicts, _ in shards):
+            return None  # a group is placed on all nodes at once
         return join(shards)
 
     async def _shard(self, cycle: Cycle, nodes: NodeSet, positions: Any, version: str) -> Shard:
@@ -135,8 +144,35 @@ def read(result: Any, rows: NodeRows, version: str, invalid: Callable[[], object
         generation=result.generation,
         kept=read_kept(result.cycle_state) if result.cycle_state else NOTHING,
     )
+    if result.HasField("group"):
+        verdicts.group, verdicts.found = read_group(result.group), dict(result.group.nodes)
     count_verdicts(verdicts, rows)
     return verdicts
+
+
+def read_group(sent: pb.GroupTrial) -> GroupRecord:
+    """Return how the trial placement of a group ended."""
+    return GroupRecord(
+        plugin=sent.plugin,
+        name=sent.name,
+        members=sent.members,
+        min_count=sent.min_count,
+        on_nodes=sent.on_nodes,
+        fitting=sent.fitting,
+        fits=bool(sent.nodes),
+        ahead=sent.ahead,
+        topology_key=sent.topology_key,
+        domain=sent.domain,
+        failing=sent.failing,
+        reasons=[
+            ReasonNodes(reason=each.reason, nodes=each.nodes, examples=list(each.examples))
+            for each in sent.reasons
+        ],
+        lacking=sent.lacking,
+        lacking_free=sent.lacking_free,
+        lacking_domain=sent.lacking_domain,
+        timeout=sent.timeout.seconds + sent.timeout.nanos / 1e9,
+    )
 
 
 def count_verdicts(verdicts: Verdicts, rows: NodeRows) -> None:

@@ -6,6 +6,8 @@ Called by `gateway.scheduling.scheduler`, cycle by cycle, so that no two claims 
 other. A claim that is lost before its bind makes `gateway.scheduling.bind_check` ask again.
 """
 
+import math
+
 import numpy as np
 
 from gateway.cluster.pods import waiting_of
@@ -19,6 +21,7 @@ from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.bind_check import changed_at
 from gateway.scheduling.groups import Groups
 from gateway.scheduling.metrics import CycleMetrics
+from gateway.scheduling.reservations import Reservations
 
 
 class Claims:
@@ -31,6 +34,7 @@ class Claims:
         rank: Rank,
         cycle_states: CycleStates,
         groups: Groups,
+        reservations: Reservations,
         metrics: CycleMetrics,
         unknown_pod_wait: float,
     ) -> None:
@@ -40,6 +44,7 @@ class Claims:
         self._rank = rank
         self._cycle_states = cycle_states
         self._groups = groups
+        self._reservations = reservations
         self._metrics = metrics
         self._unknown_pod_wait = unknown_pod_wait
 
@@ -59,17 +64,30 @@ class Claims:
             return  # nothing would end the claim of a pod that the watch never shows
         if pod.spec.node_name:  # its caller may not have seen that
             raise CallFailedError(f"the pod is bound to node {pod.spec.node_name} already")
-        chosen = await self._choose(cycle)
+        group = cycle.verdicts.group if cycle.verdicts is not None else None
+        chosen = (group and self._found(cycle)) or await self._choose(cycle)
         (node,) = chosen.names
         filters = self._policy.dependencies.filters.get(cycle.profile)
         # Binds do not wait for cycles: one may have put a pod there while this one was scored.
         outdated = filters is None or (changed_at(self._state, node, filters) > decision.generation)
-        self._state.claim(pod, node, waiting_of(cycle.pod_json).failure)
+        failure, seconds = waiting_of(cycle.pod_json).failure, math.inf
+        if group is not None:
+            seconds = self._reservations.seconds(cycle, group)
+        self._state.claim(pod, node, failure, seconds)
+        if group is not None:
+            self._reservations.take(cycle, group)
         self._groups.claimed(cycle)
         claimants = decision.filter.claimants if decision.filter else []
         decision.claim = ClaimRecord(node=node, plugins=claimants, outdated=outdated)
         self._metrics.claimed()
         cycle.feasible = chosen
+
+    def _found(self, cycle: Cycle) -> NodeSet | None:
+        """Return the node that the trial placement of its group found for the pod, if it may."""
+        names = cycle.feasible.names
+        node = cycle.verdicts.found.get(cycle.uid, "") if cycle.verdicts is not None else ""
+        chosen = np.fromiter((name == node for name in names), np.bool_, len(names))
+        return cycle.feasible.restricted(chosen) if chosen.any() else None
 
     async def _choose(self, cycle: Cycle) -> NodeSet:
         """Return the best of the feasible nodes."""

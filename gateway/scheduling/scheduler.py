@@ -28,6 +28,7 @@ from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.recheck import Recheck
 from gateway.scheduling.rejected import RejectedPods
+from gateway.scheduling.reservations import Reservations
 from moorage_host.tracing.span import trace_id_of
 
 UNCOLLECTED_LIMIT = 256
@@ -95,8 +96,16 @@ class Scheduler:
         self._metrics = metrics
         self._recheck = Recheck(state, judge, recheck_time)
         self._groups = Groups(state, group_bind_wait)
+        self.reservations = Reservations(state)
         self._claims = Claims(
-            state, policy, rank, cycle_states, self._groups, metrics, unknown_pod_wait
+            state,
+            policy,
+            rank,
+            cycle_states,
+            self._groups,
+            self.reservations,
+            metrics,
+            unknown_pod_wait,
         )
         self._bind_check = BindCheck(
             state=state,
@@ -239,6 +248,9 @@ class Scheduler:
         if verdicts.kept:
             self._cycle_states.begin(cycle.uid, verdicts.kept)
         self._rejected.note(cycle)
+        if verdicts.group is not None:
+            decision.group = verdicts.group
+            self.reservations.note(cycle, verdicts.group)
         if record.feasible < record.nodes:
             self._metrics.rejected(record)
             if not record.feasible:

@@ -28,6 +28,7 @@ from moorage.plugin.bind import (
     Wait,
 )
 from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.group import Group
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
 from moorage.plugin.scope import Scope
 from moorage.plugin.score import ScorePlugin
@@ -54,6 +55,7 @@ __all__ = [
     "DecisionSummary",
     "Encoded",
     "FilterPlugin",
+    "Group",
     "Mask",
     "Meta",
     "MoorageError",

@@ -12,7 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Rejection
-from moorage.execution import PluginRun, Profile, Supervisor, ask_for_claim, ask_for_verdicts
+from moorage.execution import (
+    PluginRun,
+    Profile,
+    Supervisor,
+    Trial,
+    ask_for_claim,
+    ask_for_group,
+    ask_for_verdicts,
+    tried,
+)
 
 LONGEST_REASON = 1024
 """Characters of a reason; what a longer one lists is cut, with how much more there is."""
@@ -39,12 +48,14 @@ class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
         reasons: Why nodes were rejected.
         plugins: What each plugin did, in order.
         claimants: The plugins that want the pod to claim one of the feasible nodes at once.
+        trial: How the trial placement of the pod's group ended; None for a pod without a group.
     """
 
     codes: npt.NDArray[np.uint16]
     reasons: Sequence[PluginRejection]
     plugins: Sequence[PluginRun]
     claimants: Sequence[str] = ()
+    trial: Trial | None = None
 
 
 async def run_filters(
@@ -56,6 +67,33 @@ async def run_filters(
         PluginFailedError: A plugin failed whose failure aborts the cycle.
         TimeoutError: The supervisor's deadline passed.
     """
+    for enabled in profile.plugins:
+        if enabled.may_group:
+            apart = Supervisor(
+                owner=supervisor.owner, deadline=supervisor.deadline, clock=supervisor.clock
+            )
+            group = ask_for_group(enabled, pod, nodes, apart)
+            if group is not None:
+                async with tried(enabled, group, profile, pod, nodes, apart) as trial:
+                    run = await _run_each(profile, pod, nodes, supervisor)
+                return _of_group(run, trial)
+    return await _run_each(profile, pod, nodes, supervisor)
+
+
+def _of_group(run: FilterRun, trial: Trial) -> FilterRun:
+    """Return what a trial makes of the verdicts: no node if the group does not fit."""
+    if trial.nodes:
+        claimants = [trial.plugin, *(name for name in run.claimants if name != trial.plugin)]
+        return msgspec.structs.replace(run, claimants=claimants, trial=trial)
+    rejection = PluginRejection(trial.plugin, Rejection(trial.reason, unresolvable=False))
+    codes = np.where(run.codes == 0, len(run.reasons) + 1, run.codes).astype(np.uint16)
+    return msgspec.structs.replace(
+        run, codes=codes, reasons=[*run.reasons, rejection], claimants=(), trial=trial
+    )
+
+
+async def _run_each(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> FilterRun:
+    """Run the plugins one after another, whatever group the pod is of."""
     codes: npt.NDArray[np.uint16] | None = None
     reasons: list[PluginRejection] = []
     claimants: list[str] = []
@@ -132,4 +170,5 @@ def joined_verdicts(parts: Sequence[FilterRun], runs: Sequence[PluginRun]) -> Fi
         reasons=list(reasons),
         plugins=runs,
         claimants=list(dict.fromkeys(name for part in parts for name in part.claimants)),
+        trial=next((part.trial for part in parts if part.trial is not None), None),
     )

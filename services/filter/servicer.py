@@ -6,12 +6,13 @@ from typing import Any
 import grpc.aio
 import numpy as np
 
-from moorage.execution import PluginRun, joined_runs
+from moorage.execution import PluginRun, Trial, joined_runs
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.adhoc import Chunks
+from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
@@ -50,11 +51,17 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
                 result.verdicts = run.codes.astype(CODES, copy=False).tobytes()
         if run.claimants:
             result.claimants.extend(run.claimants)
+        if run.trial is not None:
+            _fill_in(result.group, run.trial)
         return run.plugins
 
     async def run_chunks(self, chunks: Chunks[FilterRun]) -> FilterRun:
         """Filter the nodes of each chunk, as replicas do that get a shard each."""
-        parts = [await chunks.run(run_filters, part) for part in chunks.parts()]
+        parts: list[FilterRun] = []
+        for part in chunks.parts():
+            parts.append(await chunks.run(run_filters, part))
+            if parts[0].trial is not None and not chunks.is_one:
+                return await chunks.run(run_filters)  # a group is placed on all nodes at once
         if len(parts) == 1:
             return parts[0]
         return joined_verdicts(parts, joined_runs([part.plugins for part in parts]))
@@ -74,6 +81,8 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
             generation=outcome.generation,
             claimants=outcome.run.claimants,
         )
+        if outcome.run.trial is not None:
+            _fill_in(response.group, outcome.run.trial)
         reasons = [_reason(reason) for reason in outcome.run.reasons]
         await self.throttle.each(
             [(name, code) for name, code in zip(names, codes, strict=True) if code],
@@ -117,6 +126,21 @@ def _reason(reason: PluginRejection) -> pb.Reason:
         text=reason.rejection.reason,
         unresolvable=reason.rejection.unresolvable,
     )
+
+
+def _fill_in(sent: pb.GroupTrial, trial: Trial) -> None:
+    """Fill in how a trial placement ended."""
+    group = trial.group
+    sent.plugin, sent.name = trial.plugin, group.name
+    sent.members, sent.min_count = trial.members, max(group.min_count, 0)
+    sent.on_nodes, sent.fitting = trial.on_nodes, trial.fitting
+    sent.nodes.update(trial.nodes)
+    sent.ahead, sent.topology_key, sent.domain = trial.ahead, group.topology_key, trial.domain
+    sent.failing, sent.lacking = trial.failing, trial.lacking
+    sent.lacking_free, sent.lacking_domain = trial.lacking_free, trial.lacking_domain
+    for each in trial.reasons:
+        sent.reasons.add(reason=each.reason, nodes=each.nodes, examples=each.examples)
+    set_duration(sent.timeout, group.timeout)
 
 
 def filter_service(

@@ -27,7 +27,7 @@ async def test_the_pods_of_a_gang_are_bound_together_or_not_at_all(world: World)
 
     assert all(places.values())
     ran = {(each["plugin"], each["point"]): each for each in decision["bind"]["plugins"]}
-    assert [*ran] == [("Gang", "Permit"), ("Device", "PreBind")]
+    assert [*ran] == [("Together", "Permit"), ("Device", "PreBind")]
     assert all(each["result"] == "ok" and each["seconds"] > 0 for each in ran.values())
 
 

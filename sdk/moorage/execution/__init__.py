@@ -17,15 +17,19 @@ from moorage.execution.binding import (
 from moorage.execution.cycle import PluginRun, Supervisor, joined_runs
 from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
 from moorage.execution.overruns import owner_of
+from moorage.execution.trial import ReasonNodes, Trial, ask_for_group, tried
 
 __all__ = [
     "EnabledPlugin",
     "PluginRun",
     "PluginScores",
     "Profile",
+    "ReasonNodes",
     "Supervisor",
+    "Trial",
     "ask_before_bind",
     "ask_for_claim",
+    "ask_for_group",
     "ask_for_raw_scores",
     "ask_for_scores",
     "ask_for_verdicts",
@@ -38,4 +42,5 @@ __all__ = [
     "permit_key_of",
     "start_plugin",
     "stop_plugin",
+    "tried",
 ]

@@ -40,6 +40,7 @@ class EnabledPlugin:
         name: The plugin's name.
         prepares: Whether the plugin overrides `prepare`.
         may_claim: Whether it is a filter plugin that overrides `wants_claim`.
+        may_group: Whether it is a filter plugin that overrides `group`.
         cycle_state: What it keeps and notes in a cycle.
     """
 
@@ -53,6 +54,7 @@ class EnabledPlugin:
     name: str = field(init=False)
     prepares: bool = field(init=False)
     may_claim: bool = field(init=False)
+    may_group: bool = field(init=False)
     cycle_state: CycleState = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,6 +65,10 @@ class EnabledPlugin:
         self.may_claim = (
             isinstance(self.plugin, FilterPlugin)
             and type(self.plugin).wants_claim is not FilterPlugin.wants_claim
+        )
+        self.may_group = (
+            isinstance(self.plugin, FilterPlugin)
+            and type(self.plugin).group is not FilterPlugin.group
         )
         self.cycle_state = self.plugin.cycle_state
 

@@ -23,7 +23,7 @@ class Hooks:
         coroutines: Methods that are `async`.
         declarations: Class attributes.
         one_of: Of these methods a plugin overrides exactly one; the last one calls the first.
-        any_of: Of these methods a plugin overrides at least one.
+        any_of: Of these methods, and those of `one_of`, a plugin overrides at least one.
     """
 
     sync: tuple[str, ...] = ()
@@ -53,7 +53,9 @@ HOOKS: Final[Mapping[str, Hooks]] = {
         ),
     ),
     "FilterPlugin": Hooks(
-        sync=("filter_node", "filter", "wants_claim"), one_of=("filter_node", "filter")
+        sync=("filter_node", "filter", "wants_claim", "group"),
+        one_of=("filter_node", "filter"),
+        any_of=("group",),
     ),
     "ScorePlugin": Hooks(
         sync=("score_node", "score", "normalize"),
@@ -231,7 +233,8 @@ def _required(function: Callable[..., object]) -> Iterator[str]:
 def _check_overridden(cls: type, kind: type, hooks: Hooks) -> None:
     wanted = hooks.one_of or hooks.any_of
     present = [name for name in wanted if getattr(cls, name) is not getattr(kind, name)]
-    if wanted and not present:
+    others = [name for name in hooks.any_of if getattr(cls, name) is not getattr(kind, name)]
+    if wanted and not present and not others:
         advice = similar_to(wanted, cls) or (
             ": override one of them, or write "
             f"`class {cls.__name__}(..., abstract=True)` if only subclasses do"

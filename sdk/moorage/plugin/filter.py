@@ -7,6 +7,7 @@ import numpy as np
 from moorage.models import Pod
 from moorage.plugin.base import Plugin
 from moorage.plugin.errors import WrongTypeError
+from moorage.plugin.group import Group
 from moorage.snapshot import Node, Nodes
 from moorage.snapshot.verdicts import Rejection, Verdicts
 
@@ -26,6 +27,8 @@ class FilterPlugin(Plugin, abstract=True):
         Other replicas may be asked about others: a verdict must not depend on which *nodes* are.
         """
         verdicts, filter_node = nodes.verdicts(), self.filter_node
+        if type(self).filter_node is FilterPlugin.filter_node and type(self).group is not _GROUP:
+            return verdicts  # it names groups, and rejects no node
         rejected: dict[Rejection, list[int]] = {}
         latest, positions = None, list[int]()
         for index, node in enumerate(nodes):
@@ -67,3 +70,17 @@ class FilterPlugin(Plugin, abstract=True):
         it. Not called if `prepare` skipped the pod, or if no node is left.
         """
         return False
+
+    def group(self, pod: Pod, nodes: Nodes) -> Group | None:
+        """Return the group that *pod* belongs to if it is to be placed as a whole, or None.
+
+        Then a place for each member is looked for before the pod gets any: one after another, by
+        the filters of the profile and what kube-scheduler's own filters look at most. If they do
+        not fit, the pod is rejected on all nodes; if they do, all of them hold the nodes that were
+        found. Called before all else of the cycle. *nodes* are those of the pod, `nodes.cluster`
+        all of them; members on nodes, bound or not, are in `node.pods`.
+        """
+        return None
+
+
+_GROUP = FilterPlugin.group

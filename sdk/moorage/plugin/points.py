@@ -17,7 +17,9 @@ def extension_points(kind: type[Plugin]) -> tuple[str, ...]:
         normalizes = normalization_of(kind) is not Normalization.NONE
         points += ["PreScore", "Score"] if prepares else ["Score"]
         points += ["NormalizeScore"] if normalizes else []
-    if issubclass(kind, FilterPlugin) and kind.wants_claim is not FilterPlugin.wants_claim:
+    if issubclass(kind, FilterPlugin) and (
+        kind.wants_claim is not FilterPlugin.wants_claim or kind.group is not FilterPlugin.group
+    ):
         points.append("Reserve")
     if issubclass(kind, BindPlugin):
         points += ["Permit"] if kind.permit is not BindPlugin.permit else []

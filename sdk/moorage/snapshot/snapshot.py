@@ -265,3 +265,10 @@ class Snapshot:
             columns.resize(capacity)
         self._encoded.resize(capacity)
         self.capacity = capacity
+
+
+def snapshot_of(nodes: Nodes) -> Snapshot:
+    """Return the snapshot that *nodes* are of; for trials, which put pods onto it for a while."""
+    snapshot = nodes._snapshot
+    assert isinstance(snapshot, Snapshot)  # noqa: S101 - there is no other kind
+    return snapshot

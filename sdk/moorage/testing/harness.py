@@ -18,11 +18,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from moorage.errors import PluginFailedError
 from moorage.execution import (
     EnabledPlugin,
+    Profile,
     Supervisor,
     ask_before_bind,
+    ask_for_group,
     ask_for_raw_scores,
     ask_for_scores,
     ask_for_verdicts,
@@ -30,6 +34,7 @@ from moorage.execution import (
     permit_key_of,
     start_plugin,
     stop_plugin,
+    tried,
 )
 from moorage.models import NodeManifest, ObjectKind, ObjectName, Pod, encode
 from moorage.plugin.base import Plugin
@@ -203,6 +208,54 @@ def run_filter(
     __tracebackhide__ = True
     cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
     return complete(started(plugin, lambda: verdicts(plugin, pod, cluster)))
+
+
+def run_group(
+    plugin: FilterPlugin,
+    pod: Pod,
+    *nodes: NodeManifest,
+    waiting: Iterable[Pod] = (),
+    pods: Iterable[Pod] = (),
+    objects: GivenObjects = NO_OBJECTS,
+    others: Iterable[FilterPlugin] = (),
+) -> dict[str, str] | Rejection | None:
+    """Return where the pods of the group of *pod* go, or why it does not fit; None without a group.
+
+    Args:
+        plugin: The plugin that names the group.
+        pod: The pod in whose cycle that is.
+        nodes: All nodes of the cluster.
+        waiting: The other pods without a node.
+        pods: Those on nodes.
+        objects: Manifests of the additional kinds that the plugins read, other than pods.
+        others: Further filter plugins of the profile, which the pods have to pass.
+
+    Returns:
+        The node of each pod of the group that was on none, by the pod's name.
+
+    Raises: The same as `run_filter`.
+    """
+    __tracebackhide__ = True
+    waiting, pods = list(waiting), list(pods)
+    everyone = [msgspec.json.decode(encode(each)) for each in (pod, *waiting, *pods)]
+    kinds = {kind for each in (plugin, *others) for kind in each.reads}
+    found = {
+        k: everyone if k.plural == "pods" and not k.group else objects.get(k, ()) for k in kinds
+    }
+    cluster = cluster_for(pod, nodes, pods, (), found)
+    profile = Profile(name="", plugins=tuple(_enable(each)[0] for each in (plugin, *others)))
+
+    async def ask() -> dict[str, str] | Rejection | None:
+        group = ask_for_group(profile.plugins[0], pod, cluster, Supervisor())
+        if group is None:
+            return None
+        first = profile.plugins[0]
+        async with tried(first, group, profile, pod, cluster, Supervisor()) as trial:
+            names = {each.uid: each.name for each in (pod, *waiting)}
+            placed = {names[uid]: node for uid, node in trial.nodes.items()}
+            return placed or Rejection(trial.reason, unresolvable=False)
+
+    return complete(started(plugin, ask))
 
 
 def run_score(

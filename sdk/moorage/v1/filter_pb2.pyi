@@ -104,6 +104,7 @@ class FilterResult(_message.Message):
     CLAIMANTS_FIELD_NUMBER: _builtins.int
     NODE_DURATION_FIELD_NUMBER: _builtins.int
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     cycle: _builtins.int
     """The id of the cycle."""
     generation: _builtins.int
@@ -143,6 +144,10 @@ class FilterResult(_message.Message):
     def cycle_state(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.CycleValue]:
         """What plugins keep for the bind of this attempt."""
 
+    @_builtins.property
+    def group(self) -> Global___GroupTrial:
+        """Optional. How the trial placement of the pod's group ended. Not set for a pod without a group."""
+
     def __init__(
         self,
         *,
@@ -156,14 +161,155 @@ class FilterResult(_message.Message):
         claimants: _abc.Iterable[_builtins.str] | None = ...,
         node_duration: _duration_pb2.Duration | None = ...,
         cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
+        group: Global___GroupTrial | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "group", b"group", "node_duration", b"node_duration", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "node_duration", b"node_duration", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle", b"cycle", "cycle_state", b"cycle_state", "duration", b"duration", "generation", b"generation", "group", b"group", "node_duration", b"node_duration", "plugins", b"plugins", "reasons", b"reasons", "status", b"status", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FilterResult: _TypeAlias = FilterResult  # noqa: Y015
+
+@_typing.final
+class GroupTrial(_message.Message):
+    """The trial placement of all pods of a group, before one of them gets a node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class NodesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    MIN_COUNT_FIELD_NUMBER: _builtins.int
+    ON_NODES_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    FITTING_FIELD_NUMBER: _builtins.int
+    AHEAD_FIELD_NUMBER: _builtins.int
+    TOPOLOGY_KEY_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    FAILING_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    LACKING_FIELD_NUMBER: _builtins.int
+    LACKING_FREE_FIELD_NUMBER: _builtins.int
+    LACKING_DOMAIN_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin that named the group."""
+    name: _builtins.str
+    """The group's name, unique for the plugin."""
+    members: _builtins.int
+    """How many of its pods exist."""
+    min_count: _builtins.int
+    """How many of them have to be on nodes together."""
+    on_nodes: _builtins.int
+    """How many were on nodes before: bound, assumed, or by a claim."""
+    fitting: _builtins.int
+    """How many pods found a node in the best of the tries, whether that was enough or not."""
+    ahead: _builtins.str
+    """A group that comes before it and would need its room. Empty if there is none."""
+    topology_key: _builtins.str
+    """The label whose value all its nodes must share. Empty if none."""
+    domain: _builtins.str
+    """The value of that label in the best of the tries."""
+    failing: _builtins.str
+    """The first pod that found no node, as NAMESPACE/NAME. Empty if there is none."""
+    lacking: _builtins.str
+    """The resource that it lacked on most nodes. Empty if it was not for a resource."""
+    lacking_free: _builtins.int
+    """The number of nodes in the cluster that have enough of that resource for one such pod."""
+    lacking_domain: _builtins.str
+    """The value of the topology label that all these nodes share. Empty if they do not."""
+    @_builtins.property
+    def nodes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By uid, the node for each other pod of the group. Empty if the group does not fit."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReasonNodes]:
+        """Why that pod found none, the most frequent reason first."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long its pods hold the nodes that were found for them."""
+
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        name: _builtins.str = ...,
+        members: _builtins.int = ...,
+        min_count: _builtins.int = ...,
+        on_nodes: _builtins.int = ...,
+        nodes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        fitting: _builtins.int = ...,
+        ahead: _builtins.str = ...,
+        topology_key: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        failing: _builtins.str = ...,
+        reasons: _abc.Iterable[Global___ReasonNodes] | None = ...,
+        lacking: _builtins.str = ...,
+        lacking_free: _builtins.int = ...,
+        lacking_domain: _builtins.str = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "domain", b"domain", "failing", b"failing", "fitting", b"fitting", "lacking", b"lacking", "lacking_domain", b"lacking_domain", "lacking_free", b"lacking_free", "members", b"members", "min_count", b"min_count", "name", b"name", "nodes", b"nodes", "on_nodes", b"on_nodes", "plugin", b"plugin", "reasons", b"reasons", "timeout", b"timeout", "topology_key", b"topology_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupTrial: _TypeAlias = GroupTrial  # noqa: Y015
+
+@_typing.final
+class ReasonNodes(_message.Message):
+    """The nodes that were rejected for one reason."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    EXAMPLES_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """The reason."""
+    nodes: _builtins.int
+    """How many nodes."""
+    @_builtins.property
+    def examples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names of some of them."""
+
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+        nodes: _builtins.int = ...,
+        examples: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["examples", b"examples", "nodes", b"nodes", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReasonNodes: _TypeAlias = ReasonNodes  # noqa: Y015
 
 @_typing.final
 class Reason(_message.Message):
@@ -255,6 +401,7 @@ class FilterResponse(_message.Message):
     PLUGINS_FIELD_NUMBER: _builtins.int
     CLAIMANTS_FIELD_NUMBER: _builtins.int
     CYCLE_STATE_FIELD_NUMBER: _builtins.int
+    GROUP_FIELD_NUMBER: _builtins.int
     generation: _builtins.int
     """The generation of the state that was used."""
     @_builtins.property
@@ -277,6 +424,10 @@ class FilterResponse(_message.Message):
     def cycle_state(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.CycleValue]:
         """What plugins keep for the bind of this attempt."""
 
+    @_builtins.property
+    def group(self) -> Global___GroupTrial:
+        """Optional. How the trial placement of the pod's group ended. Not set for a pod without a group."""
+
     def __init__(
         self,
         *,
@@ -286,10 +437,11 @@ class FilterResponse(_message.Message):
         plugins: _abc.Iterable[_types_pb2.PluginReport] | None = ...,
         claimants: _abc.Iterable[_builtins.str] | None = ...,
         cycle_state: _abc.Iterable[_types_pb2.CycleValue] | None = ...,
+        group: Global___GroupTrial | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["group", b"group"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle_state", b"cycle_state", "feasible", b"feasible", "generation", b"generation", "plugins", b"plugins", "rejected", b"rejected"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimants", b"claimants", "cycle_state", b"cycle_state", "feasible", b"feasible", "generation", b"generation", "group", b"group", "plugins", b"plugins", "rejected", b"rejected"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,5 +1,6 @@
 """The filter plugins that come with the service; the policy decides which of them run."""
 
+from services.filter.plugins.gang import Gang
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.in_tree.node_affinity import NodeAffinity
 from services.filter.plugins.in_tree.node_name import NodeName
@@ -28,4 +29,5 @@ BUILT_INS = (
     VolumeRestrictions,
     OneNodePerPipelineRun,
     StatefulSetZone,
+    Gang,
 )

@@ -27,7 +27,7 @@ ARGS = {
 
 def test_all_are_cacheable_but_those_that_read_names_or_measurements() -> None:
     others = {plugin.name for plugin in BUILT_INS} - {plugin.name for plugin in CACHEABLE}
-    assert others == {"SafeOverload", "StatefulSetZone"}
+    assert others == {"Gang", "SafeOverload", "StatefulSetZone"}
 
 
 def made(kind: type[FilterPlugin]) -> FilterPlugin:

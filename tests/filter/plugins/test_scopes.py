@@ -32,6 +32,7 @@ WITH_ARGUMENTS = (
 def test_all_are_but_those_that_look_at_other_nodes_objects_or_measurements() -> None:
     others = {plugin.name for plugin in BUILT_INS} - local(BUILT_INS)
     assert others == {
+        "Gang",
         "InterPodAffinity",
         "OneNodePerPipelineRun",
         "PodTopologySpread",

@@ -293,15 +293,19 @@ async def binds_under_way(world: World) -> AsyncIterator[Sequence[Row]]:
             pod("waits", "grouped", labels=gang),
             pod("lacks", "grouped", cpu="100", labels=gang),
         )
-        failed = r"is pending: the bind to n1 failed: .*plugin Gang: waited 3\.\d s for 2 pods of "
+        failed = (
+            r"is pending: the bind to n1 failed: .*plugin Together: waited 3\.\d s for 2 pods of "
+        )
         yield [
             Row(
                 "Permit has it wait",
                 "waits",
-                "is pending: its bind to n1 waits: Gang waits for 2 pods of ring$",
-                next="Gang lets it go on once they are there",
+                "is pending: its bind to n1 waits: Together waits for 2 pods of ring$",
+                next="Together lets it go on once they are there",
             ),
-            Row("in vain", "waits", failed, next="what plugin Gang waits for has to come within"),
+            Row(
+                "in vain", "waits", failed, next="what plugin Together waits for has to come within"
+            ),
         ]
         for name in ("waits", "lacks"):
             (await world.request("DELETE", f"{PODS}/{name}")).check()

@@ -37,7 +37,7 @@ def gang_of(pod: Pod) -> str:
     return f"{pod.namespace}/{gang}" if gang else ""
 
 
-class Gang(FilterPlugin, BindPlugin):
+class Together(FilterPlugin, BindPlugin):
     """Binds the pods with one label `gang` once there are as many as the label `gang-size` says."""
 
     reads = (PODS,)

@@ -1,0 +1,134 @@
+"""Groups that a plugin names: nodes that are held for all members from the first one's cycle on.
+
+A trial placement finds a node for each member at once (`moorage.execution.trial`). Then the member
+of the cycle claims its node, and the others hold theirs until they are filtered, so that no pod of
+another group comes in between. What is held ends
+
+- for a member when it is filtered: it claims its node, or the trial says that it no longer fits;
+- for all when a trial fails and too few members are on nodes, such as after the loss of a node;
+- for all when the time of the group is over and they are not bound.
+
+A member that is deleted holds nothing; its group is short of one in the next trial.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from gateway.cluster.state import ClusterState
+from gateway.cycle import Cycle
+from gateway.cycle.decision import GroupRecord, Record
+
+MOST_GROUPS = 1000
+"""Groups that are kept in mind, the newest ones; what the others hold ends as it would."""
+
+
+class GroupItem(Record, omit_defaults=False):
+    """A group as lists show it.
+
+    Attributes:
+        profile: The profile of its pods.
+        group: How its latest trial placement ended.
+        pod: The pod in whose cycle that was, as NAMESPACE/NAME.
+        since: When the first trial was that is kept in mind, in UTC.
+        time: When the latest was.
+        bound: How many of the pods that nodes were found for are bound, as the watch shows.
+        holding: How many hold a node without being bound.
+        released: How often its time was over before enough of them were bound.
+    """
+
+    profile: str
+    group: GroupRecord
+    pod: str
+    since: datetime
+    time: datetime
+    bound: int = 0
+    holding: int = 0
+    released: int = 0
+
+
+class Held(msgspec.Struct, eq=False):
+    """What is known of a group, and the uids of the pods that nodes were found for."""
+
+    item: GroupItem
+    uids: set[str]
+    ends: float = 0.0
+
+
+class Reservations:
+    """Holds nodes for the members of groups, and ends that."""
+
+    def __init__(self, state: ClusterState, clock: Callable[[], float] = time.monotonic) -> None:
+        self._state = state
+        self._clock = clock
+        self._held: OrderedDict[tuple[str, str], Held] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def note(self, cycle: Cycle, group: GroupRecord) -> None:
+        """Note how a trial ended; if it failed and too few are on nodes, all let go of theirs."""
+        held = self._known(cycle, group)
+        if not group.fits and group.on_nodes < group.min_count:
+            self._let_go(held)
+
+    def seconds(self, cycle: Cycle, group: GroupRecord) -> float:
+        """Return for how many seconds members of a group that fits hold their nodes from now on."""
+        held, now = self._known(cycle, group), self._clock()
+        if held.ends <= now:
+            if held.ends and self._bound(held) < group.min_count:
+                held.item.released += 1
+                self._let_go(held)
+            held.ends = now + group.timeout
+        return held.ends - now
+
+    def take(self, cycle: Cycle, group: GroupRecord) -> None:
+        """Hold the nodes that were found for the members other than the pod of the cycle."""
+        verdicts, state = cycle.verdicts, self._state
+        seconds, held = self.seconds(cycle, group), self._known(cycle, group)
+        held.uids.add(cycle.uid)
+        for uid, node in verdicts.found.items() if verdicts is not None else ():
+            pod = state.pod(uid)
+            # The watch of pods may be behind that of members, or ahead of it.
+            if uid != cycle.uid and pod is not None and not state.place_of(uid):
+                state.claim(pod, node, None, seconds)
+                held.uids.add(uid)
+
+    def items(self) -> list[GroupItem]:
+        """Return all groups, the newest last."""
+        return [self._counted(held) for held in self._held.values()]
+
+    def item(self, profile: str, name: str) -> GroupItem | None:
+        """Return a group of a profile."""
+        held = self._held.get((profile, name))
+        return None if held is None else self._counted(held)
+
+    def _known(self, cycle: Cycle, group: GroupRecord) -> Held:
+        key, now = (cycle.profile, group.name), datetime.now(UTC).replace(microsecond=0)
+        held = self._held.get(key)
+        if held is None:
+            item = GroupItem(profile=cycle.profile, group=group, pod="", since=now, time=now)
+            held = self._held[key] = Held(item, set())
+            if len(self._held) > MOST_GROUPS:
+                self._held.popitem(last=False)
+        self._held.move_to_end(key)
+        held.item.group, held.item.time = group, now
+        held.item.pod = f"{cycle.pod.namespace}/{cycle.pod.name}"
+        return held
+
+    def _let_go(self, held: Held) -> None:
+        for uid in held.uids:
+            self._state.release(uid)
+        held.uids = {uid for uid in held.uids if self._state.place_of(uid)}
+        held.ends = 0.0
+
+    def _bound(self, held: Held) -> int:
+        return sum(bool(self._state.bound_to(uid)) for uid in held.uids)
+
+    def _counted(self, held: Held) -> GroupItem:
+        held.item.bound = self._bound(held)
+        held.item.holding = sum(map(self._state.is_claimed, held.uids))
+        return held.item

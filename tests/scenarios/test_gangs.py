@@ -1,0 +1,67 @@
+"""Groups that the plugin Gang places whole or not at all, where the API has no groups."""
+
+import pytest
+
+from tests.scenarios.world import PODS, World
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def members(
+    group: str, size: int, *, cpu: str = "4", profile: str = "ganged", **more: str
+) -> list[Object]:
+    """Return pods of a group, two of which fill a node."""
+    labels = {"moorage.io/group": group, "moorage.io/group-size": str(size), **more}
+    return [pod(f"{group}-{i}", profile, cpu, labels=labels) for i in range(size)]
+
+
+async def nothing_held(world: World) -> None:
+    """Wait until no pod holds a node without being bound."""
+
+    async def nothing() -> bool:
+        return await world.metric("moorage_cache_size", type="claims") == 0
+
+    await world.until(nothing)
+
+
+async def test_a_group_that_fits_is_bound_as_a_whole(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    async with world.scheduler("ganged"):
+        await world.create(*members("train", 4))
+        places = await world.bound()
+    assert sorted(places.values()) == ["n1", "n1", "n2", "n2"]
+    assert await world.metric("moorage_bind_checks_total", outcome="rejected") == 0
+
+
+async def test_a_group_that_does_not_fit_holds_no_node(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    async with world.scheduler("ganged"):
+        await world.create(*members("large", 5))
+        await world.condition("large-0", "Unschedulable")
+        await nothing_held(world)
+        await world.create(*members("small", 4))
+        places = await world.bound(*(f"small-{i}" for i in range(4)))
+        assert not any(place for name, place in places.items() if name.startswith("large"))
+        await nothing_held(world)
+
+
+async def test_of_two_groups_with_room_for_one_one_runs_and_the_other_follows(
+    world: World,
+) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    async with world.scheduler("ganged"):
+        both = [*members("one", 3), *members("two", 3)]
+        await world.create(
+            *(each for pair in zip(both[:3], both[3:], strict=True) for each in pair)
+        )
+        await world.placed(3)
+        groups = {name.partition("-")[0] for name, place in (await world.places()).items() if place}
+        assert len(groups) == 1
+        first = groups.pop()
+        for i in range(3):
+            (await world.request("DELETE", f"{PODS}/{first}-{i}")).check()
+        second = "two" if first == "one" else "one"
+        await world.bound(*(f"{second}-{i}" for i in range(3)))
+        await nothing_held(world)
