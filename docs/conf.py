@@ -4,6 +4,7 @@ The sources are the Markdown files that GitHub shows. The root of the repository
 folder, so that links to README.md, to manifests and to code lead to the same files as there.
 """
 
+import os
 import sys
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -12,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 project = "Moorage"
-author = "the authors of Moorage"
+author = project_copyright = "the authors of Moorage"
 version = release = installed("moorage")
 
 extensions = [
@@ -47,6 +48,9 @@ nitpicky = True
 
 myst_heading_anchors = 6
 myst_fence_as_directive = ["mermaid"]
+myst_html_meta = {
+    "description": "Kubernetes scheduling rules in Python, beside an unmodified kube-scheduler",
+}
 suppress_warnings = ["misc.highlighting_failure"]  # shortened examples: `...` is no JSON
 
 html_theme = "furo"
@@ -54,9 +58,16 @@ html_title = f"Moorage {release}"
 html_favicon = html_logo = "../gateway/inspector/static/icon.svg"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
+html_search_scorer = "docs/site/scorer.js"
 html_extra_path = ["site/root"]
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"navigation_with_keys": True}
-pygments_style = "friendly"
-pygments_dark_style = "github-dark"
+if home := os.environ.get("MOORAGE_HOME", "").rstrip("/"):  # as in deploy/metadata.py
+    html_theme_options |= {
+        "source_edit_link": f"{home}/edit/main/{{filename}}",
+        "source_view_link": f"{home}/blob/main/{{filename}}?plain=true",
+    }
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"

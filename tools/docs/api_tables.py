@@ -30,6 +30,15 @@ _KINDS = ("class", "function", "type alias", "attribute", "foreign")
 """The kinds of names, in the order in which they are shown."""
 
 
+_FIRST = (
+    *("FilterPlugin", "ScorePlugin", "Pod", "Node", "Rejection", "Normalization", "Arguments"),
+    *("Annotated", "Meta", "Nodes", "Verdicts", "Preparation", "SKIP", "Scope", "ObjectKind"),
+    *("Objects", "BindPlugin", "Binding", "Refusal", "Allow", "Wait"),
+    *("make_pod", "make_node", "run_filter", "run_score", "assert_node_local"),
+)
+"""What one meets first, in the order of learning; others follow by kind."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicName:
     """A name of `__all__`: its kind, where it is defined, its docstring, its value as source."""
@@ -50,7 +59,12 @@ def public_names(module: str) -> tuple[PublicName, ...]:
     assert isinstance(found, griffe.Module)
     names = [str(name) for name in found.exports or ()]
     public = [_public(found, name) for name in names if name not in known]
-    return tuple(sorted(public, key=lambda each: _KINDS.index(each.kind)))
+    return tuple(sorted(public, key=_order))
+
+
+def _order(name: PublicName) -> tuple[int, int]:
+    first = _FIRST.index(name.name) if name.name in _FIRST else len(_FIRST)
+    return first, _KINDS.index(name.kind)
 
 
 def api(module: str) -> str:

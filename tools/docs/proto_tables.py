@@ -1,4 +1,4 @@
-"""The methods and messages of the protos with the first sentences of their comments."""
+"""The methods, messages and fields of the protos; what a field means stands in the proto."""
 
 import re
 import tempfile
@@ -21,7 +21,7 @@ from tools.docs.pages import ROOT, code, escaped
 PROTOS = ROOT / "protos"
 PACKAGE = ".moorage.v1."
 _SCALARS = {value: name[5:].lower() for name, value in FieldDescriptorProto.Type.items()}
-_MESSAGES, _ENUMS, _SERVICES, _NESTED, _FIELDS, _VALUES, _METHODS = 4, 5, 6, 3, 2, 2, 2
+_MESSAGES, _ENUMS, _SERVICES, _NESTED, _METHODS = 4, 5, 6, 3, 2
 """Numbers of fields in descriptors, which the places of comments are made of."""
 
 Place = tuple[int, ...]
@@ -77,10 +77,10 @@ def _message(
     yield _first(comments[place])
     if message.field:
         maps = {f"{PACKAGE}{name}.{m.name}": m for m in message.nested_type if m.options.map_entry}
-        yield "\n".join(
-            f"- {code(field.name)} ({field.number}, {_type(field, maps)}"
-            f"{_alternative(field, message)}): {_first(comments[(*place, _FIELDS, number)])}"
-            for number, field in enumerate(message.field)
+        yield "Fields: " + "; ".join(
+            f"{code(f'{field.name}={field.number}')} {_type(field, maps)}"
+            f"{_alternative(field, message)}"
+            for field in message.field
         )
     for number, nested in enumerate(message.nested_type):
         if not nested.options.map_entry:
@@ -94,10 +94,7 @@ def _enum(
 ) -> Iterator[str]:
     yield f"### {outer}{enum.name}"
     yield _first(comments[place])
-    yield "\n".join(
-        f"- {code(value.name)} ({value.number}): {_first(comments[(*place, _VALUES, number)])}"
-        for number, value in enumerate(enum.value)
-    )
+    yield "Values: " + ", ".join(code(f"{value.name}={value.number}") for value in enum.value)
 
 
 def _type(field: FieldDescriptorProto, maps: Mapping[str, DescriptorProto]) -> str:

@@ -1,7 +1,8 @@
 """Looks at the built site as a reader without a network does: `make docs` runs it.
 
 Every page must load all that it needs from the site itself. A few pages, and the search, are opened
-in Chromium where there is one: without errors in its console, and not wider than a phone.
+in Chromium where there is one: without errors in its console, not wider than a phone, and with the
+right page first for what users search.
 """
 
 import re
@@ -12,6 +13,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.parse import urlencode
 
 from playwright.sync_api import ConsoleMessage, sync_playwright
 
@@ -26,6 +28,34 @@ PAGES = (
     "docs/reference/services/gateway.html",
     "docs/reference/api/plugins.html",
 )
+QUERIES = {
+    "why is my pod pending": "how-to/operate/troubleshoot",
+    "filter service is not available": "how-to/operate/troubleshoot",
+    "Moorage's view of the cluster is too old": "how-to/operate/troubleshoot",
+    "the gateway did not decide in time": "how-to/operate/troubleshoot",
+    "node(s) not known to Moorage yet": "how-to/operate/troubleshoot",
+    "uninstall": "how-to/install",
+    "upgrade": "how-to/install",
+    "roll back": "how-to/install",
+    "helm": "how-to/install",
+    "EKS": "how-to/managed-clusters",
+    "kubeadm": "how-to/kubeadm",
+    "several gateways": "how-to/high-availability",
+    "price": "reference/plugins",
+    "claim": "how-to/plugins/more",
+    "wait for other pods": "how-to/plugins/bind",
+    "prometheus": "how-to/plugins/measurements",
+    "weight": "how-to/plugins/score-weight",
+    "tutorial": "tutorial/first-plugin",
+    "metrics": "reference/metrics",
+    "tracing": "how-to/operate/tracing",
+    "dashboards": "how-to/operate/monitor",
+    "replay": "how-to/operate/journal",
+    "performance": "explanation/performance",
+    "Rejection": "reference/api/plugins",
+}
+"""What users type into the search, and the page that must come first."""
+
 PHONE = 360
 """The width of a small phone in pixels."""
 
@@ -40,7 +70,7 @@ def main() -> None:
     seen = ""
     if chromium() is not None:
         problems += in_chromium()
-        seen = f", {len(PAGES)} of them and the search in Chromium"
+        seen = f", {len(PAGES)} of them and {len(QUERIES)} searches in Chromium"
     if problems:
         sys.exit("\n".join(problems))
     print(f"Looked at {len(pages)} pages{seen}: {SITE}/index.html")
@@ -78,11 +108,14 @@ def in_chromium() -> list[str]:
             wide = page.evaluate("document.documentElement.scrollWidth")
             if wide > PHONE:
                 problems.append(f"{name}: {wide} pixels wide on a phone of {PHONE}")
-        page.goto(f"{address}/search.html?q=Rejection")
-        page.wait_for_selector("#search-results li a", timeout=20_000)
-        found = page.locator("#search-results li a").all_inner_texts()
-        if not any("Rejection" in text for text in found):
-            problems.append(f"the search for Rejection found {found}")
+        for query, wanted in QUERIES.items():
+            page.goto(f"{address}/search.html?{urlencode({'q': query})}")
+            first = page.locator("#search-results li a").first
+            first.wait_for(timeout=20_000)
+            page.wait_for_selector("#search-results p.search-summary", timeout=20_000)
+            found = first.get_attribute("href") or ""
+            if not found.partition("#")[0].partition("?")[0].endswith(f"docs/{wanted}.html"):
+                problems.append(f"the search for {query!r} finds {found} before {wanted}")
         browser.close()
     return problems
 
