@@ -5,6 +5,7 @@ such check: pytest-asyncio cancels what is left in an event loop before the loop
 """
 
 import gc
+import os
 import re
 import threading
 import time
@@ -44,7 +45,7 @@ def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
         if thread.is_alive():  # and not about to be started by another one
             thread.join(GRACE_SECONDS)
     names = [thread.name for thread in left if thread.is_alive()]
-    names += [f"{pid}: {command}" for pid, command in _descendants("self") - processes]
+    names += [f"{pid}: {_command(pid)}" for pid in _descendants("self") - processes]
     if len(_open()) > len(before):
         # What was not closed warns now, which fails this test, and not later amid another one.
         gc.collect()
@@ -68,9 +69,9 @@ def _restarts(request: pytest.FixtureRequest) -> bool:
 def _open() -> set[str]:
     """Return what this process has open: each descriptor with its file, pipe or socket."""
     found = set()
-    for link in Path("/proc/self/fd").iterdir():
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - twice for each test
         with suppress(OSError):  # the one of the listing
-            found.add(f"{link.name}: {link.readlink()}")
+            found.add(f"{name}: {os.readlink(f'/proc/self/fd/{name}')}")  # noqa: PTH115
     return found
 
 
@@ -79,14 +80,24 @@ def _files(found: set[str]) -> set[str]:
     return {each for each in found if not re.match(r"\d+: (socket|anon_inode):", each)}
 
 
-def _descendants(pid: str) -> set[tuple[str, str]]:
-    """Return the processes that this one started, and they, with their commands."""
-    found: set[tuple[str, str]] = set()
-    for file in Path("/proc", pid, "task").glob("*/children"):
-        with suppress(OSError):
-            for child in file.read_text().split():
-                name, line = (Path("/proc", child, each).read_text() for each in NAMES)
-                command = f"{name.strip()}: {line.replace(chr(0), ' ').strip()}"
-                if not any(module in command for module in SHARED_PROCESSES):
-                    found |= {(child, command), *_descendants(child)}
+def _descendants(pid: str) -> set[str]:
+    """Return the processes that this one started, and they."""
+    found: set[str] = set()
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{task}/children") as file:  # noqa: PTH123
+                children = file.read().split()
+            for child in children:
+                command = _command(child)
+                if command and not any(part in command for part in SHARED_PROCESSES):
+                    found |= {child, *_descendants(child)}
     return found
+
+
+def _command(pid: str) -> str:
+    """Return the name and the command line of a process; "" if it has ended."""
+    try:
+        name, line = (Path("/proc", pid, each).read_text() for each in NAMES)
+    except OSError:
+        return ""
+    return f"{name.strip()}: {line.replace(chr(0), ' ').strip()}"

@@ -12,15 +12,22 @@ from pathlib import Path
 async def until(condition: Callable[[], object], seconds: float = 50.0) -> None:
     """Wait until *condition*, a function or a coroutine function, returns something true.
 
+    What takes long to find out, or to happen, is asked about less often: the processor time goes to
+    what is waited for.
+
     Raises:
         TimeoutError: It does not within *seconds*.
     """
+    clock = asyncio.get_running_loop().time
+    begun = clock()
     async with asyncio.timeout(seconds):
         while True:
+            asked = clock()
             found = condition()
             if await found if inspect.isawaitable(found) else found:
                 return
-            await asyncio.sleep(0.01)
+            now = clock()
+            await asyncio.sleep(min(max(0.01, 2 * (now - asked), (now - begun) / 20), 0.2))
 
 
 class NewLines:

@@ -5,6 +5,7 @@ gRPC is started.
 `cli.up.processes.forking` asks for processes.
 """
 
+import atexit
 import ctypes
 import gc
 import importlib
@@ -37,19 +38,18 @@ def serve(requests: socket.socket) -> NoReturn:
     """Serve until the process that asks has ended; in a forked process, run what it is for.
 
     This process has a session of its own: Ctrl-C is for the process that asks.
-
-    Raises:
-        SystemExit: The forked process has ended.
     """
     prctl(PR_SET_NAME, b"forkserver")
     _import_all()
-    request = _serve(requests)
+    request, code = _serve(requests), 0
     try:
         run(request.module, request.arguments)
+    except SystemExit as end:
+        code = _code(end)
     except Exception:  # noqa: BLE001 - no caller of this function is meant
         sys.excepthook(*sys.exc_info())
-        sys.exit(1)
-    sys.exit()
+        code = 1
+    _end(code)
 
 
 def _import_all() -> None:
@@ -57,6 +57,10 @@ def _import_all() -> None:
     for name in PROCESSES:
         importlib.import_module(f"{name}.__main__")
         del sys.modules[f"{name}.__main__"]  # it is run in a forked process
+    registry = importlib.import_module("moorage_host.plugins.registry")
+    for service in ("filter", "scorer"):
+        for plugin in importlib.import_module(f"services.{service}.plugins").BUILT_INS:
+            registry.version_of(plugin, registry.BUILT_IN)  # forks have what it keeps
     gc.freeze()  # collections would write to the pages that all processes share
 
 
@@ -129,6 +133,23 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     os.nice(request.niceness)
     importlib.invalidate_caches()
     return request
+
+
+def _code(end: SystemExit) -> int:
+    """Return the exit code that `sys.exit` means."""
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    sys.stderr.write(f"{end.code}\n")
+    return 1
+
+
+def _end(code: int) -> NoReturn:
+    """End this process; to free what the server imported would first copy it."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -100,9 +100,9 @@ class Stack:
         await self.until(bound)
         return await self.places()
 
-    async def decision(self, name: str) -> Any:
-        """Return the newest attempt on a pod in the namespace default."""
-        url = f"{self.addresses.admin}/decisions/default/{name}"
+    async def decision(self, name: str, namespace: str = "default") -> Any:
+        """Return the newest attempt on a pod."""
+        url = f"{self.addresses.admin}/decisions/{namespace}/{name}"
         async with self.session.get(url) as response:
             assert response.status == 200, await response.text()
             return (await response.json())["attempts"][0]

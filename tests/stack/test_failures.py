@@ -41,8 +41,12 @@ async def test_a_filter_that_restarts_costs_no_cycle(stack: Stack) -> None:
 
 
 def deadly(**labels: str) -> Object:
-    """Build a pod whose plugin ends the process that it runs in, if a label says so."""
-    return pod(f"p{next(_numbers)}", labels=labels, schedulerName="deadly")
+    """Build a pod whose plugin ends the process that it runs in, if a label says so.
+
+    Cycles of its namespace run apart for minutes then.
+    """
+    made = pod(f"p{next(_numbers)}", labels=labels, schedulerName="deadly")
+    return {**made, "metadata": {**made["metadata"], "namespace": "deadly"}}
 
 
 async def test_a_pod_that_ends_one_of_two_scorers_ends_no_other_and_costs_no_call(
@@ -77,7 +81,7 @@ async def test_a_plugin_that_ends_its_process_is_not_called_again_after_the_seco
     answer = await stack.filter(second, ["n1", "n2"])
     problem = "suspended for 600 s for pods of this namespace: its process ended by SIGSEGV"
     assert f"{problem}, 2 times" in answer["Error"]
-    decision = await stack.decision(second["metadata"]["name"])
+    decision = await stack.decision(second["metadata"]["name"], "deadly")
     assert problem in decision["error"]
 
     async def noted() -> bool:

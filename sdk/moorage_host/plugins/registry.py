@@ -13,7 +13,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -80,7 +80,8 @@ def _with_imports(file: Path, root: Path, top: str) -> set[Path]:
     found, new = {file}, [file]
     while new:
         current = new.pop()
-        for name in _imported(current, root):
+        package = current.relative_to(root).parent.parts
+        for name in _imported(current.read_bytes(), package):
             parts = name.split(".")
             if top and parts[0] != top:
                 continue
@@ -91,21 +92,22 @@ def _with_imports(file: Path, root: Path, top: str) -> set[Path]:
     return found
 
 
-def _imported(file: Path, root: Path) -> Iterator[str]:
-    """Yield what a file imports, as names below *root*; some are no modules but what is in them."""
+@lru_cache(maxsize=512)  # plugins of a folder share most of what they import
+def _imported(source: bytes, package: tuple[str, ...]) -> Sequence[str]:
+    """Return what a module of *package* imports; some are no modules but what is in them."""
     try:
-        tree = ast.parse(file.read_bytes())
+        tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return
-    package = file.relative_to(root).parent.parts
+        return ()
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else ()
             base = [*above, *(node.module.split(".") if node.module else ())]
-            for alias in node.names:
-                yield ".".join([*base, alias.name])
+            names += (".".join([*base, alias.name]) for alias in node.names)
+    return names
 
 
 def _files_of(root: Path, parts: list[str]) -> Iterator[Path]:

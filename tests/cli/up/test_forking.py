@@ -112,6 +112,8 @@ async def test_it_is_a_process_of_its_own_in_this_directory(
 async def test_exit_codes_and_last_words_are_those_of_python(tmp_path: Path) -> None:
     assert (await facts(tmp_path, "7"))[0] == 7
     assert (await facts(tmp_path, "killed"))[0] == -signal.SIGKILL
+    code, _, errors = await facts(tmp_path, "said")
+    assert (code, errors) == (1, "no such thing\n")
     code, _, errors = await facts(tmp_path, "broken")
     assert code == 1
     assert errors.startswith("Traceback (most recent call last):\n")
