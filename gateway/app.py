@@ -86,7 +86,7 @@ async def running(
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
         spans = await stack.enter_async_context(span_sink("gateway", settings))
-        client = await connect(settings.kubeconfig)
+        client = await connect(settings.kubeconfig, context=settings.context)
         stack.push_async_callback(client.close)
         gateway = _Gateway(client, settings, registry, security, spans)
         stack.push_async_callback(gateway.binders.binding.client.close)

@@ -22,7 +22,7 @@ REQUEST_SECONDS = 5.0
 
 
 async def bind_pod(
-    namespace: str, name: str, node: str, kubeconfig: Path | None, timeout: float
+    namespace: str, name: str, node: str, kubeconfig: Path | None, context: str, timeout: float
 ) -> str:
     """Bind a pod; return the line for the user.
 
@@ -31,6 +31,7 @@ async def bind_pod(
         name: Its name.
         node: The name of the node.
         kubeconfig: How to reach the API server; None takes what `moorage_host.kube.connect` finds.
+        context: A context of the kubeconfig; "" is the current one.
         timeout: How long to try, in seconds.
 
     Raises:
@@ -42,7 +43,7 @@ async def bind_pod(
         raise ConfigurationError(f"{node!r} is no name of a node")
     binding = Binding(namespace=namespace, name=name, uid="", node=node)
     deadline = time.monotonic() + timeout
-    async with _client(kubeconfig) as client:
+    async with _client(kubeconfig, context) as client:
         await _check_node(client, node)
         cluster = Cluster(client, request_timeout=REQUEST_SECONDS)
         try:
@@ -67,8 +68,8 @@ async def bind_pod(
 
 
 @asynccontextmanager
-async def _client(kubeconfig: Path | None) -> AsyncIterator[KubeClient]:
-    client = await connect(kubeconfig)
+async def _client(kubeconfig: Path | None, context: str) -> AsyncIterator[KubeClient]:
+    client = await connect(kubeconfig, context=context or None)
     try:
         yield client
     except TimeoutError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from cli.shared.failures import clear_failures
-from cli.shared.gateway.options import kubeconfig_option
+from cli.shared.gateway.options import context_option, kubeconfig_option
 from cli.shared.given import namespace_and_name, namespace_option
 
 
@@ -15,6 +15,7 @@ from cli.shared.given import namespace_and_name, namespace_option
 @click.argument("node")
 @namespace_option
 @kubeconfig_option
+@context_option
 @click.option(
     "--timeout",
     default=10.0,
@@ -22,7 +23,9 @@ from cli.shared.given import namespace_and_name, namespace_option
     show_default=True,
     help="Seconds to try for when the API server has trouble.",
 )
-def bind(pod: str, node: str, namespace: str, kubeconfig: Path | None, timeout: float) -> None:
+def bind(
+    pod: str, node: str, namespace: str, kubeconfig: Path | None, context: str, timeout: float
+) -> None:
     """Bind a pod to NODE by hand; no scheduler is asked.
 
     Nothing is checked but that the pod and the node exist and that the pod may be bound. Bind
@@ -31,5 +34,5 @@ def bind(pod: str, node: str, namespace: str, kubeconfig: Path | None, timeout: 
     with clear_failures():
         from cli.bind.binding import bind_pod
 
-        names = namespace_and_name(pod, namespace, kubeconfig)
-        click.echo(asyncio.run(bind_pod(*names, node, kubeconfig, timeout)))
+        names = namespace_and_name(pod, namespace, kubeconfig, context)
+        click.echo(asyncio.run(bind_pod(*names, node, kubeconfig, context, timeout)))

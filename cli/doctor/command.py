@@ -4,13 +4,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
+from cli.shared.output import Form, is_for_programs, output_option, write
 from cli.shared.screen import Screen
 
 if TYPE_CHECKING:
@@ -35,21 +35,15 @@ STYLES = {"problem": "bold red", "warning": "yellow", "not checked": "dim", "ok"
     help="The layout that is installed; by default the one that the cluster's objects look like.",
 )
 @click.option("--strict", is_flag=True, help="Warnings count as problems for the exit code.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-)
-@click.option("--verbose", "-v", is_flag=True, help="List what is ok too.")
+@output_option("what is ok too")
+@click.option("--verbose", "-v", is_flag=True, help="As -o wide.")
 @gateway_options
 def doctor(
     *,
     config: Path | None,
     layout: str | None,
     strict: bool,
-    output: Literal["text", "json"],
+    output: Form,
     verbose: bool,
     options: GatewayOptions,
 ) -> None:
@@ -64,11 +58,10 @@ def doctor(
 
         found = list(findings(asyncio.run(read_installation(options, config, layout or ""))))
     counts = {level: sum(each.level == level for each in found) for level in STYLES}
-    if output == "json":
-        content = {"counts": counts, "checks": found}
-        click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+    if is_for_programs(output):
+        write({"counts": counts, "checks": found}, output)
     else:
-        _show(found, counts, verbose=verbose)
+        _show(found, counts, verbose=verbose or output == "wide")
     if counts["problem"] or (strict and counts["warning"]):
         sys.exit(1)
 

@@ -1,10 +1,9 @@
 """What users give to several commands, such as `--plugin PATH=WEIGHT` and pods."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
@@ -13,8 +12,6 @@ from moorage.errors import ConfigurationError
 
 NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 """A name of a Kubernetes object."""
-
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 KINDS = ("pod", "pods", "po")
 """What may stand before the name of a pod, as for kubectl."""
@@ -56,13 +53,16 @@ def weights_of(given: Iterable[GivenPlugin]) -> Mapping[Path, int]:
     return {each.path: each.weight for each in given if each.weight}
 
 
-def namespace_and_name(pod: str, namespace: str, kubeconfig: Path | None) -> tuple[str, str]:
+def namespace_and_name(
+    pod: str, namespace: str, kubeconfig: Path | None, context: str
+) -> tuple[str, str]:
     """Return namespace and name of a pod, given as POD, pod/POD or NAMESPACE/POD.
 
     Args:
         pod: What was given.
         namespace: Where it is if *pod* does not say so; "" for that of the kubeconfig's context.
         kubeconfig: Which kubeconfig.
+        context: Which context of it; "" is the current one.
 
     Raises:
         ConfigurationError: It has another form.
@@ -74,7 +74,7 @@ def namespace_and_name(pod: str, namespace: str, kubeconfig: Path | None) -> tup
         )
     if form["before"] not in (None, *KINDS):
         namespace = form["before"]
-    namespace = namespace or current_namespace(kubeconfig)
+    namespace = namespace or current_namespace(kubeconfig, context)
     if not re.fullmatch(NAME, namespace):
         raise ConfigurationError(f"{namespace!r} is no namespace")
     return namespace, form["name"]
@@ -102,15 +102,3 @@ scheduler_config_option = click.option(
     type=FILE,
     help="The KubeSchedulerConfiguration, with one extender.  [default: the shipped one]",
 )
-
-
-def output_option(*forms: str, more: str) -> Callable[[FunctionT], FunctionT]:
-    """Return the option `--output`: "text", or one of other *forms*, with what those are."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["text", *forms]),
-        default="text",
-        show_default=True,
-        help=more,
-    )

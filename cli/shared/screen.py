@@ -35,6 +35,11 @@ class Screen:
             for line in self._wrapped(whole) if self._console.is_terminal else [whole]:
                 self.write(line, style)
 
+    def legend(self, text: str) -> None:
+        """Explain on a terminal what is shown; programs that read the lines need no such help."""
+        if self._console.is_terminal:
+            self.sentence(text, style="dim")
+
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Write a table that fits the terminal and cuts no name; elsewhere each row is one line."""
         if not self._console.is_terminal:

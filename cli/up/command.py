@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cli.shared.failures import clear_failures
-from cli.shared.gateway.options import FILE
+from cli.shared.gateway.options import FILE, context_option
 from cli.shared.given import plugins_option
 
 PORT = click.IntRange(0, 65535)
@@ -27,6 +27,13 @@ PORT = click.IntRange(0, 65535)
     show_default=True,
     help="How many scorer replicas to run.",
 )
+@click.option(
+    "--filters",
+    default=1,
+    type=click.IntRange(1, 64),
+    show_default=True,
+    help="How many filter replicas to run; of several, each is asked about a part of the nodes.",
+)
 @click.option("--config", type=FILE, help="The policy (MoorageConfiguration).")
 @plugins_option
 @click.option(
@@ -36,6 +43,7 @@ PORT = click.IntRange(0, 65535)
     "httpTimeout.  [default: the shipped one]",
 )
 @click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
+@context_option
 @click.option(
     "--kubeconfig-out",
     metavar="FILE",
@@ -83,6 +91,8 @@ def up(**given: Any) -> None:
             "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, "
             "--api-port, --kubeconfig-out, --scheduler-config"
         )
+    if given["context"] and not given["kubeconfig"]:
+        raise click.UsageError("--context is of a --kubeconfig: give that too")
     with clear_failures():
         from cli.up.run import UpOptions
         from cli.up.run import up as run

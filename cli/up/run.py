@@ -46,10 +46,12 @@ class UpOptions:
     nodes: str | None
     pods: str | None
     scorers: int
+    filters: int
     config: Path | None
     scheduler_config: Path | None
     plugins: tuple[GivenPlugin, ...]
     kubeconfig: Path | None
+    context: str
     kubeconfig_out: Path | None
     once: bool
     timeout: float
@@ -84,10 +86,12 @@ def up(options: UpOptions) -> int:
         stack = StackOptions(
             directory=directory,
             kubeconfig=options.kubeconfig,
+            context=options.context,
             config=_policy_file(directory, policy) or options.config,
             profiles=profiles,
             plugins=plugins,
             scorers=options.scorers,
+            filters=options.filters,
             scheduler=read_scheduler_config(options.scheduler_config, profiles, scale),
             extender_port=options.extender_port,
             admin_port=options.admin_port,

@@ -1,5 +1,6 @@
 """What `moorage journal show` prints: the segments of a journal, and its newest cycles."""
 
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +19,16 @@ KINDS = {
     pb.JOURNAL_CYCLE_KIND_PREEMPT: "preempt",
 }
 
+SHOWN = 3
+"""Best nodes of a cycle that are shown."""
+
 
 @dataclass(slots=True)
 class Segment:
     """What is in a segment."""
 
-    path: Path
+    name: str
+    size: int
     begin: float = 0.0
     end: float = 0.0
     cycles: int = 0
@@ -34,23 +39,51 @@ class Segment:
     problem: str = ""
 
 
-def show(journal: Path, pod: str, limit: int, screen: Screen) -> None:
-    """Write the segments, and the newest cycles, perhaps only those of a pod.
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """A recorded cycle; `best` has the nodes that share the best total, or that are feasible."""
+
+    id: int
+    time: float
+    kind: str
+    pod: str
+    nodes: int
+    feasible: int
+    best: list[str]
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The segments of a journal, and its newest cycles."""
+
+    segments: list[Segment]
+    cycles: list[Cycle]
+
+
+def read(journal: Path, pod: str, limit: int) -> Contents:
+    """Return the segments, and the newest cycles, perhaps only those of a pod.
 
     Raises:
         JournalError: There is no journal.
     """
-    newest: deque[Sequence[str]] = deque(maxlen=limit)
-    rows = [_row(_read(path, pod, newest)) for path in find_segments(journal)]
+    newest: deque[Cycle] = deque(maxlen=limit)
+    segments = [_read(path, pod, newest) for path in find_segments(journal)]
+    return Contents(segments, list(newest))
+
+
+def show(found: Contents, screen: Screen, *, wide: bool) -> None:
+    """Write tables; of several best nodes the first three unless it is *wide*."""
     header = ("SEGMENT", "MIB", "FROM", "TO", "CYCLES", "BINDS", "CHANGES", "POLICY", "DROPPED", "")
-    screen.table(header, rows)
-    if newest:
+    screen.table(header, list(map(_row, found.segments)))
+    if found.cycles:
         screen.write("")
-        screen.table(("CYCLE", "TIME", "KIND", "POD", "NODES", "FEASIBLE", "BEST"), list(newest))
+        rows = [_cells(each, sys.maxsize if wide else SHOWN) for each in found.cycles]
+        screen.table(("CYCLE", "TIME", "KIND", "POD", "NODES", "FEASIBLE", "BEST"), rows)
 
 
-def _read(path: Path, pod: str, newest: deque[Sequence[str]]) -> Segment:
-    segment, torn = Segment(path), Torn()
+def _read(path: Path, pod: str, newest: deque[Cycle]) -> Segment:
+    segment, torn = Segment(path.name, path.stat().st_size), Torn()
     names: dict[int, str] = {}
     try:
         for _, record in read_segment(path, torn):
@@ -76,7 +109,7 @@ def _count(segment: Segment, record: pb.JournalRecord, names: dict[int, str]) ->
         segment.dropped = sum(record.header.dropped.values())
 
 
-def _cycle(record: pb.JournalRecord, wanted: str, names: dict[int, str]) -> Iterator[Sequence[str]]:
+def _cycle(record: pb.JournalRecord, wanted: str, names: dict[int, str]) -> Iterator[Cycle]:
     cycle = record.cycle
     pod = decode_pod(cycle.pod)
     name = f"{pod.namespace}/{pod.name}"
@@ -85,21 +118,34 @@ def _cycle(record: pb.JournalRecord, wanted: str, names: dict[int, str]) -> Iter
     outcome = recorded_outcome(cycle)
     feasible = outcome.rows[outcome.feasible]
     best = outcome.rows[outcome.best] if outcome.scores or len(feasible) == 1 else feasible[:0]
-    yield (
+    yield Cycle(
+        id=cycle.id,
+        time=record.time,
+        kind=KINDS.get(cycle.kind, ""),
+        pod=name,
+        nodes=len(outcome.rows),
+        feasible=len(feasible),
+        best=[names.get(row, "") for row in best.tolist()],
+        error=cycle.error,
+    )
+
+
+def _cells(cycle: Cycle, most: int) -> Sequence[str]:
+    return (
         f"{cycle.id}",
-        time_of(record.time),
-        KINDS.get(cycle.kind, "") if not cycle.error else f"failed: {cycle.error}",
-        name,
-        f"{len(outcome.rows)}",
-        f"{len(feasible)}",
-        " ".join(names.get(row, "") for row in best[:3].tolist()) + " ..." * (len(best) > 3),
+        time_of(cycle.time),
+        f"failed: {cycle.error}" if cycle.error else cycle.kind,
+        cycle.pod,
+        f"{cycle.nodes}",
+        f"{cycle.feasible}",
+        " ".join(cycle.best[:most]) + " ..." * (len(cycle.best) > most),
     )
 
 
 def _row(segment: Segment) -> Sequence[str]:
     return (
-        segment.path.name,
-        f"{segment.path.stat().st_size / (1 << 20):.1f}",
+        segment.name,
+        f"{segment.size / (1 << 20):.1f}",
         time_of(segment.begin),
         time_of(segment.end),
         f"{segment.cycles:,}",

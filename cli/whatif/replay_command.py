@@ -10,7 +10,7 @@ import click
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import FILE
-from cli.shared.given import output_option
+from cli.shared.output import Form, is_for_programs, output_option, write
 
 PATH = click.Path(exists=True, path_type=Path)
 
@@ -30,13 +30,13 @@ FAILED = 2
 @click.option(
     "--examples", type=click.IntRange(0, 1000), default=5, show_default=True, help="Of each class."
 )
-@output_option("json", more="json has every number.")
+@output_option("every reason, example and node")
 def replay(
     journal: Path,
     config: Path | None,
     plugins: tuple[Path, ...],
     examples: int,
-    output: str,
+    output: Form,
 ) -> None:
     """Decide the cycles of a gateway's JOURNAL again, and show what changes.
 
@@ -47,8 +47,6 @@ def replay(
     The exit code is 0 if nothing changes, 1 if something does, 2 if the journal cannot be replayed.
     """
     with _failures():
-        import msgspec
-
         from cli.config.policies import load_registries, resolve_file, unused_plugins
         from cli.shared.screen import Screen
         from cli.whatif.engines import filtered, scored
@@ -64,14 +62,14 @@ def replay(
         work, screen = Replay(journal, engines, examples=examples), Screen()
         with ExitStack() as stack:
             progress: Callable[[int], None] = lambda _: None  # noqa: E731
-            if output == "text":
+            if not is_for_programs(output):
                 progress = stack.enter_context(screen.progress("cycles", work.total))
             report = asyncio.run(work.run(policy, progress))
         report.notes[:0] = notes
-        if output == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        if is_for_programs(output):
+            write(report, output)
         else:
-            show_report(report, screen)
+            show_report(report, screen, wide=output == "wide")
     sys.exit(CHANGED if report.is_changed or report.not_reproducible else 0)
 
 
@@ -80,7 +78,7 @@ def journal() -> None:
     """Look into the journal of a gateway."""
 
 
-@journal.command()
+@journal.command("show")
 @click.argument("journal", type=PATH)
 @click.option("--pod", default="", metavar="NAMESPACE/POD", help="Only cycles of this pod.")
 @click.option(
@@ -90,13 +88,18 @@ def journal() -> None:
     show_default=True,
     help="How many cycles to show, the newest.",
 )
-def show(journal: Path, pod: str, cycles: int) -> None:
+@output_option("all of the best nodes")
+def show_journal(journal: Path, pod: str, cycles: int, output: Form) -> None:
     """List the segments of JOURNAL, and its newest cycles."""
     with clear_failures():
         from cli.shared.screen import Screen
-        from cli.whatif.journal import show as write
+        from cli.whatif.journal import read, show
 
-        write(journal, pod, cycles, Screen())
+        found = read(journal, pod, cycles)
+        if is_for_programs(output):
+            write(found, output)
+        else:
+            show(found, Screen(), wide=output == "wide")
 
 
 @contextmanager

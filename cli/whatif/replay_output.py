@@ -1,25 +1,23 @@
 """Shows people what a replay found."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from cli.shared.screen import Screen
 from gateway.whatif.replay_report import Report
 
-MOST_REASONS = 20
-"""Reasons that are shown, the most frequent."""
-
-MOST_NODES = 10
-"""Nodes that gain or lose pods, those that do most."""
+MOST_ROWS = 15
+"""Reasons that are shown, the most frequent; nodes that gain or lose pods, those that do most."""
 
 
-def show(report: Report, screen: Screen) -> None:
-    """Write a report as tables."""
+def show(report: Report, screen: Screen, *, wide: bool) -> None:
+    """Write a report as tables; those that are *wide* leave nothing out."""
     screen.write(_headline(report), "bold")
     screen.write("")
     screen.table(("CYCLES", "SHARE", ""), list(_classes(report)))
     for block in (_reasons, _winners, _nodes):
-        lines = block(report)
+        lines = block(report, sys.maxsize if wide else MOST_ROWS)
         if lines:
             screen.write("")
             screen.table(lines[0], lines[1:])
@@ -55,20 +53,20 @@ def _classes(report: Report) -> Iterator[Sequence[str]]:
         yield f"{count:,}", f"{share:.1%}", what
 
 
-def _reasons(report: Report) -> list[Sequence[str]]:
+def _reasons(report: Report, most: int) -> list[Sequence[str]]:
     if not report.reasons:
         return []
     rows: list[Sequence[str]] = [("CYCLES", "DIFFERS IN", "PLUGIN", "REASON", "EXAMPLE")]
     rows += [
         (f"{each.cycles:,}", each.kind, each.plugin or "-", each.reason, each.example)
-        for each in report.reasons[:MOST_REASONS]
+        for each in report.reasons[:most]
     ]
-    if len(report.reasons) > MOST_REASONS:
-        rows.append((f"and {len(report.reasons) - MOST_REASONS} more", "", "", "", ""))
+    if len(report.reasons) > most:
+        rows.append((f"and {len(report.reasons) - most} more", "", "", "", ""))
     return rows
 
 
-def _winners(report: Report) -> list[Sequence[str]]:
+def _winners(report: Report, _: int) -> list[Sequence[str]]:
     if not report.winners:
         return []
     rows: list[Sequence[str]] = [("WINNERS, FOR EXAMPLE", "POD", "BEFORE", "AFTER", "")]
@@ -78,10 +76,10 @@ def _winners(report: Report) -> list[Sequence[str]]:
     return rows
 
 
-def _nodes(report: Report) -> list[Sequence[str]]:
+def _nodes(report: Report, most: int) -> list[Sequence[str]]:
     if not report.nodes:
         return []
-    shown = list(report.nodes.items())[:MOST_NODES]
+    shown = list(report.nodes.items())[:most]
     rows: list[Sequence[str]] = [("PODS BY NODE", "BEFORE", "AFTER", "CHANGE")]
     for name, (before, after) in shown:
         rows.append((name or "no node", f"{before:,}", f"{after:,}", f"{after - before:+,}"))

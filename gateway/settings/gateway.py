@@ -152,6 +152,7 @@ class GatewaySettings(EdgeSettings):
     kubeconfig: Path | None = setting(
         None, "How to reach the API server; without one the pod's service account is used."
     )
+    context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
     max_cache_age: float = setting(
         180.0,
         "Silence of the API server after which the gateway is not ready and calls fail.",

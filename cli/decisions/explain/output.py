@@ -1,12 +1,13 @@
 """Shows an explanation: as text, as JSON or as YAML."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
-import yaml
 
+from cli.decisions.explain.pending import age
 from cli.decisions.explain.sources import Explained
+from cli.shared.output import Form, is_for_programs, write
 from cli.shared.screen import Screen
 from gateway.decisions.why import Object, Rejection, last_seen
 
@@ -15,17 +16,12 @@ SHOWN_EVENTS = 5
 PREEMPTIBLE = " (evicting pods may help)"
 
 
-def show(explained: Explained, output: str) -> None:
-    """Write to stdout in the form *output*: "text", "wide", "json" or "yaml"."""
-    screen = Screen()
-    if output == "json":
-        screen.write(msgspec.json.format(msgspec.json.encode(_content(explained))).decode())
-    elif output == "yaml":
-        content = msgspec.to_builtins(_content(explained))
-        text = yaml.safe_dump(content, sort_keys=False, width=100)
-        screen.write(text.rstrip())
+def show(explained: Explained, output: Form) -> None:
+    """Write to stdout; if it is "wide", with every attempt that the gateway keeps."""
+    if is_for_programs(output):
+        write(_content(explained), output)
     else:
-        _text(screen, explained, wide=output == "wide")
+        _text(Screen(), explained, wide=output == "wide")
 
 
 def _content(explained: Explained) -> dict[str, object]:
@@ -50,7 +46,8 @@ def _text(screen: Screen, explained: Explained, *, wide: bool) -> None:
     known, found = explained.known, explained.found
     if not known.asked and known.silence not in found.headline:
         screen.sentence(f"Without the gateway: {known.silence}", style="red")
-    screen.sentence(found.headline, style="bold")
+    is_pending = not known.is_gone and not known.pod["spec"].get("nodeName")
+    screen.sentence(found.headline, style="bold yellow" if is_pending else "bold")
     if found.since:
         screen.sentence(f"since {_ago(found.since)}")
     if known.group:
@@ -95,6 +92,9 @@ def _attempt(screen: Screen, attempt: Object, headline: str, *, listed: bool) ->
         screen.table(("NODES", "PLUGIN", "REASON"), rejected)
     if scored := list(_scores(attempt)):
         screen.table(*_columns(scored))
+        screen.legend(
+            "A plugin's scores are from 0 to 100; xN is its weight, TOTAL the weighted mean."
+        )
 
 
 def _circumstances(attempt: Object) -> Iterator[str]:
@@ -137,11 +137,6 @@ def _columns(top: Sequence[Object]) -> tuple[list[str], list[list[str]]]:
 def _ago(time: str) -> str:
     """Return a time of day and how long ago it was, such as "12:03:04 (5s ago)"."""
     try:
-        then = datetime.fromisoformat(time)
+        return f"{datetime.fromisoformat(time):%H:%M:%S} ({age(time)} ago)"
     except ValueError:
         return time
-    seconds = max(int((datetime.now(UTC) - then).total_seconds()), 0)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size * 2:
-            return f"{then:%H:%M:%S} ({seconds // size}{unit} ago)"
-    return f"{then:%H:%M:%S} ({seconds}s ago)"

@@ -65,7 +65,7 @@ async def explained(pod: str, node: str, options: GatewayOptions) -> Explained:
         KubeError: The API server does not answer, or refuses to.
     """
     try:
-        client = await connect(options.kubeconfig)
+        client = await connect(options.kubeconfig, context=options.context or None)
     except ConfigurationError as error:
         if options.kubeconfig or not options.admin:
             raise

@@ -6,12 +6,12 @@ import click
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
-from cli.shared.given import output_option
+from cli.shared.output import Form, output_option
 
 
 @click.command()
 @click.argument("profile", required=False, default="")
-@output_option("json", more="json is what the gateway answers.")
+@output_option("all disagreements that the gateway keeps")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -20,7 +20,7 @@ from cli.shared.given import output_option
     help="Disagreements to show of each profile in the table, the newest.",
 )
 @gateway_options
-def shadow(profile: str, output: str, limit: int, options: GatewayOptions) -> None:
+def shadow(profile: str, output: Form, limit: int, options: GatewayOptions) -> None:
     """Show how far the shadow of PROFILE, or of each, agrees with it, and where it does not.
 
     A shadow is a second profile that filters and scores the same pods and decides nothing; the

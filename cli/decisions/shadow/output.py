@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.output import Form, is_for_programs, write
 from cli.shared.screen import Screen
 from moorage.errors import ConfigurationError, suggestion
 
@@ -54,17 +53,16 @@ SKIPS = {
 """Why cycles were not compared, in words."""
 
 
-def show(reports: Sequence[Report], output: str, limit: int) -> None:
-    """Write to stdout: as "text" with the newest *limit* disagreements, or as "json"."""
-    screen = Screen()
-    if output == "json":
-        content = msgspec.json.encode({"profiles": reports})
-        screen.write(msgspec.json.format(content).decode())
+def show(reports: Sequence[Report], output: Form, limit: int) -> None:
+    """Write to stdout; as "text" with the newest *limit* disagreements."""
+    if is_for_programs(output):
+        write({"profiles": reports}, output)
         return
+    screen = Screen()
     for number, report in enumerate(reports):
         if number:
             screen.write("")
-        _report(screen, report, limit)
+        _report(screen, report, len(report["disagreements"]) if output == "wide" else limit)
 
 
 def _report(screen: Screen, report: Report, limit: int) -> None:

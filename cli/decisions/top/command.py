@@ -7,12 +7,12 @@ import click
 
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
-from cli.shared.given import output_option
+from cli.shared.output import Form, output_option
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="Show one interval and end.")
-@output_option("json", more="json writes one line an interval.")
+@output_option("all plugins and replicas")
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.1, max=3600),
@@ -21,12 +21,13 @@ from cli.shared.given import output_option
     help="Seconds that each view is about.",
 )
 @gateway_options
-def top(*, once: bool, output: str, interval: float, options: GatewayOptions) -> None:
+def top(*, once: bool, output: Form, interval: float, options: GatewayOptions) -> None:
     """Show what a gateway is doing now: cycles, latency, plugins, replicas, newest pods.
 
-    Live on a terminal, until Ctrl-C; elsewhere a view an interval.
+    Live on a terminal, until Ctrl-C; elsewhere a view an interval. Of a pod the newest attempt is
+    shown. With -o json there is one line an interval, with -o yaml one document.
     """
     with clear_failures(), suppress(KeyboardInterrupt):
         from cli.decisions.top.watching import watch
 
-        asyncio.run(watch(options, once=once, as_json=output == "json", interval=interval))
+        asyncio.run(watch(options, once=once, output=output, interval=interval))

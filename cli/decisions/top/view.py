@@ -180,12 +180,12 @@ NUMBER = re.compile(r"(<?[\d.e+-]+( m?s| us)?)?$")
 """A number or a time, or nothing."""
 
 
-def draw(view: View) -> RenderableType:
-    """Return a view for a terminal."""
-    return Group(*_parts(view))
+def draw(view: View, *, wide: bool = False) -> RenderableType:
+    """Return a view for a terminal, with all plugins and replicas if it is *wide*."""
+    return Group(*_parts(view, wide=wide))
 
 
-def _parts(view: View) -> Iterator[RenderableType]:
+def _parts(view: View, *, wide: bool) -> Iterator[RenderableType]:
     role = "decides" if view.decides else "STANDS BY"
     yield Text(f"{view.gateway}  {role}, epoch {view.epoch}", style="bold", no_wrap=True)
     counts = f"{view.cycles:.1f} cycles/s  {view.nodes} nodes  {view.pods} pods"
@@ -214,12 +214,12 @@ def _parts(view: View) -> Iterator[RenderableType]:
                 _few(each.rejected),
                 _few(each.failed),
             )
-            for each in view.plugins[:MOST_PLUGINS]
+            for each in view.plugins[: None if wide else MOST_PLUGINS]
         ],
     )
     yield from _table(
         ("SERVICE", "REPLICA", "GENERATION", "BEHIND", "CYCLES"),
-        list(_replicas(view.services))[:MOST_REPLICAS],
+        list(_replicas(view.services))[: None if wide else MOST_REPLICAS],
     )
     yield from _table(
         ("NEWEST PODS", "AGO", "OUTCOME", "NODE", "REASON"),

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
@@ -16,6 +15,7 @@ from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.metrics import Change, Sample, sample
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.output import Form, is_for_programs, write
 from moorage_host.kube import KubeError
 
 NEWEST = 5
@@ -25,7 +25,7 @@ LOOKED_AT = 50
 """Decisions among which they are looked for: a pod may have many."""
 
 
-async def watch(options: GatewayOptions, *, once: bool, as_json: bool, interval: float) -> None:
+async def watch(options: GatewayOptions, *, once: bool, output: Form, interval: float) -> None:
     """Show intervals until cancelled, or one.
 
     Raises:
@@ -33,20 +33,20 @@ async def watch(options: GatewayOptions, *, once: bool, as_json: bool, interval:
     """
     console = Console(markup=False, emoji=False, highlight=False)
     with ExitStack() as stack:
-        show = _shows(console, stack, live=console.is_terminal and not once and not as_json)
+        is_data = is_for_programs(output)
+        show = _shows(console, stack, live=console.is_terminal and not once and not is_data)
         async for found, problem in _views(options, interval):
-            if as_json:
-                if found is not None and not problem:
-                    console.print(msgspec.json.encode(found).decode(), soft_wrap=True)
-            else:
-                show(_drawn(found, problem))
+            if not is_data:
+                show(_drawn(found, problem, wide=output == "wide"))
+            elif found is not None and not problem:
+                write(found, output, one_of_many=True)
             if once:
                 return
 
 
-def _drawn(found: View | None, problem: str) -> RenderableType:
+def _drawn(found: View | None, problem: str, *, wide: bool) -> RenderableType:
     parts: list[RenderableType] = [Text(problem, style="bold red")] if problem else []
-    return Group(*parts, *([draw(found)] if found else ()))
+    return Group(*parts, *([draw(found, wide=wide)] if found else ()))
 
 
 def _shows(console: Console, stack: ExitStack, *, live: bool) -> Callable[[RenderableType], None]:

@@ -167,46 +167,43 @@ async def read_installation(
         KubeError: There is no --admin, and the API server cannot be reached.
     """
     namespace = options.gateway.partition("/")[0]
-    async with _cluster(options) as client:
-        cluster = None if isinstance(client, Missing) else client
+    async with _cluster(options) as (cluster, api_server):
         gateway = await _gateway(options, cluster)
         if cluster is None and isinstance(gateway, Missing):
             raise GatewayError(gateway.reason)
-        absent = client if isinstance(client, Missing) else Missing("it was not read")
+        absent = api_server if isinstance(api_server, Missing) else Missing("it was not read")
         objects = await read_objects(cluster, namespace) if cluster else no_objects(absent.reason)
         read = Installation(
             namespace=namespace,
             now=datetime.now(UTC),
             objects=objects,
-            api_server=absent,
+            api_server=api_server,
             schedulers=find_schedulers(objects, config),
             gateway=gateway,
             release=absent,
         )
         if cluster is None:
             return read
-        read = replace(
-            read,
-            api_server=await read_api_server(cluster),
-            processes=await read_processes(options, cluster, objects.read("pods")),
-        )
+        read = replace(read, processes=await read_processes(options, cluster, objects.read("pods")))
         if options.admin and not read.processes and not layout:  # as with `moorage up`
             return replace(read, release=Missing(f"no pod of Moorage is in {namespace}"))
         return replace(read, release=await read_release(cluster, objects, namespace, layout))
 
 
 @asynccontextmanager
-async def _cluster(options: GatewayOptions) -> AsyncIterator[KubeClient | Missing]:
+async def _cluster(
+    options: GatewayOptions,
+) -> AsyncIterator[tuple[KubeClient | None, ApiServer | Missing]]:
     try:
-        client = await connect(options.kubeconfig)
-        (await client.request("GET", "/version", timeout=5.0)).check()
+        client = await connect(options.kubeconfig, context=options.context or None)
+        api_server = await read_api_server(client)
     except (ConfigurationError, KubeError, TimeoutError) as error:
         if not options.admin:
             raise
-        yield Missing(f"there is no cluster: {error}")
+        yield None, Missing(f"there is no cluster: {error}")
         return
     try:
-        yield client
+        yield client, api_server
     finally:
         await client.close()
 

@@ -146,14 +146,19 @@ async def get(client: KubeClient, path: str, **query: str) -> dict[str, Any] | M
 
 
 async def read_api_server(client: KubeClient) -> ApiServer | Missing:
-    """Read the version and the clock of the API server."""
+    """Read the version and the clock of the API server.
+
+    Raises:
+        KubeError: It cannot be reached, or refuses to answer.
+        TimeoutError: It does not answer.
+    """
+    before = time.time()
+    answer = (await client.request("GET", "/version", timeout=SECONDS)).check()
+    middle = (before + time.time()) / 2
     try:
-        before = time.time()
-        answer = (await client.request("GET", "/version", timeout=SECONDS)).check()
-        middle = (before + time.time()) / 2
         version = str(msgspec.json.decode(answer.body)["gitVersion"])
         # The header has no fractions: in the mean it is half a second behind.
         date = parsedate_to_datetime(answer.headers["Date"]).timestamp() + 0.5
-    except (KubeError, TimeoutError, msgspec.DecodeError, KeyError, ValueError) as error:
-        return Missing(f"GET /version: {error or 'no answer in time'}")
+    except (msgspec.DecodeError, KeyError, ValueError) as error:
+        return Missing(f"GET /version: {error}")
     return ApiServer(version=version, skew=date - middle)

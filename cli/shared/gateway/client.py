@@ -169,7 +169,7 @@ async def connected(
         async def api() -> KubeClient:
             nonlocal client
             if client is None:
-                client = await connect(options.kubeconfig)
+                client = await connect(options.kubeconfig, context=options.context or None)
                 stack.push_async_callback(client.close)
             return client
 

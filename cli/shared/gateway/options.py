@@ -34,6 +34,7 @@ class GatewayOptions:
         ca_file: Without one, the authorities that sign the gateway's certificate.
         token_file: A bearer token instead of the kubeconfig's.
         kubeconfig: How to reach the cluster.
+        context: A context of the kubeconfig; "" is the current one.
     """
 
     admin: str = ""
@@ -42,12 +43,20 @@ class GatewayOptions:
     ca_file: Path | None = None
     token_file: Path | None = None
     kubeconfig: Path | None = None
+    context: str = ""
 
 
 kubeconfig_option = click.option(
     "--kubeconfig",
     type=FILE,
     help="How to reach the cluster. Without it: KUBECONFIG, else ~/.kube/config.",
+)
+
+context_option = click.option(
+    "--context",
+    default="",
+    metavar="NAME",
+    help="A context of the kubeconfig instead of the current one.",
 )
 
 _OPTIONS = (
@@ -84,6 +93,7 @@ _OPTIONS = (
         "--token-file", type=FILE, help="A bearer token instead of that of the kubeconfig's user."
     ),
     kubeconfig_option,
+    context_option,
 )
 
 
@@ -99,10 +109,11 @@ def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
         ca_file: Path | None,
         token_file: Path | None,
         kubeconfig: Path | None,
+        context: str,
         **others: Any,
     ) -> None:
         if not admin and gateway == NAMESPACE:
-            admin = embedded_admin(kubeconfig)
+            admin = embedded_admin(kubeconfig, context)
         options = GatewayOptions(
             admin=admin,
             gateway=gateway,
@@ -110,6 +121,7 @@ def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
             ca_file=ca_file,
             token_file=token_file,
             kubeconfig=kubeconfig,
+            context=context,
         )
         command(options=options, **others)
 
@@ -123,36 +135,42 @@ def extension(admin: str) -> dict[str, Any]:
     return {"name": EXTENSION, "extension": {"admin": admin}}
 
 
-def embedded_admin(kubeconfig: Path | None) -> str:
-    """Return the admin port that the current context of a kubeconfig names; "" if none.
+def embedded_admin(kubeconfig: Path | None, context: str = "") -> str:
+    """Return the admin port that a context of a kubeconfig names; "" if none.
 
     Args:
-        kubeconfig: The file; None for the first one of KUBECONFIG, else ~/.kube/config.
+        kubeconfig: The file; None for those of KUBECONFIG, else ~/.kube/config.
+        context: The context; "" for the current one.
     """
-    document, context = _current(kubeconfig)
-    cluster = _named(document.get("clusters"), context.get("cluster")).get("cluster") or {}
-    found = _named(cluster.get("extensions"), EXTENSION).get("extension") or {}
-    return str(found.get("admin", ""))
+    documents, chosen = _chosen(kubeconfig, context)
+    cluster = _named(documents, "clusters", chosen.get("cluster")).get("cluster") or {}
+    extensions = cluster.get("extensions") or ()
+    found = [each.get("extension") for each in extensions if each.get("name") == EXTENSION]
+    return str((found[0] or {}).get("admin", "")) if found else ""
 
 
-def current_namespace(kubeconfig: Path | None) -> str:
-    """Return the namespace of a kubeconfig's current context, "default" if it has none."""
-    return str(_current(kubeconfig)[1].get("namespace") or "default")
+def current_namespace(kubeconfig: Path | None, context: str = "") -> str:
+    """Return the namespace of a kubeconfig's context, "default" if it has none."""
+    return str(_chosen(kubeconfig, context)[1].get("namespace") or "default")
 
 
-def _current(kubeconfig: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a kubeconfig with its context; who connects reports what is wrong with it."""
-    first = os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0]
-    path = kubeconfig or Path(first or "~/.kube/config").expanduser()
-    try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return {}, {}
-    if not isinstance(document, dict):
-        return {}, {}
-    context = _named(document.get("contexts"), document.get("current-context"))
-    return document, context.get("context") or {}
+def _chosen(kubeconfig: Path | None, context: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return kubeconfigs with a context; who connects reports what is wrong with them."""
+    paths = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "").split(os.pathsep)
+    documents = []
+    for path in list(filter(None, paths)) or ["~/.kube/config"]:
+        try:
+            document = yaml.safe_load(Path(path).expanduser().read_text())
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            continue
+        if isinstance(document, dict):
+            documents.append(document)
+    current = (each["current-context"] for each in documents if each.get("current-context"))
+    name = context or next(current, "")
+    return documents, _named(documents, "contexts", name).get("context") or {}
 
 
-def _named(items: Iterable[dict[str, Any]] | None, name: object) -> dict[str, Any]:
-    return next((each for each in items or () if each.get("name") == name), {})
+def _named(documents: Iterable[dict[str, Any]], kind: str, name: object) -> dict[str, Any]:
+    """Return the first item of this name: the first file that has it wins, as for kubectl."""
+    items = (item for each in documents for item in each.get(kind) or ())
+    return next((each for each in items if each.get("name") == name), {})

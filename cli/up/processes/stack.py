@@ -22,6 +22,9 @@ SOON = ("--config-reload-interval=250ms", "--resolve-interval=1s")
 """The gateway notices a changed policy and other plugins of the binder sooner than in a cluster."""
 
 
+SCATTERED = ("--min-nodes-per-shard=1", "--min-shard-time=0s")
+"""Who runs several filters looks what a plugin does with a part of the nodes, however few."""
+
 HOME = Path(__file__).resolve().parents[3]
 
 SHIPPED = HOME / "deploy" / "files" / "kube-scheduler-config.yaml"
@@ -111,7 +114,9 @@ class StackOptions:
         config: The policy file.
         profiles: The schedulerNames that the policy serves.
         plugins: Files and folders with plugins.
+        context: A context of the kubeconfig; "" is the current one.
         scorers: How many scorer replicas to run.
+        filters: How many filter replicas to run.
         scheduler: The stand-in's configuration; None is the shipped one.
         gateway_options: More options of the gateway.
         extender_port: The gateway's port for kube-scheduler, 0 for a free one.
@@ -125,7 +130,9 @@ class StackOptions:
     config: Path | None
     profiles: Sequence[str]
     plugins: Sequence[Path]
+    context: str = ""
     scorers: int = 1
+    filters: int = 1
     scheduler: SchedulerConfig | None = None
     gateway_options: Sequence[str] = ()
     extender_port: int = 0
@@ -164,7 +171,9 @@ async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
 
 
 def _choose_addresses(options: StackOptions) -> Addresses:
-    names = ["filter", *(f"scorer-{i + 1}" for i in range(options.scorers)), "binder"]
+    filters = [f"filter-{i + 1}" for i in range(options.filters)] if options.filters > 1 else []
+    scorers = [f"scorer-{i + 1}" for i in range(options.scorers)]
+    names = [*(filters or ["filter"]), *scorers, "binder"]
     extender, admin, scheduler, api, *ports = free_ports(4 + len(names))
     scheme = "https" if options.certificates else "http"
     return Addresses(
@@ -219,7 +228,7 @@ def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
     service, port = name.partition("-")[0], _port(addresses.services[name])
     more = [f"--plugin={path.resolve()}" for path in options.plugins]
     if service == "binder":
-        more.append(f"--kubeconfig={addresses.kubeconfig}")
+        more += _cluster(options, addresses)
         more += options.scheduler.binder_options if options.scheduler else []
     # Nobody needs its admin port to be the same after a restart.
     address = [f"--host={HOST}", f"--port={port}", "--share-port", *_admin(0)]
@@ -235,15 +244,18 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
     services = addresses.services
     more = [f"--config={options.config}"] if options.config else []
     more += options.scheduler.gateway_options if options.scheduler else []
-    more += [f"--scorer={place}" for name, place in services.items() if name.startswith("scorer")]
+    for name, place in services.items():
+        if (service := name.partition("-")[0]) in ("filter", "scorer"):
+            more.append(f"--{service}={place}")
+    if options.filters > 1:
+        more += SCATTERED
     return Process(
         name="gateway",
         module="gateway",
         options=[
             f"--extender-host={HOST}",
             f"--extender-port={_port(addresses.extender)}",
-            f"--kubeconfig={addresses.kubeconfig}",
-            f"--filter={services['filter']}",
+            *_cluster(options, addresses),
             f"--binder={services['binder']}",
             LOG,
             *_tls(options, "gateway"),
@@ -254,6 +266,11 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
         ],
         log=options.directory / "gateway.log",
     )
+
+
+def _cluster(options: StackOptions, addresses: Addresses) -> list[str]:
+    context = [f"--context={options.context}"] if options.context else []
+    return [f"--kubeconfig={addresses.kubeconfig}", *context]
 
 
 def _tls(options: StackOptions, identity: str) -> list[str]:

@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from cli.shared.failures import clear_failures
-from cli.shared.gateway.options import FILE
-from cli.shared.given import output_option, plugins_option, scheduler_config_option
+from cli.shared.gateway.options import FILE, context_option
+from cli.shared.given import plugins_option, scheduler_config_option
+from cli.shared.output import Form, is_for_programs, output_option, write
 
 
 @click.command()
@@ -17,6 +18,7 @@ from cli.shared.given import output_option, plugins_option, scheduler_config_opt
     help="The cluster: what `kubectl get nodes,pods -A -o json` (or yaml) prints.",
 )
 @click.option("--kubeconfig", type=FILE, help="Read the cluster of this kubeconfig instead.")
+@context_option
 @click.option("--pods", type=FILE, required=True, help="The pods to place.")
 @click.option(
     "--count",
@@ -42,26 +44,26 @@ from cli.shared.given import output_option, plugins_option, scheduler_config_opt
     show_default=True,
     help="Pods in each table; 0 shows all.",
 )
-@output_option("json", more="json has every placement.")
-def simulate(*, rows: int, output: str, **given: Any) -> None:
+@output_option("every pod in each table")
+def simulate(*, rows: int, output: Form, **given: Any) -> None:
     """Place pods in a copy of a cluster, and compare what two policies make of them.
 
     Nothing is written to the cluster, and no process is started. Pods that the cluster has under
     the same names are placed again; other pods stay where they are.
     """
-    if (given["cluster"] is None) == (given["kubeconfig"] is None):
-        raise click.UsageError("give the cluster: either --cluster DUMP or --kubeconfig FILE")
+    if (given["cluster"] is None) == (not given["kubeconfig"] and not given["context"]):
+        raise click.UsageError(
+            "give the cluster: either --cluster DUMP or --kubeconfig FILE, perhaps with --context"
+        )
     if len(given["configs"]) > 2:
         raise click.UsageError("--config can be given twice: two policies are compared")
     with clear_failures():
-        import msgspec
-
         from cli.whatif.simulate.output import show
         from cli.whatif.simulate.run import SimulateOptions
         from cli.whatif.simulate.run import simulate as run
 
         result = run(SimulateOptions(**given))
-        if output == "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(result)))
+        if is_for_programs(output):
+            write(result, output)
         else:
-            show(result, rows)
+            show(result, 0 if output == "wide" else rows)

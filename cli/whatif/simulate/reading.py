@@ -88,13 +88,13 @@ def read_dump(path: Path, readers: Readers) -> ClusterObjects:
     return found
 
 
-async def read_cluster(kubeconfig: Path, readers: Readers) -> ClusterObjects:
-    """Read the same from the API server of a kubeconfig; nothing is written there.
+async def read_cluster(kubeconfig: Path | None, context: str, readers: Readers) -> ClusterObjects:
+    """Read the same from the API server of a kubeconfig's context; nothing is written there.
 
     Raises:
         ConfigurationError: It cannot be reached, or does not let the user read.
     """
-    client = await connect(kubeconfig)
+    client = await connect(kubeconfig, context=context or None)
     found = ClusterObjects(place=client.host)
     try:
         found.nodes = [*_located(await _read(client, "/api/v1/nodes", {}), "Node")]

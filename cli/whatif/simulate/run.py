@@ -29,10 +29,11 @@ NAMES = ("A", "B")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """What the user gave; either a dump or a kubeconfig."""
+    """What the user gave; either a dump or a cluster."""
 
     cluster: Path | None
     kubeconfig: Path | None
+    context: str
     pods: Path
     count: int | None
     configs: tuple[Path, ...]
@@ -113,8 +114,7 @@ async def _simulate(
     if options.cluster is not None:
         cluster = read_dump(options.cluster, readers)
     else:
-        assert options.kubeconfig is not None  # noqa: S101 - the command checks it
-        cluster = await read_cluster(options.kubeconfig, readers)
+        cluster = await read_cluster(options.kubeconfig, options.context, readers)
     pods, notes = read_pods(options.pods, options.count, cluster.classes)
     moved = set(map(key_of, pods))
     before = copy_of(cluster, moved)

@@ -195,6 +195,22 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
     assert (kept / "filter.log").stat().st_size
 
 
+async def test_several_filters_are_asked_about_a_part_of_the_nodes_each(tmp_path: Path) -> None:
+    (tmp_path / "counting.py").write_text(
+        "from moorage import FilterPlugin, Rejection\n"
+        "class Counting(FilterPlugin):\n"
+        "    async def prepare(self, pod, nodes):\n"
+        "        self.count = len(nodes)\n"
+        "    def filter_node(self, pod, node):\n"
+        "        return Rejection(f'asked about {self.count} nodes')\n"
+    )
+    given = ("--plugin", "counting.py", "--nodes=4", "--pods=1", "--filters=2")
+    command, code, errors = await once(tmp_path, *given)
+    assert (code, errors) == (0, "")
+    ((_, reason),) = command.rows().values()
+    assert "asked about 2 nodes" in reason
+
+
 async def test_a_broken_plugin_is_one_line_that_begins_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("from moorage import (\n")
     _, code, errors = await once(tmp_path, "--plugin", "broken.py")

@@ -13,6 +13,8 @@ from tests.scenarios.explain.test_first_lines import NAMES, all_but
 from tests.scenarios.world import World
 from tools.planes.objects import node, pod
 
+GATED = {"schedulingGates": [{"name": "example.com/quota"}]}
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
@@ -52,6 +54,8 @@ async def test_the_command(world: World, tmp_path: Path) -> None:
     async with world.scheduler("steered"):
         await world.create(pod("p", reject=all_but("n2")))
         await world.bound("p")
+        await world.create(pod("nowhere", reject=all_but()), pod("gated", spec=GATED))
+        await world.condition("nowhere", "Unschedulable")
     admin = ("--admin", world.services.admin)
     cluster = ("--kubeconfig", str(world.plane.kubeconfig("admin")))
 
@@ -65,6 +69,20 @@ async def test_the_command(world: World, tmp_path: Path) -> None:
         run("default/nobody"),
         *(run(*words) for words in (("p",), ("pod/p", "-n", "default"), ("po/p",))),
     )
+    (status, pending), (_, wide), (_, none), wrong = await asyncio.gather(
+        run("--pending"),
+        run("--pending", "-o", "wide", "-n", "default"),
+        run("--pending", "-n", "kube-system"),
+        run("p", "--context", "nothing"),
+    )
+    header, *lines = pending.splitlines()
+    assert (status, header.split()) == (0, ["PENDING", "POD", "FOR", "WHY"])
+    assert {line.split()[0]: line for line in lines}.keys() == {"default/nowhere", "default/gated"}
+    assert "  none of 4 nodes suits it: 4 no (Moorage Steered)\n" in pending
+    assert ". Next: change the pod or a node to what Steered asks for" in wide
+    assert none == "No pod is pending.\n"
+    assert wrong[0] == 1
+    assert "nothing" in wrong[1]
     expected = "default/p is on n2: one node of 4 was left: Steered rejected 3 of 4: no"
     assert (status, text.splitlines()[0]) == (0, expected)
     assert "3      Steered  no\n" in text

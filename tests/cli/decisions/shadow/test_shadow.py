@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
@@ -125,6 +126,7 @@ def test_a_limit_leaves_older_ones_out_and_says_so() -> None:
     assert "web-2" in output
     assert "web-1" not in output
     assert output.splitlines()[-1] == "Older ones: 1; --limit 2 shows all"
+    assert "web-1" in run([REPORT], "--limit", "1", "-o", "wide").output
 
 
 def test_before_the_first_comparison_there_is_no_percentage() -> None:
@@ -139,6 +141,8 @@ def test_one_profile_and_json() -> None:
     other = REPORT | {"profile": "batch"}
     result = run([REPORT, other], "batch", "-o", "json")
     assert msgspec.json.decode(result.stdout) == {"profiles": [other]}
+    result = run([REPORT, other], "batch", "-o", "yaml")
+    assert yaml.safe_load(result.stdout) == {"profiles": [other]}
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,11 @@ async def test_a_cluster_is_read_from_its_api_server_and_left_as_it_is(files: Fi
         before = api.create(pods, sized("there", "7", nodeName="n1"))
         writes = [api.count(verb, "pods") for verb in ("create", "update", "patch", "delete")]
         (files.folder / "kubeconfig").write_text(server.kubeconfig())
-        given = [f"--kubeconfig={files.folder}/kubeconfig", f"--pods={files.folder}/pods.yaml"]
+        given = [
+            f"--kubeconfig={files.folder}/kubeconfig",
+            f"--pods={files.folder}/pods.yaml",
+            "--context=sandbox",
+        ]
         invoke = CliRunner().invoke
         result = await asyncio.to_thread(invoke, main, ["simulate", "-o", "json", *given])
         assert api.read(f"{pods}/there") == before

@@ -1,0 +1,44 @@
+"""In which form commands write: text for people, or JSON and YAML for programs."""
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+import click
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+Form = Literal["text", "wide", "json", "yaml"]
+
+FORMS = ("text", "wide", "json", "yaml")
+
+
+def output_option(wide: str) -> Callable[[FunctionT], FunctionT]:
+    """Return the option `--output`, with what *wide* shows in addition."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(FORMS),
+        default="text",
+        show_default=True,
+        help=f"wide is text that shows {wide}; json and yaml have everything.",
+    )
+
+
+def is_for_programs(form: Form) -> bool:
+    """Whether a form is JSON or YAML."""
+    return form in ("json", "yaml")
+
+
+def write(content: object, form: Form, *, one_of_many: bool = False) -> None:
+    """Write to stdout as JSON or YAML what msgspec can encode; as one of many documents if so."""
+    import msgspec  # the help needs none of it
+    import yaml
+
+    if form == "json":
+        encoded = msgspec.json.encode(content)
+        click.echo((encoded if one_of_many else msgspec.json.format(encoded)).decode())
+        return
+    if one_of_many:
+        click.echo("---")
+    text = yaml.safe_dump(msgspec.to_builtins(content), sort_keys=False, width=100)
+    click.echo(text, nl=False)
