@@ -160,8 +160,8 @@ def command(name: str) -> str:
         assert isinstance(found, click.Group)
         found = found.commands[part]
     shared = {each for each, _, _ in connection_options()}
-    rows = [row for row in _parameters(found) if row[0] not in shared]
     connects = code("--admin URL") in shared and any(p.name == "admin" for p in found.params)
+    rows = [row for row in _parameters(found) if not connects or row[0] not in shared]
     note = ("[those of a gateway](#connecting-to-a-gateway)", "", "") if connects else None
     return table(("parameter", "default", "meaning"), [*rows, *([note] if note else [])])
 
