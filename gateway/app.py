@@ -14,7 +14,7 @@ from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import make_cluster
 from gateway.cycle import Cycles, Judge, Rank
 from gateway.decisions.decisions import make_decisions
-from gateway.decisions.routes import decision_routes, read_pod
+from gateway.decisions.routes import decision_routes, read_events, read_pod
 from gateway.edge import Edge, run_edge
 from gateway.inspector.inspector import Inspector
 from gateway.journal.journal import Journal
@@ -268,10 +268,11 @@ class _Gateway:
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the admin port."""
         state, pod_of = self.cluster.state, partial(read_pod, self._client)
+        events_of, waiting = partial(read_events, self._client), self.cluster.waiting
         bind_of = self.binders.binding.under_way
         return [
             *decision_routes(
-                self.decisions, state, pod_of, bind_of, self.policy, self.cluster.waiting
+                self.decisions, state, pod_of, events_of, bind_of, self.policy, waiting
             ),
             shadow_route(self.shadows),
             *self.inspector.routes,

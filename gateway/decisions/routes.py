@@ -15,7 +15,7 @@ from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions
 from gateway.decisions.listing import Listing
 from gateway.decisions.nodes import node_query, node_table, view
-from gateway.decisions.pending import as_shown, item, oldest_first
+from gateway.decisions.pending import as_shown, item, matches, oldest_first, with_a_node
 from gateway.decisions.query import (
     DEFAULT_LIMIT,
     MOST,
@@ -25,7 +25,15 @@ from gateway.decisions.query import (
     number,
 )
 from gateway.decisions.sentences import facts, sentences
-from gateway.decisions.why import Known, Object, explanation, silence
+from gateway.decisions.why import (
+    Explanation,
+    Known,
+    Object,
+    explanation,
+    last_seen,
+    reporter,
+    silence,
+)
 from gateway.policy.policy import PolicyHolder
 from moorage_host.http.callers import may_read, readable, require_read
 from moorage_host.kube import KubeClient, KubeError
@@ -42,13 +50,34 @@ SECONDS = 2.0
 MOST_HOLDERS = 100
 """Pods among which those are looked for that hold nodes, the newest ones."""
 
+MOST_EVENTS = 50
+"""Events of a pod that are read."""
+
+MOST_WORDS = 10
+"""Words of a search that count."""
+
 PodOf = Callable[[str, str], Awaitable[Object | None]]
 """Returns a pod by namespace and name: empty if there is none, None if the API server is silent."""
 
 BindOf = Callable[[str], Object]
 """Returns the bind of a pod that is under way, by uid: see `Known.bind`."""
 
+EventsOf = Callable[[Object], Awaitable[Sequence[Object] | None]]
+"""Returns the Events of a pod, newest first; None if they may not be read."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+async def read_events(client: KubeClient, pod: Object) -> Sequence[Object] | None:
+    """Return the Events of a pod; see `EventsOf`."""
+    path = f"/apis/events.k8s.io/v1/namespaces/{pod['metadata']['namespace']}/events"
+    query = {"fieldSelector": f"regarding.uid={pod['metadata']['uid']}", "limit": str(MOST_EVENTS)}
+    try:
+        response = await client.request("GET", path, query=query, timeout=SECONDS)
+        items: list[Object] = msgspec.json.decode(response.check().body)["items"] or []
+    except (KubeError, TimeoutError):
+        return None
+    return sorted(items, key=last_seen, reverse=True)
 
 
 async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | None:
@@ -68,12 +97,13 @@ def decision_routes(
     decisions: Decisions,
     state: ClusterState,
     pod_of: PodOf,
+    events_of: EventsOf,
     bind_of: BindOf,
     policy: PolicyHolder,
     waiting: Mapping[str, Waiting],
 ) -> list[web.RouteDef]:
     """Return the routes of decisions."""
-    shown = _Decisions(decisions, state, pod_of, bind_of, policy, waiting)
+    shown = _Decisions(decisions, state, pod_of, events_of, bind_of, policy, waiting)
     return [
         web.get(path, _checked(handler), allow_head=path != STREAM)
         for path, handler in (
@@ -92,6 +122,7 @@ class _Decisions:
         decisions: Decisions,
         state: ClusterState,
         pod_of: PodOf,
+        events_of: EventsOf,
         bind_of: BindOf,
         policy: PolicyHolder,
         waiting: Mapping[str, Waiting],
@@ -100,6 +131,7 @@ class _Decisions:
         self._state = state
         self._place_of = state.bound_to
         self._pod_of = pod_of
+        self._events_of = events_of
         self._bind_of = bind_of
         self._policy = policy
         self._waiting = waiting
@@ -118,21 +150,54 @@ class _Decisions:
         return await self._decisions.stream.serve(request, item, partial(may_read, request))
 
     async def pending(self, request: web.Request) -> web.StreamResponse:
-        """Answer why each pod without a node has none, those that wait longest first."""
-        query = checked(request.query.items(), ("namespace", "limit"))
+        """Answer why each pod without a node has none, those that wait longest first.
+
+        A search compares names, and of the first `MOST` pods the reasons too. It also finds the
+        names of pods that have a node.
+        """
+        query = checked(request.query.items(), ("namespace", "limit", "search"))
+        words = query.get("search", "").lower().split()[:MOST_WORDS]
         limit = number(query, "limit", DEFAULT_LIMIT, least=1, most=MOST)
         if namespace := query.get("namespace", ""):
             await require_read(request, namespace)
         pods = oldest_first(self._state, self._waiting, namespace)
         shown = await readable(request, (pod.namespace for pod in pods))
         pods = [pod for pod in pods if pod.namespace in shown]
-        holders, items = await self._holders(request), []
-        for pod in pods[:limit]:
+        holders = await self._holders(request)
+        items: list[Object] = []
+        for count, pod in enumerate(pods):
+            named = matches(words, pod)
+            if len(items) == limit or (not named and count >= MOST):
+                continue
             await asyncio.sleep(0)  # cycles go on
             if found := self._waiting.get(pod.uid):
                 known = self._known(as_shown(pod, found), pod.uid, holders, missing=found.claims)
-                items.append(item(pod, known, explanation(known)))
-        return _json({"items": items, "pods": len(pods)})
+                why = explanation(known)
+                if named or matches(words, pod, why.reason, pod.spec.scheduler_name):
+                    items.append(item(pod, known, why))
+        placed = await self._placed(request, words, namespace) if words else []
+        response = _json({"items": items, "pods": len(pods), "placed": placed})
+        response.enable_compression()
+        return response
+
+    async def _placed(
+        self, request: web.Request, words: Sequence[str], namespace: str
+    ) -> Sequence[Object]:
+        """Return pods with a node that a search finds and the caller may read."""
+        found: list[Object] = []
+        allowed: dict[str, bool] = {}
+        async for pod in with_a_node(self._state, words):
+            if pod.namespace not in allowed:
+                is_wanted = namespace in ("", pod.namespace)
+                allowed[pod.namespace] = is_wanted and await may_read(request, pod.namespace)
+            if allowed[pod.namespace]:
+                known, node = self._known(as_shown(pod, Waiting()), pod.uid, ()), pod.spec.node_name
+                why = known.attempts[0]["reason"] if known.attempts else known.silence
+                shown = item(pod, known, Explanation(pod="", place=f"is on {node}", reason=why))
+                found.append({**shown, "pod": f"{pod.namespace}/{pod.name}", "node": node})
+            if len(found) == DEFAULT_LIMIT:
+                break
+        return found
 
     async def of_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
@@ -163,12 +228,14 @@ class _Decisions:
         If the API server does not show the pod, there are just the attempts.
         """
         uid = pod["metadata"]["uid"] if pod else attempts[0].uid
+        events = await self._events_of(pod) if pod else ()
         known = self._known(
             pod or _as_decided(attempts[0]),
             uid,
             await self._holders(request),
             node=node,
             is_gone=not pod,
+            events=events or (),
         )
         await _hide_sources(request, known.attempts)
         return _json(
@@ -179,6 +246,8 @@ class _Decisions:
                 "policyRevision": known.revision,
                 "bind": known.bind,
                 "holders": known.holders,
+                "created": known.pod["metadata"].get("creationTimestamp", ""),
+                "events": None if events is None else [_event(each) for each in events],
                 "explanation": None if pod is None else explanation(known).content(),
             }
         )
@@ -260,6 +329,15 @@ class _Decisions:
 
     def _on_node(self, decision: Decision, node: str) -> dict[str, Any]:
         return view(decision, node, self._decisions.arrays.get(decision.id))
+
+
+def _event(event: Object) -> Object:
+    return {
+        "time": last_seen(event),
+        "reason": event.get("reason", ""),
+        "note": event.get("note", ""),
+        "by": reporter(event),
+    }
 
 
 def _as_decided(decision: Decision) -> Object:

@@ -378,12 +378,13 @@ def _bound(known: Known, node: str) -> _Cause:
         return _Cause(tried["reason"], since)
     if not known.events and not since:
         return _Cause("it was created with a nodeName, so no scheduler was asked")
-    binder = next((_reporter(each) for each in known.events if each["reason"] == "Scheduled"), "")
+    binder = next((reporter(each) for each in known.events if each["reason"] == "Scheduled"), "")
     by = f"{binder} bound it; " if binder else ""
     return _Cause(f"{by}Moorage has no decision about it: {known.silence}", since)
 
 
-def _reporter(event: Object) -> str:
+def reporter(event: Object) -> str:
+    """Return who reported an Event; "" if it does not say."""
     source = event.get("deprecatedSource") or {}
     return str(event.get("reportingController") or source.get("component") or "")
 

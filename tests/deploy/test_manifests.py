@@ -176,7 +176,8 @@ def test_the_gateway_only_reads_and_the_binder_only_writes_what_it_must(
 ) -> None:
     read = (("", "nodes"), ("", "pods"), ("resource.k8s.io", "deviceclasses"))
     assert rules(base, "ClusterRole", "moorage-gateway") == {
-        (group, resource, verb, "") for group, resource in read for verb in ("list", "watch")
+        *((group, resource, verb, "") for group, resource in read for verb in ("list", "watch")),
+        ("events.k8s.io", "events", "list", ""),
     }
     assert rules(base, "Role", "gateway-events") == {("events.k8s.io", "events", "create", "")}
     assert rules(base, "ClusterRole", "moorage-binder") == {

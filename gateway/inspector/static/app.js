@@ -26,7 +26,7 @@ let shown = {};
 let turn = 0;
 
 function parts() {
-  return location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  return location.hash.replace(/^#\/?/, "").split("?")[0].split("/").map(decodeURIComponent);
 }
 
 async function route() {

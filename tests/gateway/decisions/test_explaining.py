@@ -398,4 +398,13 @@ async def test_all_pending_pods_are_listed_with_their_first_line(
         assert [each["pod"] for each in (await listed("?namespace=shop"))["items"]] == [
             "shop/elsewhere"
         ]
+        for search, waits, placed in (
+            ("third", ["default/rejected"], []),  # the reason
+            ("default/+ED", ["default/rejected", "default/gated", "default/mistyped"], ["placed"]),
+            ("elsewhere", ["shop/elsewhere"], []),
+        ):
+            answer = await listed(f"?search={search}")
+            assert {each["pod"] for each in answer["items"]} == set(waits)
+            assert [each["name"] for each in answer["placed"]] == placed
+            assert all(each["node"] == "n3" for each in answer["placed"])
         assert (await running.get("/decisions/pending?limit=0"))[0] == 400

@@ -48,13 +48,18 @@ async def serving(
     async def no_pod(namespace: str, pod: str) -> None:
         return None
 
+    async def no_events(pod: object) -> None:
+        return None
+
     policy = PolicyHolder(default_document())
     app = web.Application(middlewares=[admitting])
     state = ClusterState()
     for namespace in namespaces:
         state.set_pod(make_pod("p", namespace=namespace))
     waiting = dict.fromkeys(state.known_pods(), Waiting())
-    routes = decision_routes(decisions, state, no_pod, lambda _: {}, policy, waiting)
+    for namespace in namespaces:
+        state.set_pod(make_pod("there", namespace=namespace, node="n1"))
+    routes = decision_routes(decisions, state, no_pod, no_events, lambda _: {}, policy, waiting)
     app.router.add_routes(routes)
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()
@@ -80,6 +85,8 @@ async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
         async with session.get("/decisions/pending") as response:
             answer = await response.json()
         assert ([item["pod"] for item in answer["items"]], answer["pods"]) == (["shop/p"], 1)
+        async with session.get("/decisions/pending?search=e") as response:
+            assert [item["pod"] for item in (await response.json())["placed"]] == ["shop/there"]
         pods, after = [], ""
         for _ in range(3):
             async with session.get(f"/decisions?limit=2&continue={after}") as response:

@@ -48,6 +48,22 @@ def summary(number: int, outcome: str = "bound", **more: Any) -> Object:
     }
 
 
+def waiting(number: int, reason: str, **more: Any) -> Object:
+    """Return a pod that waits, as the list of pods shows it."""
+    return {
+        "namespace": "shop",
+        "name": f"waiting-{number:04d}",
+        "uid": f"waiting-{number}",
+        "schedulerName": "moorage",
+        "created": (BEGIN + timedelta(seconds=number)).isoformat(),
+        "attempts": 0,
+        "node": "",
+        "reason": reason,
+        "since": (BEGIN + timedelta(seconds=10 - number)).isoformat(),
+        **more,
+    }
+
+
 def node_item(number: int, rank: int) -> Object:
     """Return a node of an attempt; two of three are rejected."""
     name = f"node-{number:04d}"
@@ -95,6 +111,7 @@ class Cluster:
 
     nodes: int
     decisions: list[Object]
+    waiting: list[Object] = field(default_factory=list)
     shadows: list[Object] = field(default_factory=list)
     clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
 
@@ -212,7 +229,18 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
             return web.json_response(
                 {"error": f"no decision about pod {'/'.join(key)}"}, status=404
             )
-        return web.json_response({"attempts": [attempt(each, cluster.nodes) for each in found]})
+        events = [
+            {
+                "time": (BEGIN + timedelta(seconds=9)).isoformat(),
+                "reason": "FailedScheduling",
+                "note": "0/50 nodes are available: 50 Insufficient cpu.",
+                "by": "default-scheduler",
+            }
+        ]
+        attempts = [attempt(each, cluster.nodes) for each in found]
+        return web.json_response(
+            {"attempts": attempts, "created": BEGIN.isoformat(), "events": events}
+        )
 
     async def nodes(request: web.Request) -> web.Response:
         start, limit = int(request.query.get("offset", 0)), int(request.query["limit"])
@@ -224,11 +252,19 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
         page = items[start : start + limit]
         return web.json_response({"total": len(items), "plugins": plugins, "items": page})
 
+    async def pending(request: web.Request) -> web.Response:
+        search = request.query.get("search", "")
+        found = [each for each in cluster.waiting if search in each["name"]]
+        waiting = [each for each in found if not each["node"]]
+        placed = [each for each in found if each["node"]] if search else []
+        return web.json_response({"items": waiting, "placed": placed, "pods": len(waiting)})
+
     async def shadow(_: web.Request) -> web.Response:
         return web.json_response({"profiles": cluster.shadows})
 
     return [
         web.get("/shadow", shadow),
+        web.get("/decisions/pending", pending),
         web.get("/decisions", decisions),
         web.get("/decisions/stream", stream),
         web.get("/decisions/{namespace}/{pod}", pod),

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from playwright.async_api import Page, expect
 
-from tests.gateway.inspector.fixture import BEGIN, Cluster, serving, shadow_report, summary
+from tests.gateway.inspector.fixture import BEGIN, Cluster, serving, shadow_report, summary, waiting
 
 OUTCOMES = ("bound", "bound", "binding", "unschedulable", "failed", "bind failed", "preempting")
 
@@ -19,8 +19,8 @@ def a_cluster(nodes: int = 60, decisions: int = 70) -> Cluster:
 async def test_pods_are_listed_by_outcome_and_found_by_words(page: Page) -> None:
     async with serving(a_cluster()) as url:
         await page.goto(url)
-        await expect(page.get_by_role("tab", name="all")).to_contain_text("70")
-        await page.get_by_role("tab", name="unschedulable").click()
+        await expect(page.get_by_role("button", name="all")).to_contain_text("70")
+        await page.get_by_role("button", name="unschedulable").click()
         rows = page.locator(".window .row")
         await expect(rows).to_have_count(10)
         await expect(rows.first).to_contain_text("Insufficient cpu")
@@ -28,6 +28,46 @@ async def test_pods_are_listed_by_outcome_and_found_by_words(page: Page) -> None
         await expect(page.locator(".foot")).to_contain_text("1 of 70 pods")
         await rows.first.click()
         await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-003")
+
+
+async def test_pods_that_wait_come_first_asked_or_not_and_the_address_keeps_the_search(
+    page: Page,
+) -> None:
+    cluster = a_cluster(decisions=7)
+    gate = "it waits for its scheduling gates: example.com/quota"
+    cluster.waiting = [
+        waiting(1, gate),
+        waiting(2, "none of 50 nodes suits it: 50 Insufficient cpu (kube-scheduler)"),
+        waiting(3, "it is bound to n7; Moorage was not asked", name="quiet", node="n7"),
+    ]
+    async with serving(cluster) as url:
+        await page.goto(url)
+        rows = page.locator(".window .row")
+        await expect(rows.first).to_contain_text(gate)
+        await expect(page.get_by_role("button", name="pending")).to_contain_text("2")
+        await expect(page.locator(".foot")).to_contain_text("9 pods")
+        await page.get_by_role("button", name="pending").click()
+        await page.get_by_role("searchbox").fill("insufficient")
+        await expect(rows).to_have_count(1)
+        assert page.url.endswith("#/pods?outcome=pending&q=insufficient")
+        await page.goto(f"{url}#/pods?q=quiet")
+        await page.reload()
+        await expect(page.get_by_role("searchbox")).to_have_value("quiet")
+        await expect(rows).to_have_count(1)
+        await expect(rows.first).to_contain_text("n7")
+
+
+async def test_an_attempt_that_is_not_kept_is_said_to_be_and_the_timeline_is_whole(
+    page: Page,
+) -> None:
+    async with serving(a_cluster()) as url:
+        await page.goto(f"{url}#/pod/batch/worker-0070/00009999")
+        await expect(page.locator(".note")).to_contain_text("00009999 is not kept any more")
+        steps = page.locator(".timeline > li")
+        await expect(steps).to_have_count(3)
+        await expect(steps.nth(0)).to_contain_text("Created")
+        await expect(steps.nth(1)).to_contain_text("50 Insufficient cpu")
+        await expect(steps.nth(2)).to_contain_text("filter 2.10 ms")
 
 
 async def test_a_decision_appears_and_changes_while_one_looks(page: Page) -> None:
@@ -41,7 +81,7 @@ async def test_a_decision_appears_and_changes_while_one_looks(page: Page) -> Non
         await expect(first).to_contain_text("binding")
         cluster.decide(summary(900, "bound"))
         await expect(first).to_contain_text("bound")
-        await expect(page.get_by_role("tab", name="all")).to_contain_text("4")
+        await expect(page.get_by_role("button", name="all")).to_contain_text("4")
 
 
 async def test_the_newest_attempt_of_a_pod_stays_when_the_one_before_it_is_reported_late(
@@ -131,7 +171,7 @@ async def test_the_keyboard_suffices(page: Page) -> None:
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-0069")
         await page.keyboard.press("Escape")
-        await expect(page.get_by_role("tab", name="all")).to_be_visible()
+        await expect(page.get_by_role("button", name="all")).to_be_visible()
         await expect(page.get_by_role("searchbox")).to_have_value("worker-00")
 
 

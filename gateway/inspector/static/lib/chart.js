@@ -9,6 +9,7 @@ export const colorOf = (index) => COLORS[index % COLORS.length];
 export class Chart {
   // series: {label, color}
   constructor({ series, format, height = 150, label }) {
+    this.window = [0, 1]; // seconds since 1970
     this.element = el("figure", { class: "chart", role: "img", "aria-label": label });
     const style = getComputedStyle(document.documentElement);
     const muted = style.getPropertyValue("--muted").trim();
@@ -21,10 +22,10 @@ export class Chart {
       height,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false } },
-      scales: { y: { range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+      scales: { x: { range: () => this.window }, y: { range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
       padding: [8, 12, 0, 0],
       axes: [{ ...axis, size: 26, space: 70, values: times }, { ...axis, size: 62, space: 26, values: (plot, splits) => splits.map(format) }],
-      series: [{}, ...series.map((each) => ({ label: each.label, stroke: each.color, width: 1.5, spanGaps: false, points: { size: 4 } }))],
+      series: [{}, ...series.map((each) => ({ label: each.label, stroke: each.color, width: 1.5, spanGaps: true, points: { show: true, size: 4 } }))],
     }, [[], ...series.map(() => [])], this.element);
     this.resized = new ResizeObserver(() => this.fit());
     this.resized.observe(this.element);
@@ -35,7 +36,9 @@ export class Chart {
     if (width) this.plot.setSize({ width, height: this.height });
   }
 
-  show(times, columns) {
+  // from, to: seconds since 1970
+  show(times, columns, from, to) {
+    this.window = [from, to];
     this.plot.setData([times, ...columns]);
   }
 

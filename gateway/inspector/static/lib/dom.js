@@ -42,3 +42,14 @@ export function bar(share, label) {
   fill.style.width = `${Math.min(100, Math.max(0, share * 100))}%`;
   return el("span", { class: share > 0.9 ? "meter full" : "meter", title: label }, fill, el("b", {}, `${Math.round(share * 100)} %`));
 }
+
+// A pod's name, of which the end is never cut off: it tells the pods of a controller apart.
+const TAIL = 12; // characters
+
+export function podName({ namespace, pod }, href) {
+  const cut = Math.max(0, pod.length - TAIL);
+  return el("a", { class: "name cut", href, title: `${namespace}/${pod}` }, el("span", {}, el("span", { class: "muted" }, `${namespace}/`), pod.slice(0, cut)), el("span", {}, pod.slice(cut)));
+}
+
+// Text in which `...` is what one types.
+export const typed = (text) => text.split("`").map((part, index) => (index % 2 ? el("code", { class: "mono" }, part) : part));

@@ -9,8 +9,9 @@ export function seconds(value) {
 }
 
 // How long ago, as kubectl shows ages.
-export function age(time) {
-  const passed = (Date.now() - new Date(time)) / 1000;
+export const age = (time) => span((Date.now() - new Date(time)) / 1000);
+
+export function span(passed) {
   if (passed < 120) return `${Math.max(0, Math.floor(passed))}s`;
   if (passed < 7200) return `${Math.floor(passed / 60)}m`;
   if (passed < 172800) return `${Math.floor(passed / 3600)}h`;
@@ -42,3 +43,12 @@ export function amount(resource, value) {
 export const OUTCOMES = ["bound", "binding", "unschedulable", "failed", "bind failed", "preempting"];
 
 export const path = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
+
+// What the address says after "?", and how a page changes that without being left.
+export const asked = () => Object.fromEntries(new URLSearchParams(location.hash.split("?")[1] || ""));
+
+export function ask(values) {
+  const chosen = Object.entries({ ...asked(), ...values }).filter(([, value]) => value);
+  const text = new URLSearchParams(chosen).toString();
+  history.replaceState(null, "", `${location.hash.split("?")[0] || "#/pods"}${text ? `?${text}` : ""}`);
+}

@@ -14,9 +14,9 @@ export class Table {
     this.selected = undefined;
     this.order = { key: "", descending: false };
     this.head = el("div", { class: "row head", role: "row" });
-    this.window = el("div", { class: "window", role: "rowgroup" });
-    this.body = el("div", { class: "body", tabindex: "0", role: "presentation" }, this.window);
-    this.element = el("div", { class: "table", role: "table", "aria-label": label }, this.head, this.body);
+    this.window = el("div", { class: "window", role: "presentation" });
+    this.body = el("div", { class: "body", tabindex: "0", role: "rowgroup", "aria-label": label }, this.window);
+    this.element = el("div", { class: "table", role: "table", "aria-label": label }, el("div", { role: "rowgroup" }, this.head), this.body);
     this.body.addEventListener("scroll", () => this.schedule(), { passive: true });
     this.body.addEventListener("click", (event) => this.clicked(event));
     this.resized = new ResizeObserver(() => this.schedule());
@@ -73,7 +73,7 @@ export class Table {
   draw() {
     this.window.style.height = this.rows.length ? `${this.rows.length * this.height}px` : "auto";
     this.head.style.paddingRight = `${this.body.offsetWidth - this.body.clientWidth}px`; // as the scrollbar takes
-    if (!this.rows.length) return replace(this.window, el("p", { class: "empty" }, this.empty));
+    if (!this.rows.length) return replace(this.window, el("div", { role: "row" }, el("p", { class: "empty", role: "cell" }, this.empty)));
     const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - OVERSCAN);
     const last = Math.min(this.rows.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / this.height) + OVERSCAN);
     const drawn = [];

@@ -1,57 +1,113 @@
 // One pod: why it is where it is, its attempts, and of one of them the evidence and every node.
 
 import { get } from "../lib/api.js";
-import { append, badge, el, facts, note, replace } from "../lib/dom.js";
-import { clock, count, date, path, plural, score, seconds } from "../lib/format.js";
+import { append, badge, el, facts, note, replace, typed } from "../lib/dom.js";
+import { clock, count, date, path, plural, score, seconds, span } from "../lib/format.js";
 import { nodeTable } from "./nodetable.js";
+
+const REFRESH = 10000; // milliseconds
 
 export async function decision({ stream }, namespace, pod, id = "") {
   const base = `../decisions/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}`;
   const read = () => get(`${base}?explain=true`);
-  let { attempts, explanation } = await read();
-  const element = el("section", { class: "page decision" });
-  const page = { element, back: "#/pods" };
+  let known = await read();
+  const head = el("div", {});
+  const body = el("div", {});
+  const page = { element: el("section", { class: "page decision" }, head, body), back: "#/pods" };
   let nodes;
 
-  async function show() {
-    const attempt = attempts.find((each) => each.id === id) || attempts[0];
+  const current = () => known.attempts.find((each) => each.id === id) || known.attempts[0];
+
+  function showHead() {
+    const { attempts, explanation } = known;
+    const attempt = current();
     const now = attempt === attempts[0] ? explanation : null;
-    const reason = now?.reason || attempt?.reason || "Nothing is decided yet.";
-    nodes?.destroy();
-    const place = el("div", { class: "nodes" });
-    replace(element,
+    replace(head,
       el("header", { class: "title" },
         el("p", { class: "crumbs" }, el("a", { href: "#/pods" }, "Pods"), " / ", namespace, " /"),
         el("h1", {}, pod, " ", attempt ? badge(attempt.outcome) : now?.place),
-        el("p", { class: "reason" }, reason)),
-      now?.next.length ? el("section", {}, el("h2", {}, "Next"), el("ul", { class: "why" }, now.next.map((step) => el("li", {}, step)))) : null,
-      attempt ? attemptTabs(attempts, attempt, namespace, pod) : null,
-      attempt ? el("div", { class: "columns" }, evidence(attempt, reason), el("section", {}, el("h2", {}, "Attempt"), attemptFacts(attempt))) : null,
-      place);
-    if (!attempt) return;
+        el("p", { class: "reason" }, now?.reason || attempt?.reason || "Nothing is decided yet.")),
+      id && attempt?.id !== id ? note(`Attempt ${id} is not kept any more${attempt ? "; this is the newest one" : ""}.`) : null,
+      now?.next.length ? el("section", {}, el("h2", {}, "Next"), el("ul", { class: "why" }, now.next.map((step) => el("li", {}, typed(step))))) : null,
+      timeline(known, attempt, namespace, pod));
+  }
+
+  async function showBody() {
+    const attempt = current();
+    nodes?.destroy();
+    if (!attempt) return replace(body);
+    const place = el("div", { class: "nodes" });
+    const reason = (attempt === known.attempts[0] && known.explanation?.reason) || attempt.reason;
+    replace(body, el("div", { class: "columns" }, evidence(attempt, reason), el("section", {}, el("h2", {}, "Attempt"), attemptFacts(attempt))), place);
     nodes = await nodeTable(`${base}/${encodeURIComponent(attempt.id)}/nodes`, attempt).catch((error) => ({ element: el("section", {}, el("h2", {}, "Nodes"), note(error.message), bestNodes(attempt)), destroy() {} }));
     replace(place, nodes.element);
     Object.assign(page, { table: nodes.table, search: nodes.search });
   }
 
-  await show();
+  showHead();
+  await showBody();
   page.decision = async (summary) => {
     if (summary.namespace !== namespace || summary.pod !== pod) return;
-    ({ attempts, explanation } = await read());
-    await show();
+    known = await read();
+    showHead();
+    await showBody();
   };
-  page.destroy = () => nodes?.destroy();
+  const refresh = setInterval(async () => {
+    if (document.hidden || known.explanation?.place.startsWith("is on")) return;
+    const newer = await read().catch(() => known);
+    const same = newer.attempts[0]?.id === known.attempts[0]?.id;
+    known = same ? { ...newer, attempts: known.attempts } : newer;
+    showHead();
+    if (!same) await showBody();
+  }, REFRESH);
+  page.destroy = () => { clearInterval(refresh); nodes?.destroy(); };
   return page;
 }
 
-function attemptTabs(attempts, current, namespace, pod) {
-  if (attempts.length < 2) return null;
-  return el("nav", { class: "tabs", "aria-label": "Attempts" }, attempts.map((each) => el("a", { href: path("pod", namespace, pod, each.id), "data-kind": each.outcome, "aria-current": each === current ? "true" : undefined, title: each.reason }, `#${each.attempt || 1}`, el("b", {}, clock(each.time)))));
+const NEWEST = 8; // steps that are shown at once
+
+// From created to bound: attempts with their parts, and what Events say, the oldest first.
+function timeline({ attempts, events, created, explanation }, current, namespace, pod) {
+  const steps = [...(attempts || [])].reverse().map((each) => ({ time: each.time, title: `Attempt ${each.attempt || 1}`, kind: each.outcome, attempt: each, text: each.reason }));
+  for (const each of events || []) steps.push({ time: each.time, title: each.reason, by: each.by, text: each.note });
+  if (created) steps.push({ time: created, title: "Created" });
+  if (explanation?.place.startsWith("is on") && explanation.since) steps.push({ time: explanation.since, title: "Bound", kind: "bound", text: explanation.place });
+  // Times of the API server are whole seconds: what is created comes before all else of its second.
+  steps.sort((one, other) => new Date(one.time) - new Date(other.time) || (other.title === "Created") - (one.title === "Created"));
+  const item = (step, before) => {
+    const waited = before ? (new Date(step.time) - new Date(before.time)) / 1000 : 0;
+    const title = step.attempt ? el("a", { href: path("pod", namespace, pod, step.attempt.id), "aria-current": step.attempt === current ? "true" : undefined }, step.title) : step.title;
+    return el("li", { "data-kind": step.kind || "" },
+      el("time", { datetime: step.time, title: date(step.time) }, clock(step.time)),
+      el("span", { class: "muted" }, waited >= 1 ? `+${span(waited)}` : ""),
+      el("div", {}, el("b", {}, title), step.kind && step.attempt ? [" ", badge(step.kind)] : "", step.by ? el("span", { class: "muted" }, ` ${step.by}`) : "", step.text ? el("p", {}, step.text) : "", step.attempt ? parts(step.attempt) : ""));
+  };
+  const items = steps.map((step, index) => item(step, steps[index - 1]));
+  const list = (some) => el("ol", { class: "timeline" }, some);
+  const early = items.length > NEWEST + 2 ? items.splice(0, items.length - NEWEST) : [];
+  return el("section", {}, el("h2", {}, "Timeline"),
+    early.length ? el("details", {}, el("summary", {}, `${early.length} before`), list(early)) : null,
+    list(items),
+    events === null ? note("Events are not shown: the gateway may not list them, or the API server did not answer.") : null);
 }
+
+const PARTS = ["queue", "filter", "score", "permit", "bind"];
+
+function parts({ queueSeconds, filter, preempt, score: scored, bind }) {
+  const before = (bind?.plugins || []).reduce((total, each) => total + each.seconds, 0);
+  const taken = [queueSeconds, (filter || preempt)?.seconds, scored?.seconds, before, bind && Math.max(0, bind.seconds - before)];
+  const total = taken.reduce((sum, each) => sum + (each || 0), 0);
+  const shown = PARTS.map((name, index) => [name, taken[index] || 0]).filter(([, value]) => value);
+  const widths = shown.map(([name, value]) => { const bar = el("i", { "data-part": name }); bar.style.width = `${(value / total) * 100}%`; return bar; });
+  const plugins = (bind?.plugins || []).map((each) => `${each.plugin} ${each.point}: ${each.result}, ${seconds(each.seconds)}`).join("; ");
+  return shown.length ? el("div", { class: "parts" }, el("span", { class: "track", "aria-hidden": "true" }, widths), el("small", {}, shown.map(([name, value]) => el("span", {}, el("i", { "data-part": name }), `${name} ${seconds(value)}`)), plugins)) : null;
+}
+
+const OF_FUNNEL = /^\S+ rejected \d+ of \d+ nodes: /;
 
 function evidence(attempt, reason) {
   const section = el("section", {}, el("h2", {}, "Evidence"));
-  const why = (attempt.why || []).filter((each) => each !== reason);
+  const why = (attempt.why || []).filter((each) => each !== reason && each !== attempt.reason && !OF_FUNNEL.test(each));
   if (why.length) section.append(el("ul", { class: "why" }, why.map((each) => el("li", {}, each))));
   const phase = attempt.filter || attempt.preempt;
   if (!phase) return section;

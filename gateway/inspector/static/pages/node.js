@@ -1,7 +1,7 @@
 // One node: what it offers, what is on it, and the newest decisions for it.
 
 import { get, query } from "../lib/api.js";
-import { badge, bar, el, facts } from "../lib/dom.js";
+import { badge, bar, el, facts, podName } from "../lib/dom.js";
 import { age, amount, count, path, plural } from "../lib/format.js";
 import { Table } from "../lib/table.js";
 
@@ -19,7 +19,7 @@ export async function node(_, name) {
     empty: "No pod is on this node.",
     open: (row) => { location.hash = path("pod", row.namespace, row.pod); },
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(140px, 3fr)", narrow: "minmax(0, 1fr)", cell: (row) => el("a", { class: "name", href: path("pod", row.namespace, row.pod) }, el("span", { class: "muted" }, `${row.namespace}/`), row.pod) },
+      { key: "pod", title: "Pod", width: "minmax(140px, 3fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, path("pod", row.namespace, row.pod)) },
       { key: "state", title: "State", width: "110px", narrow: "88px", cell: (row) => badge(row.terminating ? "terminating" : row.state, row.state === "bound" ? "quiet" : "binding") },
       { key: "cpu", title: "CPU", width: "70px", narrow: "56px", number: true, cell: (row) => amount("cpu", row.requested.cpu || 0) },
       { key: "memory", title: "Memory", width: "80px", narrow: "70px", number: true, cell: (row) => amount("memory", row.requested.memory || 0) },
@@ -43,8 +43,6 @@ export async function node(_, name) {
         ["Zone", found.zone],
         ["Taints", found.taints.map((taint) => `${taint.key}${taint.value ? `=${taint.value}` : ""}:${taint.effect}`).join(", ")],
         ["Conditions", found.conditions.filter((each) => each.status === "True").map((each) => each.type).join(", ")],
-        ["Row", String(found.row)],
-        ["Changed in", `generation ${count(found.changed)}`],
         ["Not seen yet", found.assumed + found.claimed ? `${found.assumed} assumed, ${found.claimed} claimed` : ""],
       ]), el("details", {}, el("summary", {}, plural(Object.keys(found.labels).length, "label")), el("ul", { class: "labels" }, Object.entries(found.labels).sort().map(([key, value]) => el("li", {}, `${key}=${value}`)))))),
     el("div", { class: "toolbar" }, el("h2", {}, plural(pods.length, "pod")), found.hiddenPods ? el("span", { class: "muted" }, `and ${plural(found.hiddenPods, "pod")} of namespaces that you may not read`) : null, pods.length > 10 ? search : null), table.element,

@@ -5,7 +5,7 @@ import { el, replace } from "../lib/dom.js";
 import { count, seconds } from "../lib/format.js";
 import { Chart, colorOf } from "../lib/chart.js";
 
-const WINDOWS = [["5m", "5 min"], ["15m", "15 min"], ["1h", "1 h"]];
+const WINDOWS = [["5m", "5 min", 300], ["15m", "15 min", 900], ["1h", "1 h", 3600]];
 const SHOWN = 6; // plugins in a chart, those with the most
 const remembered = { since: "15m", phase: "filter" };
 
@@ -42,8 +42,10 @@ export async function plugins() {
         el("section", {}, el("h2", {}, "Time in a cycle, p99"), charts[0].element, legend(slow)),
         isFilter ? el("section", {}, el("h2", {}, "Rejected nodes a second"), rejecting.length ? [charts[1].element, legend(rejecting)] : el("p", { class: "muted" }, "No filter plugin rejected a node in this time.")) : null),
       el("div", { class: "scroll" }, summary(mine, times, isFilter)));
-    charts[0].show(times, slow.map((each) => each.p99));
-    charts[1].show(times, rejecting.map((each) => each.rejected.map((value) => value / interval)));
+    const to = Date.now() / 1000;
+    const from = to - WINDOWS.find(([value]) => value === remembered.since)[2];
+    charts[0].show(times, slow.map((each) => each.p99), from, to);
+    charts[1].show(times, rejecting.map((each) => each.rejected.map((value) => value / interval)), from, to);
     charts.forEach((chart) => chart.fit());
   }
 

@@ -1,72 +1,99 @@
-// The list: one line for each pod, its newest attempt.
+// The first page: every pod that waits, with why, and the newest attempt on each other pod.
 
 import { get, query } from "../lib/api.js";
-import { badge, el, replace } from "../lib/dom.js";
-import { OUTCOMES, age, count, date, path, plural } from "../lib/format.js";
+import { badge, el, podName, replace } from "../lib/dom.js";
+import { OUTCOMES, age, ask, asked, count, date, path, plural } from "../lib/format.js";
 import { Table } from "../lib/table.js";
 
 const PAGE = 1000; // decisions in an answer
 const MOST = 20000; // pods in the list; older ones leave it
-const remembered = { outcome: "", search: "" };
+const REFRESH = 5000; // milliseconds
+let left = {}; // what was asked for when the page was left
 
 // Times are whole seconds; ids of one gateway end with a number that grows.
 const number = (summary) => Number(summary.id.split("-").pop());
 const byAge = (one, other) => one.time === other.time ? number(other) - number(one) : one.time < other.time ? 1 : -1;
 
-const pod = (summary) => `${summary.namespace}/${summary.pod}`;
+const pod = (row) => `${row.namespace}/${row.pod}`;
 
 export async function pods({ stream }) {
-  const byPod = new Map(); // newest first
+  if (location.hash.includes("?")) left = asked();
+  else ask(left);
+  const decided = new Map(); // the newest attempt by pod, newest first
+  let waiting = new Map(); // pods without a node
+  let found = []; // other pods whose names match, which Moorage has not decided on
+  let all = 0; // pods that wait, also those that are not listed
   let next = "";
+  const wanted = { q: "", outcome: "", ...asked() };
 
-  const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Outcome" });
-  const search = el("input", { type: "search", placeholder: "Search pod, node, reason  ( / )", "aria-label": "Search pods", value: remembered.search });
-  const loaded = el("span", { class: "muted" });
+  const tabs = el("div", { class: "tabs", role: "group", "aria-label": "Outcome" });
+  const search = el("input", { type: "search", placeholder: "Search pod, node, reason  ( / )", "aria-label": "Search pods", value: wanted.q });
+  const loaded = el("span", { class: "muted", role: "status" });
   const older = el("button", { type: "button", class: "quiet", hidden: true }, "Load older");
+  const to = (row) => path("pod", row.namespace, row.pod, ...(row.id ? [row.id] : []));
   const table = new Table({
     label: "Pods",
     key: pod,
-    empty: "No decision matches. Pods appear here as kube-scheduler asks Moorage about them.",
-    open: (row) => { location.hash = path("pod", row.namespace, row.pod, row.id); },
+    empty: "No pod matches.",
+    open: (row) => { location.hash = to(row); },
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(130px, 2fr)", narrow: "minmax(0, 1fr)", cell: (row) => el("a", { class: "name", href: path("pod", row.namespace, row.pod, row.id), title: pod(row) }, el("span", { class: "muted" }, `${row.namespace}/`), row.pod) },
-      { key: "outcome", title: "Outcome", width: "130px", narrow: "118px", cell: (row) => badge(row.outcome) },
-      { key: "node", title: "Node", width: "minmax(90px, 1.2fr)", phone: "hide", cell: (row) => row.node ? el("a", { class: "name", href: path("node", row.node), title: row.node }, row.node) : "–" },
-      { key: "reason", title: "Reason", width: "minmax(120px, 4fr)", phone: "line", cell: (row) => row.reason || "" },
-      { key: "nodes", title: "Feasible", width: "96px", number: true, phone: "hide", hint: "feasible nodes of those that kube-scheduler named", cell: (row) => `${count(row.feasible)} / ${count(row.nodes)}` },
-      { key: "attempt", title: "Attempt", width: "78px", number: true, phone: "hide", cell: (row) => String(row.attempt || 1) },
+      { key: "pod", title: "Pod", width: "minmax(170px, 2fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, to(row)) },
+      { key: "outcome", title: "Outcome", width: "124px", narrow: "118px", cell: (row) => badge(row.outcome) },
+      { key: "node", title: "Node", width: "minmax(60px, 1fr)", phone: "hide", cell: (row) => row.node ? el("a", { class: "name", href: path("node", row.node), title: row.node }, row.node) : "–" },
+      { key: "reason", title: "Reason", width: "minmax(160px, 6fr)", phone: "line", cell: (row) => row.reason || "" },
+      { key: "nodes", title: "Feasible", width: "84px", number: true, phone: "hide", hint: "feasible nodes of those that kube-scheduler named", cell: (row) => row.nodes === undefined ? "–" : `${count(row.feasible)} / ${count(row.nodes)}` },
+      { key: "attempt", title: "Attempt", width: "74px", number: true, phone: "hide", hint: "attempts that Moorage was asked about", cell: (row) => String(row.attempt ?? 1) },
       { key: "time", title: "Age", width: "56px", narrow: "48px", number: true, cell: (row) => el("span", { title: date(row.time) }, age(row.time)) },
     ],
   });
 
-  function matches(summary) {
-    const text = `${pod(summary)} ${summary.node || ""} ${summary.reason || ""}`.toLowerCase();
-    return (!remembered.outcome || summary.outcome === remembered.outcome) && remembered.search.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  // One row a pod. That it has a node, or is about to get one, is known from the stream at once.
+  function rows() {
+    const rest = new Map(decided);
+    const first = [];
+    for (const [name, each] of waiting) {
+      const newest = rest.get(name);
+      const same = newest?.uid === each.uid;
+      if (same && (newest.outcome === "bound" || (newest.outcome === "binding" && !each.settled))) continue;
+      rest.delete(name);
+      first.push({ ...(same ? newest : {}), ...each, outcome: same ? newest.outcome : "pending", waits: true });
+    }
+    return [...first, ...rest.values(), ...found.filter((each) => !rest.has(pod(each)))];
   }
 
+  const isIn = (row, outcome) => !outcome || (outcome === "pending" ? row.waits : row.outcome === outcome);
+  const words = () => wanted.q.toLowerCase().split(/\s+/).filter(Boolean);
+
   function show() {
-    const all = [...byPod.values()];
-    const counts = Object.fromEntries(OUTCOMES.map((name) => [name, 0]));
-    for (const each of all) counts[each.outcome] = (counts[each.outcome] || 0) + 1;
-    replace(tabs, [["", "All", all.length], ...OUTCOMES.map((name) => [name, name, counts[name]])].map(([name, title, number]) => el("button", { type: "button", role: "tab", "data-kind": name, "aria-selected": String(remembered.outcome === name), class: number || !name ? "" : "none", onclick: () => { remembered.outcome = name; show(); } }, title, el("b", {}, count(number)))));
-    const rows = all.filter(matches);
-    table.setRows(rows);
-    loaded.textContent = rows.length === all.length ? plural(all.length, "pod") : `${count(rows.length)} of ${plural(all.length, "pod")}`;
-    older.hidden = !next || byPod.size >= MOST;
+    const listed = rows();
+    const choices = [["", "All", listed.length], ["pending", "pending", Math.max(all, waiting.size)], ...OUTCOMES.map((name) => [name, name, listed.filter((row) => isIn(row, name)).length])];
+    replace(tabs, choices.map(([name, title, rowsOf]) => el("button", { type: "button", "data-kind": name, "aria-pressed": String(wanted.outcome === name), onclick: () => { wanted.outcome = name; changed(); } }, title, el("b", {}, count(rowsOf)))));
+    const shown = listed.filter((row) => isIn(row, wanted.outcome) && words().every((word) => `${pod(row)} ${row.node || ""} ${row.reason || ""} ${row.scheduler || ""}`.toLowerCase().includes(word)));
+    table.setRows(shown);
+    const more = all > waiting.size ? `; of ${count(all)} that wait, ${count(waiting.size)}: search finds the others` : "";
+    loaded.textContent = (shown.length === listed.length ? plural(listed.length, "pod") : `${count(shown.length)} of ${plural(listed.length, "pod")}`) + more;
+    older.hidden = !next || decided.size >= MOST;
+  }
+
+  function changed() {
+    left = { q: wanted.q, outcome: wanted.outcome };
+    ask(left);
+    table.body.scrollTop = 0;
+    show();
   }
 
   // An attempt that is older than what is listed changes nothing.
   function take(summary) {
-    const former = byPod.get(pod(summary));
+    const former = decided.get(pod(summary));
     if (former && byAge(summary, former) > 0) return false;
-    byPod.set(pod(summary), summary);
+    decided.set(pod(summary), summary);
     return true;
   }
 
   function newestFirst() {
-    const ordered = [...byPod.entries()].sort(([, one], [, other]) => byAge(one, other));
-    byPod.clear();
-    for (const [name, summary] of ordered.slice(0, MOST)) byPod.set(name, summary);
+    const ordered = [...decided.entries()].sort(([, one], [, other]) => byAge(one, other));
+    decided.clear();
+    for (const [name, summary] of ordered.slice(0, MOST)) decided.set(name, summary);
   }
 
   async function load() {
@@ -74,6 +101,18 @@ export async function pods({ stream }) {
     next = answer.continue || "";
     answer.items.forEach(take);
     newestFirst();
+  }
+
+  async function loadPods() {
+    const text = wanted.q;
+    const [every, matching] = await Promise.all([get(`../decisions/pending?${query({ limit: PAGE })}`), text ? get(`../decisions/pending?${query({ search: text })}`) : { items: [], placed: [] }]);
+    if (text !== wanted.q) return;
+    const former = waiting;
+    const row = (each) => ({ namespace: each.namespace, pod: each.name, uid: each.uid, node: each.node || "", reason: each.reason, scheduler: each.schedulerName, attempt: each.attempts, time: each.since || each.created, outcome: "bound" });
+    const listed = [...every.items, ...matching.items].map(row).sort((one, other) => (one.time < other.time ? 1 : -1));
+    waiting = new Map(listed.map((each) => [pod(each), { ...each, settled: former.get(pod(each))?.uid === each.uid }]));
+    found = matching.placed.map(row);
+    all = every.pods;
     show();
   }
 
@@ -83,17 +122,27 @@ export async function pods({ stream }) {
   }
 
   async function again() { // what was missed while the stream was lost
-    if (stream.state === "live") { next = ""; await load().catch(() => {}); }
+    if (stream.state !== "live") return;
+    next = "";
+    await Promise.all([load(), loadPods()]).catch(() => {});
+    show();
   }
 
-  search.addEventListener("input", () => { remembered.search = search.value; table.body.scrollTop = 0; show(); });
-  older.addEventListener("click", () => load());
+  let asking = 0;
+  search.addEventListener("input", () => {
+    wanted.q = search.value;
+    changed();
+    clearTimeout(asking);
+    asking = setTimeout(() => loadPods().catch(() => {}), 250);
+  });
+  older.addEventListener("click", () => load().then(show));
   stream.addEventListener("state", again);
-  const clock = setInterval(() => table.schedule(), 10000); // ages
-  await load();
+  const clock = setInterval(() => { if (!document.hidden) loadPods().catch(() => table.schedule()); }, REFRESH);
+  await Promise.all([load(), loadPods()]);
+  show();
   const element = el("section", { class: "page fill" }, el("h1", { class: "hidden" }, "Pods"), el("div", { class: "toolbar" }, tabs, search), table.element, el("footer", { class: "foot" }, loaded, older));
   return {
     element, table, search, decision,
-    destroy() { clearInterval(clock); clearTimeout(redraw); stream.removeEventListener("state", again); table.destroy(); },
+    destroy() { clearInterval(clock); clearTimeout(redraw); clearTimeout(asking); stream.removeEventListener("state", again); table.destroy(); },
   };
 }
