@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
@@ -125,7 +126,8 @@ class _Gateway:
         security: Security,
         spans: SpanSink | None,
     ) -> None:
-        for target in (*settings.filter, *settings.scorer, settings.binder):
+        targets = (settings.filter, settings.shadow_filter, settings.scorer, settings.shadow_scorer)
+        for target in (*chain(*targets), settings.binder):
             require_reachable(target, security)
         self._client, self._settings = client, settings
         text = read(settings.config) if settings.config else ""
@@ -166,11 +168,25 @@ class _Gateway:
         self.rejected = rejected = RejectedPods(settings.retry_pods, state, policy)
         policy.listeners.append(rejected.follow)
         self._retried = retried_pods(registry)
+        own_filter, own_scorer = settings.shadow_filter, settings.shadow_scorer
         self.filters = filters = replicas(
-            FILTER, settings.filter, longest_wait=settings.filter_wait, retry=rejected.ask
+            FILTER,
+            settings.filter,
+            longest_wait=settings.filter_wait,
+            retry=rejected.ask,
+            share="profiles" if own_filter else "all",
         )
         self.scorers = scorers = replicas(
-            SCORER, settings.scorer, longest_wait=settings.scorer_wait
+            SCORER,
+            settings.scorer,
+            longest_wait=settings.scorer_wait,
+            share="profiles" if own_scorer else "all",
+        )
+        filters_of_shadows = (
+            replicas(FILTER, own_filter, share="shadows") if own_filter else filters
+        )
+        scorers_of_shadows = (
+            replicas(SCORER, own_scorer, share="shadows") if own_scorer else scorers
         )
         self._events = PolicyEvents(client, leadership.holder)
         self.reloader: PolicyReloader | None = None
@@ -186,7 +202,15 @@ class _Gateway:
                 report=self._events.report,
                 metrics=ReloadMetrics(registry),
             )
-        self.shadows = Shadows(settings, state, policy, queue, filters, scorers, registry)
+        self.shadows = Shadows(
+            settings,
+            state,
+            policy,
+            queue,
+            filters_of_shadows,
+            scorers_of_shadows,
+            registry,
+        )
         equal_pods = EqualPods(
             policy,
             Filters(filters, settings, metrics),

@@ -34,6 +34,11 @@ PORT = click.IntRange(0, 65535)
     show_default=True,
     help="How many filter replicas to run; of several, each is asked about a part of the nodes.",
 )
+@click.option(
+    "--shadow-replicas",
+    is_flag=True,
+    help="Run a filter and a scorer of their own for the shadows of the policy.",
+)
 @click.option("--config", type=FILE, help="The policy (MoorageConfiguration).")
 @plugins_option
 @click.option(

@@ -47,6 +47,7 @@ class UpOptions:
     pods: str | None
     scorers: int
     filters: int
+    shadow_replicas: bool
     config: Path | None
     scheduler_config: Path | None
     plugins: tuple[GivenPlugin, ...]
@@ -92,6 +93,7 @@ def up(options: UpOptions) -> int:
             plugins=plugins,
             scorers=options.scorers,
             filters=options.filters,
+            shadow_replicas=options.shadow_replicas,
             scheduler=read_scheduler_config(options.scheduler_config, profiles, scale),
             extender_port=options.extender_port,
             admin_port=options.admin_port,

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Literal
 
 import structlog
 from google.protobuf.json_format import MessageToDict
+from msgspec.structs import replace
 
 from gateway.policy.declarations import common_declarations
 from gateway.policy.dependencies import ProfileDependencies, dependencies_of
@@ -23,6 +25,7 @@ from moorage_host.policy import (
     Profile,
     ResolvedPolicy,
     Shadow,
+    encode_effective,
     resolve,
 )
 from moorage_host.rpc.convert import (
@@ -33,6 +36,10 @@ from moorage_host.rpc.convert import (
 )
 
 log = structlog.get_logger()
+
+Share = Literal["all", "profiles", "shadows"]
+"""What a replica runs of a policy: everything, or one half of it if shadows have replicas of their
+own."""
 
 NEEDED: tuple[Kind, ...] = ("filter", "score")
 """The kinds of service whose plugins must be known before a policy can be resolved."""
@@ -169,11 +176,11 @@ class PolicyHolder:
         if self.resolved is None and _may_filter(self._document):
             await self._known.wait()
 
-    async def for_kind(self, kind: Kind) -> pb.Policy:
+    async def for_kind(self, kind: Kind, share: Share = "all") -> pb.Policy:
         """Return the policy for one kind of service, once it is known."""
         await self._known.wait()
         assert self.resolved is not None  # noqa: S101 - known
-        return policy_for(self.resolved, kind)
+        return policy_for(self.resolved, kind, share)
 
     def _perhaps_of_binder(self, document: Document) -> list[str]:
         """Return the plugins that the document names and that only the binder may have.
@@ -208,9 +215,14 @@ class PolicyHolder:
         return any(info is not None and info.reads_snapshot for info in infos)
 
 
-def policy_for(resolved: ResolvedPolicy, kind: Kind) -> pb.Policy:
-    """Return a policy as one kind of service gets it."""
-    return pb.Policy(revision=resolved.policies[kind].revision, json=resolved.for_kind(kind))
+def policy_for(resolved: ResolvedPolicy, kind: Kind, share: Share = "all") -> pb.Policy:
+    """Return a policy, or a share of it, as one kind of service gets it."""
+    policy = resolved.policies[kind]
+    if share == "profiles":
+        policy = replace(policy, shadows=())
+    elif share == "shadows":
+        policy = replace(policy, profiles=())
+    return pb.Policy(revision=policy.revision, json=encode_effective(policy))
 
 
 def reads_of(resolved: ResolvedPolicy, *kinds: Kind) -> Mapping[ObjectKind, Sequence[str]]:

@@ -59,7 +59,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
             if error is None:
                 result = answer.result().result
                 if result.status.code:
-                    name = replicas.kind.name
+                    name = replicas.name
                     raise CallFailedError(f"{name} service: {result.status.message}")
                 if cycle.suspect:
                     replicas.seen_again(cycle, result)
@@ -67,7 +67,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
                 return result, about, member.session.version
             replicas.suspect(cycle)
             if isinstance(error, TimeoutError):
-                raise CallFailedError(f"{replicas.kind.name} service {SILENT}") from error
+                raise CallFailedError(f"{replicas.name} service {SILENT}") from error
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
         again = "lost" if ended or not sent else "slow"

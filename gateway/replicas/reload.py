@@ -191,7 +191,7 @@ class PolicyReloader:
             async with AsyncExitStack() as stack:
                 for rollout in rollouts:
                     kind = rollout.kind
-                    ready = rollout.ready(policy_for(new, kind), reads_of(new, kind))
+                    ready = rollout.ready(policy_for(new, kind, rollout.share), reads_of(new, kind))
                     await stack.enter_async_context(ready)
                 yield
         finally:
@@ -248,7 +248,7 @@ def _with_plugins(resolved: ResolvedPolicy) -> set[str]:
 
 
 async def _switch(resolved: ResolvedPolicy, rollouts: Sequence[Rollout]) -> str:
-    switches = [each.switch(policy_for(resolved, each.kind)) for each in rollouts]
+    switches = [each.switch(policy_for(resolved, each.kind, each.share)) for each in rollouts]
     return "; ".join(problem for problem in await asyncio.gather(*switches) if problem)
 
 

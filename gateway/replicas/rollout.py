@@ -34,11 +34,12 @@ class Rollout:
 
     Attributes:
         kind: The kind of plugins that they run.
+        share: What they run of the policy.
     """
 
     def __init__(self, replicas: ReplicaSet) -> None:
         """Change the policy of *replicas*."""
-        self.kind = replicas.kind.policy
+        self.kind, self.share = replicas.kind.policy, replicas.share
         self._replicas = replicas
 
     @asynccontextmanager
@@ -105,4 +106,4 @@ class Rollout:
         return f"{self._name(member)} refuses it: {error}"
 
     def _name(self, member: Member) -> str:
-        return f"{self._replicas.kind.name} at {member.place}"
+        return f"{self._replicas.name} at {member.place}"

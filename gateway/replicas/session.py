@@ -185,9 +185,12 @@ class Session:
 
     def can_serve(self, generation: int) -> bool:
         """Whether work that is sent now can be about the state as of *generation*."""
-        return (
-            generation in (self._sent, self._feed.state.generation) and not self._stream.is_behind
-        )
+        return generation in (self._sent, self._feed.state.generation)
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the replica has taken all messages that were sent."""
+        return not self._stream.is_behind
 
     def start(
         self, cycle: Cycle, part: Part, deadline: float, generation: int | None = None

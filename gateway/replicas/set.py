@@ -16,7 +16,7 @@ import structlog
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.waiters import wait_for
 from gateway.cycle import CallFailedError, Cycle
-from gateway.policy.policy import PolicyHolder
+from gateway.policy.policy import PolicyHolder, Share, policy_for
 from gateway.policy.versions import versions_of
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
@@ -100,6 +100,8 @@ class ReplicaSet:
 
     Attributes:
         kind: The kind of service.
+        name: What they are called: as their kind, or shadow-filter and shadow-scorer.
+        share: What they run of the policy.
         all: The replicas that take part, a new list whenever some come or go.
         problem: Why there are none, or what went wrong last.
         refusals: Why replicas cannot use the policy, by their addresses: plugins that do not start.
@@ -126,6 +128,7 @@ class ReplicaSet:
         wait_until_idle: WaitUntilIdle,
         longest_wait: float = math.inf,
         retry: ReportRetry = lambda _, __: None,
+        share: Share = "all",
     ) -> None:
         """Look for replicas at *targets* ("host:port").
 
@@ -142,12 +145,14 @@ class ReplicaSet:
             wait_until_idle: Waits until no cycle runs, before work that would delay cycles.
             longest_wait: For how many seconds without any replica cycles wait for one.
             retry: Called when a plugin asks for another attempt on pods that it rejected.
+            share: What they run of the policy.
         """
-        self.kind = kind
-        self.problem = f"no {kind.name} replica has been reached yet"
+        self.kind, self.share = kind, share
+        self.name = f"shadow-{kind.name}" if share == "shadows" else kind.name
+        self.problem = f"no {self.name} replica has been reached yet"
         self.refusals: dict[str, str] = {}
         self.feed = feed
-        self.metrics = SessionMetrics(families, kind.name)
+        self.metrics = SessionMetrics(families, self.name)
         self.latency = LatencyTracker(settings)
         self.turnover = 0
         self.suspects: OrderedDict[str, None] = OrderedDict()
@@ -165,6 +170,7 @@ class ReplicaSet:
         self._retry = retry
         self._changed = asyncio.Condition()
         self._lost_at = asyncio.get_running_loop().time()
+        self._revision = ""
         self._joining = 0
         self._has_joined = False
 
@@ -223,14 +229,14 @@ class ReplicaSet:
         """
         while not (member := self.next(version)):
             if version:
-                raise VersionGoneError(f"no {self.kind.name} has the plugins of a cycle any more")
+                raise VersionGoneError(f"no {self.name} has the plugins of a cycle any more")
             end = min(deadline, self._lost_at + self._longest_wait)
             try:
                 async with asyncio.timeout_at(end), self._changed:
                     await self._changed.wait_for(lambda: bool(self.all))
             except TimeoutError as error:
                 why = "".join(f": {each}" for each in list(self.refusals.values())[:1])
-                message = f"{self.kind.name}{NOT_AVAILABLE}{why}"
+                message = f"{self.name}{NOT_AVAILABLE}{why}"
                 raise CallFailedError(message) from error
         return member
 
@@ -254,7 +260,7 @@ class ReplicaSet:
             yield from (self._refused(*each) for each in self.refusals.items())
         for member in self.all:
             for plugin, problem in member.session.problems.items():
-                yield f"plugin {plugin} in {self.kind.name} at {member.place}: {problem}"
+                yield f"plugin {plugin} in {self.name} at {member.place}: {problem}"
 
     async def run(self) -> None:
         """Keep sessions with all replicas, until cancelled."""
@@ -291,6 +297,16 @@ class ReplicaSet:
         """Break off the session with a replica that hangs."""
         self.mark_lost(member, SILENT)
         member.session.break_off(SILENT)
+
+    def begin_again(self, policy: PolicyHolder) -> None:
+        """Have all replicas take another policy in new sessions, so that none waits for them."""
+        resolved = policy.resolved
+        assert resolved is not None  # noqa: S101 - it has become active
+        former, new = self._revision, policy_for(resolved, self.kind.policy, self.share).revision
+        self._revision = new
+        if former not in ("", new):
+            for member in self.all:
+                member.session.break_off("the policy has changed")
 
     async def _send_deltas(self) -> None:
         """Send many changes at once, so that cycles find them there already; a few take longer.
@@ -349,7 +365,7 @@ class ReplicaSet:
         except SessionRefusedError as error:
             self.refusals[place] = str(error)
             self.problem = self._refused(place, str(error))
-            log.warning("The policy is refused", service=self.kind.name, error=str(error))
+            log.warning("The policy is refused", service=self.name, error=str(error))
         except StreamLostError as error:
             self.refusals.pop(place, None)
             self._remove_lost(place, session, str(error))
@@ -362,12 +378,13 @@ class ReplicaSet:
     async def _serve(self, session: Session, place: str, joined: asyncio.Event) -> None:
         await session.greet(self.settings.session_timeout)
         self._policy.versions.note(session.version, versions_of(session.plugins))
-        self._policy.learn(self.kind.policy, session.plugins, session)
-        policy = await self._policy.for_kind(self.kind.policy)
+        if self.share != "shadows":  # these run what the policy means for the others
+            self._policy.learn(self.kind.policy, session.plugins, session)
+        policy = await self._policy.for_kind(self.kind.policy, self.share)
         readers = self._policy.reads(self.kind.policy)
         self.objects.need(session, readers)
         if readers:
-            self.problem = f"{self.kind.name} at {place} waits for objects that its plugins read"
+            self.problem = f"{self.name} at {place} waits for objects that its plugins read"
             await self.objects.synced(readers)
         await self._send_everything(session, place, policy, frozenset(readers))
         former = self.at(place)
@@ -377,7 +394,7 @@ class ReplicaSet:
         if former is not None:
             former.end_once_answered()
         self.metrics.session_opened(self.ready)
-        log.info("A replica takes part", service=self.kind.name, replica=session.replica)
+        log.info("A replica takes part", service=self.name, replica=session.replica)
         await session.wait(self._retry)
 
     async def _send_everything(
@@ -385,9 +402,9 @@ class ReplicaSet:
     ) -> None:
         self._joining += 1
         try:
-            self.problem = f"{self.kind.name} at {place} waits for nodes and pods"
+            self.problem = f"{self.name} at {place} waits for nodes and pods"
             await self._cluster.until_synced()
-            self.problem = f"{self.kind.name} at {place} is sent the state of the cluster"
+            self.problem = f"{self.name} at {place} is sent the state of the cluster"
             await session.synchronize(policy, kinds, self._wait_until_idle)
         finally:
             self._joining -= 1
@@ -396,7 +413,8 @@ class ReplicaSet:
     async def _take_part(self, place: str, session: Session, policy: pb.Policy) -> bool:
         """Let a replica take part unless it has another policy than the active one."""
         async with self._changed:
-            if (await self._policy.for_kind(self.kind.policy)).revision != policy.revision:
+            active = await self._policy.for_kind(self.kind.policy, self.share)
+            if active.revision != policy.revision:
                 return False
             self.refusals.pop(place, None)
             self._members[place] = Member(self, place, session)
@@ -408,7 +426,7 @@ class ReplicaSet:
 
     async def _follow(self, session: Session) -> pb.Policy:
         """Give a replica that has caught up the policy that came meanwhile."""
-        policy = await self._policy.for_kind(self.kind.policy)
+        policy = await self._policy.for_kind(self.kind.policy, self.share)
         readers = self._policy.reads(self.kind.policy)
         self.objects.need(session, readers)
         await self.objects.synced(readers)
@@ -418,7 +436,7 @@ class ReplicaSet:
         return policy
 
     def _refused(self, place: str, why: str) -> str:
-        return f"{self.kind.name} at {place} refuses the policy: {why}"
+        return f"{self.name} at {place} refuses the policy: {why}"
 
     async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
         """End the session with a replica whose address is gone, once it has answered."""
@@ -431,13 +449,13 @@ class ReplicaSet:
 
     def _remove_lost(self, place: str, session: Session, reason: str) -> None:
         """Give no more work to a replica until it has caught up again."""
-        problem = f"{self.kind.name} at {place}: {reason}"
+        problem = f"{self.name} at {place}: {reason}"
         if self._remove(place, session):
             self.problem = problem
-            log.warning("A replica is lost", service=self.kind.name, problem=problem)
+            log.warning("A replica is lost", service=self.name, problem=problem)
         elif self.at(place) is None:
             self.problem = problem
-            log.debug("A replica is not reached", service=self.kind.name, problem=problem)
+            log.debug("A replica is not reached", service=self.name, problem=problem)
 
     def _remove(self, place: str, session: Session) -> bool:
         """Give a replica no more work; return whether it took part with this session."""

@@ -12,6 +12,14 @@ from moorage_host.settings import setting
 class GatewaySettings(EdgeSettings):
     """How the gateway runs."""
 
+    shadow_filter: tuple[str, ...] = setting(
+        (),
+        "Where filter replicas are that run the shadows of the policy and nothing else, as "
+        "host:port. Without one those of --filter run them.",
+    )
+    shadow_scorer: tuple[str, ...] = setting(
+        (), "The same for scorer replicas; without one those of --scorer run shadows."
+    )
     shadow_timeout: float = setting(
         0.2,
         "Time that a replica has for a phase of a shadow; see `shadow` in the policy.",

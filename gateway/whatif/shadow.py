@@ -7,6 +7,7 @@ runs or waits. A cycle that comes meanwhile waits for it at most once in each ph
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -31,6 +32,7 @@ from gateway.whatif.shadow_tally import COSTLY_SECONDS, Budget, ShadowMetrics, S
 from moorage_host.http.callers import ALL_NAMESPACES, may_read, readable
 from moorage_host.policy import Kind as PluginKind
 from moorage_host.policy import shadow_of
+from moorage_host.rpc.stream import StreamLostError
 
 log = structlog.get_logger()
 
@@ -53,12 +55,14 @@ class Shadows:
         registry: CollectorRegistry,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Run shadows on the replicas of the live profiles."""
+        """Run shadows on the replicas of the live profiles, or on their own."""
         self._state = state
         self._policy = policy
         self._queue = queue
         self._filters = filters
         self._scorers = scorers
+        self._own = [each for each in (filters, scorers) if each.share == "shadows"]
+        policy.listeners.extend(each.begin_again for each in self._own)
         self._seconds = settings.shadow_timeout
         self._metrics = ShadowMetrics(registry)
         self._kept = settings.shadow_disagreements
@@ -75,7 +79,10 @@ class Shadows:
     def note(self) -> str | None:
         """Return which shadows have stopped themselves, for readiness."""
         stopped = ", ".join(each.profile for each in self.reports() if each.stopped)
-        return f"stopped after a failure, see {PATH}: {stopped}" if stopped else None
+        notes = [f"stopped after a failure, see {PATH}: {stopped}"] if stopped else []
+        if self._policy.shadow_shares:
+            notes += [each.why_none for each in self._own if not each.ready]
+        return "; ".join(notes) or None
 
     def ended(self, cycle: Cycle) -> None:
         """Run the shadow of the cycle's profile next, if it may."""
@@ -95,9 +102,18 @@ class Shadows:
         else:
             self._next = cycle
             self._given.set()
+            for member in (member for own in self._own for member in own.all):
+                with suppress(StreamLostError):  # who keeps the session finds out
+                    member.session.send_changes()  # the cycle's state, if it still is
 
     async def run(self) -> None:
-        """Run what `ended` is given, until cancelled."""
+        """Keep sessions with replicas of their own, and run what `ended` is given."""
+        async with asyncio.TaskGroup() as group:
+            for own in self._own:
+                group.create_task(own.run())
+            await self._run_given()
+
+    async def _run_given(self) -> None:
         while True:
             await self._given.wait()
             self._given.clear()

@@ -57,7 +57,7 @@ async def ask(
         StateChangedError: No replica can serve that state.
         ShadowFailedError: No right answer comes in time.
     """
-    member, name = _idle(replicas, generation), replicas.kind.name
+    member, name = _idle(replicas, generation), replicas.name
     part = Part(nodes=cycle.nodes, size=rows.count, rows=rows, profile=shadow_of(cycle.profile))
     deadline = asyncio.get_running_loop().time() + seconds
     try:
@@ -82,8 +82,10 @@ async def ask(
 
 
 def _idle(replicas: ReplicaSet, generation: int) -> Member:
+    may_wait = replicas.share == "shadows"  # no cycle needs the replica
     if len({member.session.version for member in replicas.all}) == 1:  # else plugins may differ
         for member in replicas.all:
-            if not member.unanswered and member.session.can_serve(generation):
+            is_idle = not member.unanswered and (may_wait or member.session.keeps_up)
+            if is_idle and member.session.can_serve(generation):
                 return member
     raise StateChangedError

@@ -48,6 +48,13 @@ Values = Mapping[str, Any]
 ANYWHERE = ["0.0.0.0/0", "::/0"]
 """Where the API server is, for those who do not use Helm: the chart wants it to be said."""
 
+EDIT = """\
+# Edit this file first: its NetworkPolicies let gateway, binder and kube-scheduler reach any address
+# on the API server's ports. Put the API server's own in place of 0.0.0.0/0 and ::/0, as printed by
+# kubectl get endpointslices -n default -l kubernetes.io/service-name=kubernetes
+"""
+"""What stands at the top of rendered files."""
+
 _SOURCE = re.compile(r"^# Source: .*\n", re.MULTILINE)
 
 
@@ -108,6 +115,8 @@ def generated() -> dict[Path, str]:
         about = (LAYOUTS / f"{layout}.yaml").read_text().splitlines(keepends=True)
         head = "".join(line for line in about if line.startswith("#"))
         head += "# Written by `make manifests` from deploy/chart/moorage: change it there.\n"
+        if ANYWHERE[0] in text:
+            head += EDIT
         files[INSTALL / f"{layout}.yaml"] = head + text
         objects[layout] = list(yaml.safe_load_all(text))
     for name, (layout, config_map, key) in FILES.items():

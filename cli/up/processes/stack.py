@@ -117,6 +117,7 @@ class StackOptions:
         context: A context of the kubeconfig; "" is the current one.
         scorers: How many scorer replicas to run.
         filters: How many filter replicas to run.
+        shadow_replicas: Whether shadows have a filter and a scorer of their own.
         scheduler: The stand-in's configuration; None is the shipped one.
         gateway_options: More options of the gateway.
         extender_port: The gateway's port for kube-scheduler, 0 for a free one.
@@ -133,6 +134,7 @@ class StackOptions:
     context: str = ""
     scorers: int = 1
     filters: int = 1
+    shadow_replicas: bool = False
     scheduler: SchedulerConfig | None = None
     gateway_options: Sequence[str] = ()
     extender_port: int = 0
@@ -174,6 +176,7 @@ def _choose_addresses(options: StackOptions) -> Addresses:
     filters = [f"filter-{i + 1}" for i in range(options.filters)] if options.filters > 1 else []
     scorers = [f"scorer-{i + 1}" for i in range(options.scorers)]
     names = [*(filters or ["filter"]), *scorers, "binder"]
+    names += ["shadow-filter", "shadow-scorer"] if options.shadow_replicas else []
     extender, admin, scheduler, api, *ports = free_ports(4 + len(names))
     scheme = "https" if options.certificates else "http"
     return Addresses(
@@ -225,7 +228,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
 
 
 def _service(name: str, options: StackOptions, addresses: Addresses) -> Process:
-    service, port = name.partition("-")[0], _port(addresses.services[name])
+    service, port = name.removeprefix("shadow-").partition("-")[0], _port(addresses.services[name])
     more = [f"--plugin={path.resolve()}" for path in options.plugins]
     if service == "binder":
         more += _cluster(options, addresses)
@@ -247,6 +250,8 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
     for name, place in services.items():
         if (service := name.partition("-")[0]) in ("filter", "scorer"):
             more.append(f"--{service}={place}")
+        elif service == "shadow":
+            more.append(f"--{name}={place}")
     if options.filters > 1:
         more += SCATTERED
     return Process(

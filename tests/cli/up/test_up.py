@@ -10,6 +10,7 @@ import yaml
 
 from tests.cli.support import ROOT, Command, dump, moorage, pod
 from tools.planes.objects import node
+from tools.waiting import until
 
 DEMO = ROOT / "deploy" / "demo"
 
@@ -318,3 +319,43 @@ async def test_a_scheduler_configuration_without_the_extender_is_one_clear_line(
     assert (
         "extenders: must have one for Moorage, and may have one more for its binds, not 0" in errors
     )
+
+
+EXITS_IN_SHADOWS = """\
+import os
+
+from moorage import Arguments, FilterPlugin
+
+class Exits(FilterPlugin):
+    class Args(Arguments):
+        code: int = 0
+
+    def filter_node(self, pod, node):
+        if self.args.code:
+            os._exit(self.args.code)
+"""
+
+SHADOW = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {filter: {enabled: [{name: Exits}]}}
+  shadow:
+    pluginConfig: [{name: Exits, args: {code: 3}}]
+    maxShare: 100%
+"""
+
+
+async def test_a_shadow_that_ends_its_own_replica_takes_no_other_one_along(tmp_path: Path) -> None:
+    (tmp_path / "exits.py").write_text(EXITS_IN_SHADOWS)
+    (tmp_path / "policy.yaml").write_text(SHADOW)
+    given = "--plugin=exits.py", "--config=policy.yaml", "--shadow-replicas", "--nodes=2"
+    async with moorage(tmp_path, "up", *given, "--pods=1") as command:
+        await command.line("default/pod-")
+        logs = next(line for line in command.lines if line.startswith("Logs: "))
+        log = Path(logs.removeprefix("Logs: ").strip()) / "gateway.log"
+        await until(lambda: "A shadow has stopped" in log.read_text())
+        lost = [line for line in log.read_text().splitlines() if "A replica is lost" in line]
+        assert lost
+        assert all("shadow-filter" in line for line in lost)
+        assert not any("failed" in line for line in command.lines)

@@ -186,3 +186,24 @@ def test_network_policies_can_be_left_out() -> None:
     kinds = {each["kind"] for each in render({"networkPolicy": {"enabled": False}})}
     assert "Deployment" in kinds
     assert "NetworkPolicy" not in kinds
+
+
+def test_replicas_of_shadows_are_asked_by_the_gateway_with_the_plugins_of_the_others() -> None:
+    values = {"shadow": {"replicas": 3}, "plugins": {"a.py": ""}}
+    manifests = render({**values, "autoscaling": {"scorer": {"enabled": True}}})
+    names = {(each["kind"], each["metadata"]["name"]) for each in manifests}
+    assert len(names) == len(manifests)
+    (gateway,) = pod_spec(one(manifests, "Deployment", "gateway"))["containers"]
+    (policy,) = one(manifests, "NetworkPolicy", "services")["spec"]["podSelector"].values()
+    for kind in ("filter", "scorer"):
+        own = one(manifests, "Deployment", f"shadow-{kind}")
+        live = one(manifests, "Deployment", kind)
+        assert own["spec"]["replicas"] == 3
+        assert pod_spec(own)["containers"] == pod_spec(live)["containers"]
+        assert pod_spec(own)["serviceAccountName"] == kind
+        selector = one(manifests, "Service", f"shadow-{kind}")["spec"]["selector"]
+        assert selector == own["spec"]["selector"]["matchLabels"]
+        assert selector != one(manifests, "Service", kind)["spec"]["selector"]
+        assert f"--shadow-{kind}=dns:///shadow-{kind}:50051" in gateway["args"]
+        assert f"shadow-{kind}" in policy[0]["values"]
+    assert "shadow" not in str(render({}))

@@ -1,6 +1,7 @@
 """Shadows on a gateway in this process: when they run, on which state, what they leave alone."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -81,6 +82,49 @@ async def running(
             lambda: process.sample("moorage_replicas_ready", service="filter") == len(filters)
         )
         yield process
+
+
+class Asked:
+    """A gate that notes which profiles a replica runs and is asked about."""
+
+    def __init__(self) -> None:
+        self.profiles: set[str] = set()
+        self.policies: list[Object] = []
+
+    async def __call__(self, request: Any) -> bool:
+        if request.HasField("cycle"):
+            self.profiles.add(request.cycle.profile)
+        if request.HasField("state") and request.state.policy.json:
+            self.policies.append(json.loads(request.state.policy.json))
+        return True
+
+
+@asynccontextmanager
+async def with_their_own(
+    folder: Path, live: Asked, own: Gate, **more: Any
+) -> AsyncIterator[Gateway]:
+    """Run a gateway whose shadows have a filter and a scorer replica of their own."""
+    async with (
+        filter_service(gate=own) as filters,
+        scorer_service(Odd, gate=own) as scorer,
+        running(
+            folder,
+            filter_gates=(live,),
+            scorer_gate=live,
+            shadow_filter=(filters,),
+            shadow_scorer=(scorer,),
+            **more,
+        ) as process,
+    ):
+        await _shadows_are_ready(process)
+        yield process
+
+
+async def _shadows_are_ready(process: Gateway) -> None:
+    names = "shadow-filter", "shadow-scorer"
+    await until(
+        lambda: all(process.sample("moorage_replicas_ready", service=name) == 1 for name in names)
+    )
 
 
 async def report(process: Gateway) -> Object:
@@ -244,3 +288,56 @@ async def test_calls_that_are_no_cycle_of_the_profile_are_not_compared(
         found = await report(process)
         assert (found["compared"], sum(found["skipped"].values())) == (0, 0)
         assert found["agreement"] is None
+
+
+async def test_replicas_of_their_own_run_shadows_and_nothing_else(tmp_path: Path) -> None:
+    live, own = Asked(), Asked()
+    async with with_their_own(tmp_path, live, own) as process:
+        await process.filter(pod(), "n1", "n2")
+        found = await ended(process)
+        assert (found["compared"], found["agreement"]) == (1, 1), found
+        place(process, "later")
+        await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
+        await process.filter(pod("next"), "n1", "n2")
+        found = await ended(process, 2)
+        assert found["compared"] == 2, str(found)
+    assert (live.profiles, own.profiles) == ({"moorage"}, {"moorage/shadow"})
+    assert not any(policy["shadows"] for policy in live.policies)
+    assert not any(policy["profiles"] for policy in own.policies)
+
+
+async def test_a_shadow_that_never_answers_on_its_own_replica_holds_up_no_cycle(
+    tmp_path: Path,
+) -> None:
+    held = Held("moorage/shadow")
+    async with with_their_own(tmp_path, Asked(), held, shadow_timeout=30.0) as process:
+        await process.filter(pod("first"), "n1", "n2")
+        await until(lambda: bool(held.came))
+        for i in range(3):
+            answer = await process.filter(pod(f"more-{i}"), "n1", "n2")
+            assert answer["NodeNames"] == ["n1", "n2"]
+        assert (await ended(process, 3))["skipped"]["busy"] == 3
+        held.opened.set()
+
+
+async def test_replicas_of_shadows_follow_a_new_policy_which_does_not_wait_for_them(
+    tmp_path: Path,
+) -> None:
+    own = Asked()
+    async with with_their_own(tmp_path, Asked(), own, config_reload_interval=0.01) as process:
+        shadow = "{plugins: {score: {enabled: [{name: Equal, weight: 3}]}}, maxShare: 100%}"
+        (tmp_path / "policy.yaml").write_text(POLICY.replace("SHADOW", shadow))
+        await until(lambda: process.sample("moorage_policy_reloads_total", outcome="ok") == 1)
+        await until(lambda: "Equal" in json.dumps(own.policies))
+        await _shadows_are_ready(process)
+        await process.filter(pod(), "n1", "n2")
+        assert (await ended(process))["compared"] == 1
+
+
+async def test_readiness_says_that_a_shadow_has_no_replica(tmp_path: Path) -> None:
+    async with (
+        running(tmp_path, shadow_filter=("127.0.0.1:1",)) as process,
+        process.session.get(f"{process.admin}/readyz") as response,
+    ):
+        assert response.status == 200
+        assert "shadow-filter" in await response.text()

@@ -119,6 +119,10 @@ readinessProbe:
 - --filter=dns:///filter:50051
 - --scorer=dns:///scorer:50051
 - --binder=dns:///binder:50051
+{{- if .Values.shadow.replicas }}
+- --shadow-filter=dns:///shadow-filter:50051
+- --shadow-scorer=dns:///shadow-scorer:50051
+{{- end }}
 - --config=/etc/moorage/policy/policy.yaml
 {{- if ne .Values.extender.httpTimeout "5s" }}
 - --http-timeout={{ .Values.extender.httpTimeout }}
