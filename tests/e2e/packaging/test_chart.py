@@ -206,4 +206,4 @@ def test_replicas_of_shadows_are_asked_by_the_gateway_with_the_plugins_of_the_ot
         assert selector != one(manifests, "Service", kind)["spec"]["selector"]
         assert f"--shadow-{kind}=dns:///shadow-{kind}:50051" in gateway["args"]
         assert f"shadow-{kind}" in policy[0]["values"]
-    assert "shadow" not in str(render({}))
+    assert "shadow-filter" not in str(render({}))
