@@ -1,5 +1,6 @@
 """The command `moorage simulate`."""
 
+import re
 from typing import Any
 
 import click
@@ -8,6 +9,22 @@ from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import FILE, context_option
 from cli.shared.given import plugins_option, scheduler_config_option
 from cli.shared.output import Form, is_for_programs, output_option, write
+
+
+class MoreNodes(click.ParamType[int]):
+    """Reads +N."""
+
+    name = "+N"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return N, from 1 to 100,000."""
+        if isinstance(value, int):
+            return value
+        if not re.fullmatch(r"\+[1-9]\d{0,4}|\+100000", value):
+            self.fail(f"{value}: write how many more, such as +3", param, ctx)
+        return int(value)
 
 
 @click.command()
@@ -24,6 +41,21 @@ from cli.shared.output import Form, is_for_programs, output_option, write
     "--count",
     type=click.IntRange(1, 1_000_000),
     help="Place each pod so many times, as NAME-0, NAME-1 ...",
+)
+@click.option(
+    "--nodes",
+    "more_nodes",
+    metavar="+N",
+    type=MoreNodes(),
+    default=0,
+    help="Compare the cluster with one that has N more nodes, empty ones.",
+)
+@click.option(
+    "--like",
+    default="",
+    metavar="NODE",
+    help="Which node those of --nodes are like: its labels, taints and resources. Without it: the "
+    "schedulable one with the most CPU.",
 )
 @click.option(
     "--config",
@@ -46,7 +78,7 @@ from cli.shared.output import Form, is_for_programs, output_option, write
 )
 @output_option("every pod in each table")
 def simulate(*, rows: int, output: Form, **given: Any) -> None:
-    """Place pods in a copy of a cluster, and compare what two policies make of them.
+    """Place pods in a copy of a cluster, and compare two policies, or more nodes.
 
     Nothing is written to the cluster, and no process is started. Pods that the cluster has under
     the same names are placed again; other pods stay where they are.
@@ -57,6 +89,10 @@ def simulate(*, rows: int, output: Form, **given: Any) -> None:
         )
     if len(given["configs"]) > 2:
         raise click.UsageError("--config can be given twice: two policies are compared")
+    if given["more_nodes"] and len(given["configs"]) > 1:
+        raise click.UsageError("--nodes compares without and with them: give one --config at most")
+    if given["like"] and not given["more_nodes"]:
+        raise click.UsageError("--like is about the nodes of --nodes +N: give that too")
     with clear_failures():
         from cli.whatif.simulate.output import show
         from cli.whatif.simulate.run import SimulateOptions

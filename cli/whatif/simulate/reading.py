@@ -1,20 +1,21 @@
 """What is given: a cluster, from a dump or from an API server, and the pods to place."""
 
 import copy
+import itertools
 import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from cli.shared.manifests import Object, is_finished, key_of, missing_classes, read_located
-from moorage.errors import ConfigurationError
-from moorage.models import ObjectKind, decode_pod
+from moorage.errors import ConfigurationError, suggestion
+from moorage.models import ObjectKind, decode_node, decode_pod
 from moorage.rules import selects_object
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from moorage_host.kube.client import KubeClient
@@ -29,6 +30,7 @@ READ_SECONDS: Final = 30.0
 
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NOT_FOUND: Final = 404
+HOSTNAME: Final = "kubernetes.io/hostname"
 
 Located = tuple[str, Object]
 """An object, and its place for messages."""
@@ -108,6 +110,44 @@ async def read_cluster(kubeconfig: Path | None, context: str, readers: Readers) 
         await client.close()
     if not found.nodes:
         raise ConfigurationError(f"the cluster at {client.host} has no nodes")
+    return found
+
+
+def with_more_nodes(cluster: ClusterObjects, count: int, like: str) -> ClusterObjects:
+    """Return a cluster with so many empty nodes more, and a note that says which.
+
+    Args:
+        cluster: The cluster, which is left as it is.
+        count: How many.
+        like: The node that they are copies of; "" for the schedulable one with the most CPU.
+
+    Raises:
+        ConfigurationError: There is no such node.
+    """
+    nodes = {str(obj["metadata"]["name"]): obj for _, obj in cluster.nodes}
+    if like and like not in nodes:
+        raise ConfigurationError(
+            f"--like: {cluster.place} has no node {like}{suggestion(like, nodes)}"
+        )
+    usable = [name for name, obj in nodes.items() if not obj.get("spec", {}).get("unschedulable")]
+    model = like or max(usable or nodes, key=lambda name: _cpu(nodes[name]))
+    names = (f"{model}-{number}" for number in itertools.count(1))
+    new = list(itertools.islice((name for name in names if name not in nodes), count))
+    more = [(f"a copy of node {model}", _named(nodes[model], name)) for name in new]
+    note = f"{count} more nodes like {model}: {new[0]}{f' to {new[-1]}' if count > 1 else ''}"
+    return replace(cluster, nodes=[*cluster.nodes, *more], notes=[note])
+
+
+def _cpu(node: Object) -> int:
+    return decode_node(msgspec.json.encode(node)).allocatable.get("cpu", 0)
+
+
+def _named(node: Object, name: str) -> Object:
+    """Return a copy of a node with another name; its hostname is the name, as kubelets have it."""
+    found = copy.deepcopy(node)
+    metadata = found["metadata"] = {**found["metadata"], "name": name, "uid": str(uuid.uuid4())}
+    if HOSTNAME in (metadata.get("labels") or {}):
+        metadata["labels"] = {**metadata["labels"], HOSTNAME: name}
     return found
 
 

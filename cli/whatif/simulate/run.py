@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from cli.up.processes.stack import read_scheduler_config
 from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out
-from cli.whatif.simulate.reading import read_cluster, read_dump, read_pods
+from cli.whatif.simulate.reading import read_cluster, read_dump, read_pods, with_more_nodes
 from moorage.models import ObjectKind
 from moorage_host.plugins.host import PluginHost
 from sandbox.scheduler.cache import Cache, KnownPod
@@ -36,6 +36,8 @@ class SimulateOptions:
     context: str
     pods: Path
     count: int | None
+    more_nodes: int
+    like: str
     configs: tuple[Path, ...]
     plugins: tuple[GivenPlugin, ...]
     scheduler_config: Path | None
@@ -117,14 +119,18 @@ async def _simulate(
         cluster = await read_cluster(options.kubeconfig, options.context, readers)
     pods, notes = read_pods(options.pods, options.count, cluster.classes)
     moved = set(map(key_of, pods))
+    clusters = [cluster] * len(policies)
+    if options.more_nodes:
+        clusters.append(larger := with_more_nodes(cluster, options.more_nodes, options.like))
+        policies = [*policies, replace(policies[0], notes=tuple(larger.notes))]
     before = copy_of(cluster, moved)
     asked = {name for pod in pods for name in KnownPod(pod).pod.requests}
     resources = resources_of(before.snapshot, asked)
     variants: list[Variant] = []
     elsewhere: list[str] = []
     others: dict[str, str] = {}
-    for name, policy in zip(NAMES, policies, strict=False):
-        cache = copy_of(cluster, moved)
+    for name, policy, of in zip(NAMES, policies, clusters, strict=False):
+        cache = copy_of(of, moved)
         variant = await _variant(name, policy, cache, pods, options, others, resources)
         variants.append(variant)
         places = {each.pod: each.node for each in variant.placements}

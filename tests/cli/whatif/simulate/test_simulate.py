@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,27 @@ def test_two_policies_differ_by_the_plugins_that_are_named(files: Files) -> None
     text = files.run("--config", spread, "--config", pack).stdout
     assert "Placed differently: 1 of 1 pods" in text
     assert "nodes used" in text
+
+
+def test_more_nodes_are_compared_with_the_cluster_as_it_is(files: Files) -> None:
+    small = node("small", cpu="2", labels={"kubernetes.io/hostname": "small", "disk": "ssd"})
+    there = sized("there", "8", nodeName="n1")
+    files.write("dump.json", dump(node("n1"), small, there))
+    files.write("pods.yaml", sized("web", "2", nodeSelector={"disk": "ssd"}))
+    answer = files.json("--count", 3, "--nodes", "+2", "--like", "small")
+    without, larger = answer["policies"]
+    assert [each["placed"] for each in (without, larger)] == [1, 3]
+    assert larger["notes"][0] == "2 more nodes like small: small-1 to small-2"
+    assert set(places(answer, 1).values()) == {"small", "small-1", "small-2"}
+    text = files.run("--count", 3, "--nodes", "+2", "--like", "small").stdout
+    assert re.search(r"pods pending +2 +0\n", text)
+    assert "Note: B: 2 more nodes like small: small-1 to small-2\n" in text
+    # The largest one, which has no such label.
+    assert [each["placed"] for each in files.json("--nodes", "+2")["policies"]] == [1, 1]
+    assert (
+        "has no node smal, did you mean `small`?" in files.run("--nodes=+1", "--like=smal").output
+    )
+    assert files.run("--nodes", "3").exit_code == 2
 
 
 def test_a_plugin_that_rejects_nodes_is_the_reason(files: Files) -> None:
