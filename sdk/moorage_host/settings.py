@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn, Protocol, TypeVar
 
+from moorage.errors import suggestion
 from moorage.units.durations import format_duration, parse_duration
 
 _KINDS = {int: "an integer", float: "a number", str: "text", Path: "a path", bool: "true or false"}
@@ -187,7 +188,9 @@ def parse_settings(
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        unknown = message.partition("unrecognized arguments: ")[2].partition("=")[0].split(" ")[0]
+        near = suggestion(unknown, self._option_string_actions) if unknown else ""
+        self.exit(2, f"{self.prog}: {message}{near}; see {self.prog} --help\n")
 
 
 def _add_option(parser: argparse.ArgumentParser, item: Setting) -> None:

@@ -76,7 +76,7 @@ async def test_overruns_by_hand_refuse_calls_by_hand_alone() -> None:
 
 
 async def test_a_flood_by_hand_is_refused_beyond_its_lane_and_sessions_go_on() -> None:
-    async with filtering(Slow, by_hand_waiting=2) as service:
+    async with filtering(Slow, adhoc_waiting=2) as service:
         session = await service.session(full_state(300, Slow))
         flood = {asyncio.create_task(_outcome(service.filter())) for _ in range(20)}
         cycles = 0
@@ -87,7 +87,7 @@ async def test_a_flood_by_hand_is_refused_beyond_its_lane_and_sessions_go_on() -
     assert outcomes.count("OK") == 4  # two run and two wait
     refused = [outcome for outcome in outcomes if outcome != "OK"]
     assert all(outcome.startswith("RESOURCE_EXHAUSTED") for outcome in refused)
-    assert "--by-hand-waiting" in refused[0]
+    assert "--adhoc-waiting" in refused[0]
     assert cycles > 20
 
 
@@ -121,19 +121,19 @@ async def test_no_state_is_left_of_a_session_that_has_ended() -> None:
 
 
 async def test_calls_about_too_many_nodes_are_refused_with_what_to_do() -> None:
-    async with filtering(OddOnly, by_hand_nodes=10, by_hand_manifests=2) as service:
+    async with filtering(OddOnly, adhoc_nodes=10, adhoc_manifests=2) as service:
         await service.session(full_state(11, OddOnly))
         node = types_pb2.Node(json=msgspec.json.encode({"metadata": {"name": "x1"}}))
         for names, nodes, hint in (
-            ([], [], "--by-hand-nodes"),
-            ([f"n{i}" for i in range(11)], [], "--by-hand-nodes"),
-            ([], [node] * 3, "--by-hand-manifests"),
+            ([], [], "--adhoc-nodes"),
+            ([f"n{i}" for i in range(11)], [], "--adhoc-nodes"),
+            ([], [node] * 3, "--adhoc-manifests"),
         ):
             with pytest.raises(grpc.aio.AioRpcError, match=hint) as refused:
                 await service.filter(names, nodes=nodes)
             assert refused.value.code() is INVALID
         state = pb.FilterServiceGetStateRequest(node_names=["n1"] * 11)
-        with pytest.raises(grpc.aio.AioRpcError, match="--by-hand-nodes"):
+        with pytest.raises(grpc.aio.AioRpcError, match="--adhoc-nodes"):
             await service.stub.GetState(state, timeout=20)
         assert list((await service.filter(["n1", "n2", "n1"])).feasible) == ["n1"]
         assert list((await service.filter(nodes=[node])).feasible) == ["x1"]

@@ -115,22 +115,22 @@ class CycleSettings(ServerSettings):
         unit="objects",
         minimum=1,
     )
-    by_hand_calls: int = setting(
+    adhoc_calls: int = setting(
         2,
         "Calls by hand (the methods for people) that run at a time. They get a part of the time "
         "that cycles of sessions leave.",
         minimum=1,
     )
-    by_hand_waiting: int = setting(
+    adhoc_waiting: int = setting(
         8, "Calls by hand that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
     )
-    by_hand_nodes: int = setting(
+    adhoc_nodes: int = setting(
         5000, "Nodes that a call by hand may be about.", unit="nodes", minimum=1
     )
-    by_hand_manifests: int = setting(
+    adhoc_manifests: int = setting(
         100, "Nodes that a call by hand may bring itself.", unit="nodes", minimum=1
     )
-    by_hand_bytes: int = setting(
+    adhoc_bytes: int = setting(
         4 << 20, "The largest message of a call by hand.", unit="bytes", minimum=1024
     )
 
@@ -139,9 +139,9 @@ def adhoc_limit(service: str, method: str, settings: CycleSettings) -> Concurren
     """Return the limit of a *service* for *method* and for what people read of it."""
     return ConcurrencyLimit(
         *(f"/{service}/{each}" for each in (method, "GetState", "ListPlugins")),
-        calls=settings.by_hand_calls,
-        waiting=settings.by_hand_waiting,
-        message_bytes=settings.by_hand_bytes,
+        calls=settings.adhoc_calls,
+        waiting=settings.adhoc_waiting,
+        message_bytes=settings.adhoc_bytes,
     )
 
 
@@ -492,22 +492,22 @@ class CycleServicer(Servicer, Generic[Run]):
 
     def _check_count(self, nodes: int) -> None:
         """Refuse an ad-hoc call that is about too many nodes."""
-        most = self._settings.by_hand_nodes
+        most = self._settings.adhoc_nodes
         if nodes > most:
             raise CallError(
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"{nodes} nodes: a call by hand may be about {most}; name at most so many "
-                "(node_names), or raise --by-hand-nodes of the service",
+                "(node_names), or raise --adhoc-nodes of the service",
             )
 
     async def _given(self, request: AdhocRequest) -> tuple[NodeManifest, ...]:
         """Return the nodes that a request brings."""
-        most = self._settings.by_hand_manifests
+        most = self._settings.adhoc_manifests
         if len(request.nodes) > most:
             raise CallError(
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"{len(request.nodes)} nodes: a call by hand may bring {most}; name nodes that the "
-                "cluster has (node_names), or raise --by-hand-manifests of the service",
+                "cluster has (node_names), or raise --adhoc-manifests of the service",
             )
         given: list[NodeManifest] = []
         await self.throttle.each(request.nodes, lambda node: given.append(node_from_proto(node)[0]))

@@ -125,7 +125,11 @@ TIMEOUT = "allowed: a duration such as 500ms or 1m30s, at least 1ms, at most 1h"
         (["--ratio", "nan"], {}, '--ratio is "nan", allowed: a number'),
         ([], {"MOORAGE_INSECURE": "maybe"}, 'MOORAGE_INSECURE is "maybe", allowed: true or false'),
         (["--log-format", "xml"], {}, '--log-format is "xml", allowed: json or text'),
-        (["--extender", "1"], {}, "unrecognized arguments: --extender 1"),
+        (
+            ["--extender", "1"],
+            {},
+            "unrecognized arguments: --extender 1, did you mean `--extender-port`?",
+        ),
         (["--cluster"], {}, "argument --cluster: expected one argument"),
     ],
 )
