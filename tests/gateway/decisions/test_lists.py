@@ -147,7 +147,7 @@ async def test_a_list_goes_on_where_the_page_before_ended(tmp_path: Path) -> Non
         ("since=yesterday", "since is a time such as 2026-11-23T01:30:00Z, or how long ago, such"),
         ("until=2026-11-23T01:30:00", "until is a time such as"),
         ("since=5m&until=10m", "since is after until, so no decision can match"),
-        ("continue=ffffff-3", "continue is not from this gateway, or it has restarted since"),
+        ("continue=ffffffffff03", "continue is not from this gateway, or it has restarted since"),
         ("continue=%00", "continue is not from this gateway"),
     ],
 )
