@@ -32,10 +32,10 @@ def _swapped(number: int) -> int:
 
 
 def _shuffled(number: int, keys: Iterable[bytes]) -> int:
-    """Return another number of 48 bits, which tells nobody how many decisions came between.
+    """Return another number of 48 bits, from which nobody learns how many decisions came between.
 
-    It is a Feistel cipher: the same with the keys turned round, and both halves swapped before
-    and after, leads back.
+    It is a Feistel cipher: the same with the keys turned round, and `_swapped` before and after,
+    leads back.
     """
     left, right = number >> 24, number & HALF
     for key in keys:
