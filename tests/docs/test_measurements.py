@@ -85,19 +85,6 @@ async def test_the_plugin_of_the_page_prefers_idle_disks(tmp_path: Path) -> None
     assert note == "1 of 3 nodes have no measurements, such as new (onMissing: neutral)"
 
 
-async def test_the_plugin_of_the_exercise_scores_as_the_article(tmp_path: Path) -> None:
-    found = _shown(tmp_path, "quiet_network.py", "QuietNetwork")
-    page = (DOCS / "how-to" / "exercises.md").read_text()
-    (shown,) = re.findall(r"1, 1\.2 and 1\.4 MB, gives (\d+), (\d+) and (\d+) of 100", page)
-    nodes = [make_node(name) for name in "abc"]
-    async with fake_prometheus() as prometheus:
-        prometheus.measures({"received": {"a": 1.0e6, "b": 1.2e6, "c": 1.4e6}})
-        plugin = found(found.Args(prometheus=prometheus.settings(interval="1h", max_age="1h")))
-        async with running(plugin):
-            scores = await asyncio.to_thread(run_score, plugin, make_pod(), *nodes)
-    assert scores == dict(zip("abc", map(float, shown), strict=True))
-
-
 def _shown(folder: Path, file: str, name: str) -> type[Any]:
     """Return the plugin that a page shows as a file."""
     (block,) = (b for b in blocks("python") if b.text.startswith(f"# {file}"))

@@ -96,6 +96,10 @@ def text(cells: Sequence[Sequence[str]]) -> str:
 
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
-    """Return the table for a page."""
+    """Return the table for a page; what is 0 in every row is one sentence."""
+    zeros = [i for i in range(len(COLUMNS)) if cells and all(row[i] == "0" for row in cells)]
+    shown = [i for i in range(len(COLUMNS)) if i not in zeros]
     lines = [COLUMNS, ["---", *(["---:"] * (len(COLUMNS) - 2)), "---"], *cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    table = "\n".join(f"| {' | '.join(line[i] for i in shown)} |" for line in lines) + "\n"
+    names = ", ".join(COLUMNS[i] for i in zeros)
+    return f"0 in every row: {names}.\n\n{table}" if zeros else table

@@ -1,4 +1,4 @@
-"""The names of the public library and the first sentences of their docstrings."""
+"""The names of the public library, their kinds and their docstrings."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from functools import cache
 
 import griffe
 
-from tools.docs.pages import ROOT, code, escaped, table
+from tools.docs.pages import ROOT, code
 
 MODULES = (
     "moorage",
@@ -69,9 +69,10 @@ def _order(name: PublicName) -> tuple[int, int]:
 
 def api(module: str) -> str:
     """Return the public names of a module."""
-    rows = ((code(each.name), escaped(_summary(each.text))) for each in public_names(module))
-    note = "The documentation site shows each name with its signature and its whole docstring."
-    return f"{note}\n\n{table(('name', 'what it is'), rows)}"
+    names = ", ".join(code(each.name) for each in public_names(module))
+    return (
+        f"{names}\n\nThe documentation site shows each with its signature and its whole docstring."
+    )
 
 
 def _classes(module: griffe.Module) -> Iterator[str]:
@@ -97,11 +98,6 @@ def _public(module: griffe.Module, name: str) -> PublicName:
     value = str(getattr(found, "value", None) or "")
     defined = found.canonical_path
     return PublicName(name=name, kind=found.kind.value, defined=defined, text=text, value=value)
-
-
-def _summary(text: str) -> str:
-    first = text.partition("\n\n")[0].replace("\n", " ")
-    return re.split(r"(?<=[.:]) (?=[A-Z`])", first)[0]
 
 
 INTERNAL = frozenset(_classes(_library()))
