@@ -1,6 +1,5 @@
 """The names of the public library, their kinds and their docstrings."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
