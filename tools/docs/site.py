@@ -43,7 +43,7 @@ QUERIES = {
     "several gateways": "how-to/high-availability",
     "price": "reference/plugins",
     "claim": "how-to/plugins/more",
-    "waiting for pods": "how-to/plugins/bind",
+    "bind plugin": "how-to/plugins/bind",
     "prometheus": "how-to/plugins/measurements",
     "weight": "how-to/plugins/score-weight",
     "tutorial": "tutorial/first-plugin",

@@ -88,7 +88,7 @@ class AdminSettings(ProcessSettings):
     admin_token_ttl: float = setting(
         10.0,
         "How long the API server's answer about a bearer token is kept, at the gateway and the "
-        "binder, and again while it is renewed; so long a withdrawn right still counts.",
+        "binder, and again while it is renewed; a revoked permission lasts up to that long.",
         unit="seconds",
         minimum=0,
     )
