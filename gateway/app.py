@@ -15,6 +15,7 @@ from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import make_cluster
 from gateway.cycle import Cycles, Judge, Rank
 from gateway.decisions.decisions import make_decisions
+from gateway.decisions.groups import group_route
 from gateway.decisions.routes import decision_routes, read_events, read_pod
 from gateway.edge import Edge, run_edge
 from gateway.inspector.inspector import Inspector
@@ -232,7 +233,7 @@ class _Gateway:
         if tracer is not None:
             on_end.append(tracer.ended)
             judge, rank = tracer.judge(judge), tracer.rank(rank)
-        self.cycles: Cycles = Scheduler(
+        scheduler = Scheduler(
             term=leadership.term,
             cluster=cluster,
             policy=policy,
@@ -250,6 +251,8 @@ class _Gateway:
             unknown_pod_wait=settings.unknown_pod_wait,
             group_bind_wait=settings.group_bind_wait,
         )
+        self.reservations = scheduler.reservations
+        self.cycles: Cycles = scheduler
         if tracer is not None:
             self.cycles = TracedCycles(self.cycles, tracer, decisions.log)
         self.inspector = Inspector(
@@ -298,6 +301,7 @@ class _Gateway:
             *decision_routes(
                 self.decisions, state, pod_of, events_of, bind_of, self.policy, waiting
             ),
+            group_route(self.reservations.items),
             shadow_route(self.shadows),
             *self.inspector.routes,
             *simulate_routes(self._settings, self.cluster, self.policy, self.filters, self.scorers),

@@ -117,6 +117,8 @@ class GroupRecord(Record):
         failing: The first pod that found no node, and why.
         lacking: The resource that it lacked on most nodes; on how many there is enough of it, and
             which value of the topology label these share.
+        like: So many `more_nodes` like this one would do, as far as resources count.
+        problem: Why no node was looked for.
         timeout: Seconds for which its pods hold the nodes that were found.
     """
 
@@ -135,6 +137,9 @@ class GroupRecord(Record):
     lacking: str = ""
     lacking_free: int = 0
     lacking_domain: str = ""
+    like: str = ""
+    more_nodes: int = 0
+    problem: str = ""
     timeout: float = 0.0
 
 
@@ -287,3 +292,27 @@ class DecisionItem(Record, omit_defaults=False):
     seconds: float
     attempt: int
     previous: str
+
+
+class GroupItem(Record, omit_defaults=False):
+    """A group as lists show it.
+
+    Attributes:
+        profile: The profile of its pods.
+        group: How its latest trial placement ended.
+        pod: The pod in whose cycle that was, as NAMESPACE/NAME.
+        since: When the first trial was that is kept in mind, in UTC.
+        time: When the latest was.
+        bound: How many of the pods that nodes were found for are bound, as the watch shows.
+        holding: How many hold a node without being bound.
+        released: How often its time was over before enough of them were bound.
+    """
+
+    profile: str
+    group: GroupRecord
+    pod: str
+    since: datetime
+    time: datetime
+    bound: int = 0
+    holding: int = 0
+    released: int = 0

@@ -20,6 +20,7 @@ from gateway.cycle.decision import (
     ScoreRecord,
 )
 from gateway.cycle.rules import whole
+from gateway.decisions.groups import group_sentence
 from moorage import DecisionSummary, ScoredNode
 
 FINEST_SCALE = 1000
@@ -73,6 +74,8 @@ def _sentences(decision: Decision, place: str, total_of: TotalOf | None) -> Iter
     if filtered is None and decision.preempt is not None:
         yield _preempted(decision.preempt)
     elif filtered is not None and not filtered.feasible:
+        if decision.group is not None and not decision.group.fits:
+            yield group_sentence(decision.group)
         if not decision.error:
             yield f"no node suits it: {_rejections(filtered)}"
     elif claim is not None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gateway.cycle.decision import UNKNOWN_NODE
+from gateway.decisions.groups import group_evidence, group_sentence, group_steps, trial_of
 
 Object = Mapping[str, Any]
 
@@ -512,6 +513,10 @@ def _unschedulable(known: Known, found: Rejections) -> _Cause:
     since = known.scheduled.get("lastTransitionTime") or ""
     unasked = () if known.asked else [f"who rejected them is not known: {known.silence}"]
     more = "".join(f"; {each}" for each in (*_held(known), *_outdated(known), *unasked))
+    if (trial := trial_of(known.filtered)) is not None and not trial.fits:
+        evidence = "".join(f"; {each}" for each in group_evidence(trial))
+        reason = f"{group_sentence(trial)}{evidence}{more}"
+        return _Cause(reason, since, [*group_steps(trial), RETRIED])
     if not found.parts:  # about the pod, not about nodes
         text = str(known.scheduled.get("message"))
         if about := ABOUT_NO_NODE.match(text):

@@ -151,7 +151,10 @@ def read(result: Any, rows: NodeRows, version: str, invalid: Callable[[], object
 
 
 def read_group(sent: pb.GroupTrial) -> GroupRecord:
-    """Return how the trial placement of a group ended."""
+    """Return how the trial placement of a group ended; other namespaces' groups stay unnamed."""
+    namespace, ahead = sent.name.partition("/")[0], sent.ahead
+    if ahead.partition("/")[0] != namespace:
+        ahead = ahead and "in another namespace"
     return GroupRecord(
         plugin=sent.plugin,
         name=sent.name,
@@ -160,7 +163,7 @@ def read_group(sent: pb.GroupTrial) -> GroupRecord:
         on_nodes=sent.on_nodes,
         fitting=sent.fitting,
         fits=bool(sent.nodes),
-        ahead=sent.ahead,
+        ahead=ahead,
         topology_key=sent.topology_key,
         domain=sent.domain,
         failing=sent.failing,
@@ -171,6 +174,9 @@ def read_group(sent: pb.GroupTrial) -> GroupRecord:
         lacking=sent.lacking,
         lacking_free=sent.lacking_free,
         lacking_domain=sent.lacking_domain,
+        problem=sent.problem,
+        like=sent.like,
+        more_nodes=sent.more_nodes,
         timeout=sent.timeout.seconds + sent.timeout.nanos / 1e9,
     )
 

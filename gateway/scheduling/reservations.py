@@ -20,38 +20,14 @@ import msgspec
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle
-from gateway.cycle.decision import GroupRecord, Record
+from gateway.cycle.decision import GroupItem, GroupRecord
 
 MOST_GROUPS = 1000
 """Groups that are kept in mind, the newest ones; what the others hold ends as it would."""
 
 
-class GroupItem(Record, omit_defaults=False):
-    """A group as lists show it.
-
-    Attributes:
-        profile: The profile of its pods.
-        group: How its latest trial placement ended.
-        pod: The pod in whose cycle that was, as NAMESPACE/NAME.
-        since: When the first trial was that is kept in mind, in UTC.
-        time: When the latest was.
-        bound: How many of the pods that nodes were found for are bound, as the watch shows.
-        holding: How many hold a node without being bound.
-        released: How often its time was over before enough of them were bound.
-    """
-
-    profile: str
-    group: GroupRecord
-    pod: str
-    since: datetime
-    time: datetime
-    bound: int = 0
-    holding: int = 0
-    released: int = 0
-
-
 class Held(msgspec.Struct, eq=False):
-    """What is known of a group, and the uids of the pods that nodes were found for."""
+    """What is known of a group, and the uids of the pods that were tried or got a node."""
 
     item: GroupItem
     uids: set[str]
@@ -89,7 +65,6 @@ class Reservations:
         """Hold the nodes that were found for the members other than the pod of the cycle."""
         verdicts, state = cycle.verdicts, self._state
         seconds, held = self.seconds(cycle, group), self._known(cycle, group)
-        held.uids.add(cycle.uid)
         for uid, node in verdicts.found.items() if verdicts is not None else ():
             pod = state.pod(uid)
             # The watch of pods may be behind that of members, or ahead of it.
@@ -98,7 +73,10 @@ class Reservations:
                 held.uids.add(uid)
 
     def items(self) -> list[GroupItem]:
-        """Return all groups, the newest last."""
+        """Return the groups that have pods, the newest last."""
+        for key, held in list(self._held.items()):
+            if not any(map(self._state.pod, held.uids)):
+                del self._held[key]
         return [self._counted(held) for held in self._held.values()]
 
     def item(self, profile: str, name: str) -> GroupItem | None:
@@ -115,6 +93,7 @@ class Reservations:
             if len(self._held) > MOST_GROUPS:
                 self._held.popitem(last=False)
         self._held.move_to_end(key)
+        held.uids.add(cycle.uid)
         held.item.group, held.item.time = group, now
         held.item.pod = f"{cycle.pod.namespace}/{cycle.pod.name}"
         return held
@@ -122,7 +101,7 @@ class Reservations:
     def _let_go(self, held: Held) -> None:
         for uid in held.uids:
             self._state.release(uid)
-        held.uids = {uid for uid in held.uids if self._state.place_of(uid)}
+        held.uids = {uid for uid in held.uids if self._state.pod(uid) is not None}
         held.ends = 0.0
 
     def _bound(self, held: Held) -> int:

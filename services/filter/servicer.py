@@ -138,6 +138,7 @@ def _fill_in(sent: pb.GroupTrial, trial: Trial) -> None:
     sent.ahead, sent.topology_key, sent.domain = trial.ahead, group.topology_key, trial.domain
     sent.failing, sent.lacking = trial.failing, trial.lacking
     sent.lacking_free, sent.lacking_domain = trial.lacking_free, trial.lacking_domain
+    sent.problem, sent.like, sent.more_nodes = trial.refusal, trial.like, trial.more_nodes
     for each in trial.reasons:
         sent.reasons.add(reason=each.reason, nodes=each.nodes, examples=each.examples)
     set_duration(sent.timeout, group.timeout)

@@ -40,6 +40,18 @@ async def test_a_group_that_does_not_fit_holds_no_node(world: World) -> None:
     async with world.scheduler("ganged"):
         await world.create(*members("large", 5))
         await world.condition("large-0", "Unschedulable")
+        says = (
+            "group default/large does not fit: 4 of 5 placed; 1 needs cpu, which no node has free"
+        )
+
+        async def said() -> bool:  # its pods come one after another
+            found = await world.explanation("large-0")
+            return str(found["reason"]).startswith(f"{says}; nodes for ")
+
+        await world.until(said)
+        (shown,) = (await world.groups())["items"]
+        assert shown["sentence"] == says
+        assert shown["next"] == ["with 1 more node like n1 it starts, or with as much cpu freed"]
         await nothing_held(world)
         await world.create(*members("small", 4))
         places = await world.bound(*(f"small-{i}" for i in range(4)))

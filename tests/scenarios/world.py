@@ -271,6 +271,26 @@ class World:
             attempts: list[Object] = (await response.json())["attempts"]
             return attempts
 
+    async def groups(self) -> Object:
+        """Return the groups that the gateway knows."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.services.admin}/groups") as response,
+        ):
+            found: Object = await response.json()
+            return found
+
+    async def explanation(self, name: str) -> Object:
+        """Return why a pod is where it is, as the gateway says it."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(
+                f"{self.services.admin}/decisions/{NAMESPACE}/{name}?explain=true"
+            ) as response,
+        ):
+            found: Object = (await response.json())["explanation"]
+            return found
+
     async def shadow(self, profile: str) -> Object:
         """Return what is known about the shadow of a profile."""
         async with (

@@ -66,6 +66,7 @@ class Trial(msgspec.Struct, kw_only=True):
         lacking: The resource that it lacked on most nodes; "" if it was not a resource.
         lacking_free: On how many nodes of the cluster there is enough of it for one member.
         lacking_domain: The only value of the topology label that these have; "" if they have more.
+        like: A node that would hold most members if it were empty; `more_nodes` of these would do.
     """
 
     plugin: str
@@ -80,6 +81,8 @@ class Trial(msgspec.Struct, kw_only=True):
     lacking: str = ""
     lacking_free: int = 0
     lacking_domain: str = ""
+    like: str = ""
+    more_nodes: int = 0
 
     @property
     def members(self) -> int:
@@ -209,6 +212,9 @@ class _Placing:
                 break
         for name in Trial.__struct_fields__:
             setattr(trial, name, getattr(best, name))
+        if trial.more_nodes:
+            missing = trial.group.min_count - trial.on_nodes - trial.fitting
+            trial.more_nodes = -(-max(missing, 0) // trial.more_nodes)
         for member in waiting if trial.nodes else ():
             if (node := trial.nodes.get(member.uid)) is not None:
                 row = self._snapshot.row_of(node)
@@ -309,6 +315,13 @@ class _Placing:
         trial.lacking_free = len(having)
         values = {node.labels.get(key, "") for node in having} if key else set()
         trial.lacking_domain = values.pop() if len(values) == 1 else ""
+        each = np.full(len(nodes), np.inf)
+        for resource, amount in {**pod.requests, "pods": 1}.items():
+            if amount > 0:
+                each = np.minimum(each, nodes.allocatable(resource) // amount)
+        if len(nodes) and each.max() >= 1:
+            trial.like = nodes.names[int(each.argmax())]
+            trial.more_nodes = int(each.max())  # for one node; `place` divides by it
 
 
 def _passing(nodes: Nodes, verdicts: Verdicts, reasons: dict[str, list[str]]) -> Nodes:

@@ -213,6 +213,9 @@ class GroupTrial(_message.Message):
     LACKING_FREE_FIELD_NUMBER: _builtins.int
     LACKING_DOMAIN_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    LIKE_FIELD_NUMBER: _builtins.int
+    MORE_NODES_FIELD_NUMBER: _builtins.int
     plugin: _builtins.str
     """The plugin that named the group."""
     name: _builtins.str
@@ -239,6 +242,14 @@ class GroupTrial(_message.Message):
     """The number of nodes in the cluster that have enough of that resource for one such pod."""
     lacking_domain: _builtins.str
     """The value of the topology label that all these nodes share. Empty if they do not."""
+    problem: _builtins.str
+    """Why no node was looked for. Empty if nodes were."""
+    like: _builtins.str
+    """A node that offers the most of that resource, as an example; so many more like it would do.
+    Empty if none would.
+    """
+    more_nodes: _builtins.int
+    """How many more such nodes would do."""
     @_builtins.property
     def nodes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """By uid, the node for each other pod of the group. Empty if the group does not fit."""
@@ -270,10 +281,13 @@ class GroupTrial(_message.Message):
         lacking_free: _builtins.int = ...,
         lacking_domain: _builtins.str = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        problem: _builtins.str = ...,
+        like: _builtins.str = ...,
+        more_nodes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "domain", b"domain", "failing", b"failing", "fitting", b"fitting", "lacking", b"lacking", "lacking_domain", b"lacking_domain", "lacking_free", b"lacking_free", "members", b"members", "min_count", b"min_count", "name", b"name", "nodes", b"nodes", "on_nodes", b"on_nodes", "plugin", b"plugin", "reasons", b"reasons", "timeout", b"timeout", "topology_key", b"topology_key"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "domain", b"domain", "failing", b"failing", "fitting", b"fitting", "lacking", b"lacking", "lacking_domain", b"lacking_domain", "lacking_free", b"lacking_free", "like", b"like", "members", b"members", "min_count", b"min_count", "more_nodes", b"more_nodes", "name", b"name", "nodes", b"nodes", "on_nodes", b"on_nodes", "plugin", b"plugin", "problem", b"problem", "reasons", b"reasons", "timeout", b"timeout", "topology_key", b"topology_key"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
