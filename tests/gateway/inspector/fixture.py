@@ -259,11 +259,22 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
         placed = [each for each in found if each["node"]] if search else []
         return web.json_response({"items": waiting, "placed": placed, "pods": len(waiting)})
 
+    async def tiles(request: web.Request) -> web.Response:
+        by = request.query["by"]
+        nodes = [
+            [f"node-{number:04d}", f"{by[-4:]}-{number % 3}", number % 11 / 10, 0.5, 4, 110, 0]
+            for number in range(cluster.nodes)
+        ]
+        labels = ["rack", "topology.kubernetes.io/zone"]
+        total = len(nodes)
+        return web.json_response({"by": by, "labels": labels, "total": total, "nodes": nodes})
+
     async def shadow(_: web.Request) -> web.Response:
         return web.json_response({"profiles": cluster.shadows})
 
     return [
         web.get("/shadow", shadow),
+        web.get("/map", tiles),
         web.get("/decisions/pending", pending),
         web.get("/decisions", decisions),
         web.get("/decisions/stream", stream),

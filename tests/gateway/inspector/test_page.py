@@ -153,6 +153,30 @@ async def test_5000_nodes_are_sorted_and_searched_and_few_are_drawn(page: Page) 
         await expect(page.locator(".strip-reading")).to_contain_text("node-")
 
 
+async def test_the_map_has_a_tile_for_each_node_and_a_pod_colours_them(page: Page) -> None:
+    async with serving(a_cluster(nodes=5000)) as url:
+        await page.goto(f"{url}#/map")
+        tiles = page.locator(".t")
+        await expect(tiles).to_have_count(5000)
+        await expect(page.locator(".group h2")).to_have_count(3)
+        await page.get_by_label("Grouped by").select_option("rack")
+        await expect(page.locator(".group h2").first).to_contain_text("rack-0")
+        await page.get_by_label("Pod whose verdicts").fill("batch/worker-0070")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".verdicts")).to_contain_text("TaintToleration")
+        assert page.url.endswith("#/map?by=rack&of=cpu&pod=batch%2Fworker-0070")
+        await expect(page.locator(".t[data-v=yes]")).to_have_count(1667)
+        rejected = page.locator("[data-name=node-0001]")
+        await rejected.hover()
+        await expect(page.locator(".readout")).to_contain_text("NodeResourcesFit: Insufficient cpu")
+        await expect(rejected).to_have_attribute("title", re.compile("Insufficient cpu"))
+        await page.get_by_role("button", name="feasible").click()
+        await expect(page.locator(".t.lit")).to_have_count(1667)
+        await tiles.first.focus()
+        await page.keyboard.press("ArrowRight")
+        await expect(page.locator("[data-name=node-0003]")).to_be_focused()
+
+
 async def test_the_keyboard_suffices(page: Page) -> None:
     async with serving(a_cluster()) as url:
         await page.goto(url)

@@ -8,6 +8,7 @@ from gateway.inspector.origins import lines_of
 from gateway.inspector.timeline import quantile
 from moorage_host.policy import Catalogue, PluginInfo, parse, resolve
 from tools.inprocess.gateway import gateway
+from tools.waiting import until
 
 POLICY = """\
 apiVersion: moorage.io/v1alpha1
@@ -29,6 +30,9 @@ profiles:
     timeBudget: 200ms
 - schedulerName: b
 """
+
+
+HALF = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}
 
 
 def origins(policy: str) -> dict[str, list[str]]:
@@ -94,3 +98,24 @@ async def test_a_query_that_is_wrong_is_answered_with_what_would_be_right(tmp_pa
             assert (status, part in answer["error"]) == (400, True), path
         assert (await running.get("/nodes/none"))[0] == 404
         assert (await running.get("/policy"))[0] == 503  # no service has announced its plugins
+
+
+async def test_the_map_has_all_nodes_by_any_label_that_groups_them(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as running:
+        await running.node("n1", "n2", "n3", "n4")
+        for name in ("n1", "n2", "n3", "n4"):
+            labels = {"rack": "r1" if name == "n1" else "r2", "kubernetes.io/hostname": name}
+            running.api.label(f"/api/v1/nodes/{name}", **labels)
+        running.api.pod("half", nodeName="n1", containers=[HALF])
+
+        async def seen() -> bool:
+            _, answer = await running.get("/map?by=rack")
+            groups = {name: value for name, value, *_ in answer["nodes"]}
+            return groups == {"n1": "r1", "n2": "r2", "n3": "r2", "n4": "r2"} and any(
+                share for _, _, share, *_ in answer["nodes"]
+            )
+
+        await until(seen)
+        _, answer = await running.get("/map?by=rack")
+        assert answer["nodes"][0] == ["n1", "r1", 0.5, 0.0, 1, 110, 0]
+        assert answer["labels"] == ["rack"]  # each node has a hostname of its own

@@ -1,6 +1,6 @@
 // One pod: why it is where it is, its attempts, and of one of them the evidence and every node.
 
-import { get } from "../lib/api.js";
+import { get, query } from "../lib/api.js";
 import { append, badge, el, facts, note, replace, typed } from "../lib/dom.js";
 import { clock, count, date, path, plural, score, seconds, span } from "../lib/format.js";
 import { nodeTable } from "./nodetable.js";
@@ -26,7 +26,8 @@ export async function decision({ stream }, namespace, pod, id = "") {
       el("header", { class: "title" },
         el("p", { class: "crumbs" }, el("a", { href: "#/pods" }, "Pods"), " / ", namespace, " /"),
         el("h1", {}, pod, " ", attempt ? badge(attempt.outcome) : now?.place),
-        el("p", { class: "reason" }, now?.reason || attempt?.reason || "Nothing is decided yet.")),
+        el("p", { class: "reason" }, now?.reason || attempt?.reason || "Nothing is decided yet."),
+        el("a", { href: `${path("map")}?${query({ pod: `${namespace}/${pod}` })}` }, "On the map of nodes")),
       id && attempt?.id !== id ? note(`Attempt ${id} is not kept any more${attempt ? "; this is the newest one" : ""}.`) : null,
       now?.next.length ? el("section", {}, el("h2", {}, "Next"), el("ul", { class: "why" }, now.next.map((step) => el("li", {}, typed(step))))) : null,
       timeline(known, attempt, namespace, pod));

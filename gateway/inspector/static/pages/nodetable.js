@@ -8,7 +8,7 @@ import { Table } from "../lib/table.js";
 
 const PAGE = 5000; // nodes in an answer
 
-async function load(base) {
+export async function load(base) {
   const first = await get(`${base}?${query({ limit: PAGE })}`);
   while (first.items.length < first.total) {
     const more = await get(`${base}?${query({ limit: PAGE, offset: first.items.length })}`);

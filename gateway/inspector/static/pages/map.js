@@ -1,0 +1,149 @@
+// A tile for each node, filled as far as its pods ask for; a pod colours the tiles by verdict.
+
+import { get, query } from "../lib/api.js";
+import { el, note, replace } from "../lib/dom.js";
+import { ask, asked, count, path, plural } from "../lib/format.js";
+import { load } from "./nodetable.js";
+
+const REFRESH = 10000; // milliseconds
+const SHADES = 5; // causes with a colour of their own; others are grey
+const SHARES = { cpu: ["CPU", (node) => node[2]], memory: ["Memory", (node) => node[3]], pods: ["Pods", (node) => (node[5] ? node[4] / node[5] : 0)] };
+const FLAGS = [[1, "not ready"], [2, "cordoned"], [4, "tainted"]];
+
+export async function map() {
+  const wanted = { by: "topology.kubernetes.io/zone", of: "cpu", pod: "", ...asked() };
+  const tiles = new Map(); // by node
+  let nodes = [];
+  let verdicts; // by node, of the pod that is looked at
+  let lit; // the cause whose nodes stand out
+
+  const by = el("select", { "aria-label": "Grouped by", onchange: () => change({ by: by.value }, true) });
+  const of = el("select", { "aria-label": "Filled by", onchange: () => change({ of: of.value }) }, Object.entries(SHARES).map(([name, [title]]) => el("option", { value: name }, title)));
+  const search = el("input", { type: "search", list: "waiting", placeholder: "Colour by a pod: NAMESPACE/POD  ( / )", "aria-label": "Pod whose verdicts colour the nodes", value: wanted.pod, onchange: () => change({ pod: search.value.trim() }, true) });
+  const choices = el("datalist", { id: "waiting" });
+  const counted = el("span", { class: "muted" });
+  const legend = el("div", {});
+  const body = el("div", {});
+  const readout = el("output", { class: "readout" });
+  const element = el("section", { class: "page map" }, el("div", { class: "toolbar" }, el("h1", {}, "Map of nodes"), counted, el("label", {}, "by", by), el("label", {}, "filled by", of), search, choices), legend, body, readout);
+
+  function change(values, again = false) {
+    Object.assign(wanted, values);
+    if (values.of) tiles.clear(); // made anew is a fifth of the work of changing each
+    ask({ ...wanted });
+    if (again) refresh().catch((error) => replace(legend, note(error.message, "bad"))); else show();
+  }
+
+  const words = (node) => {
+    const [name, value, cpu, memory, pods, most, flags] = node;
+    const percent = (share) => `${Math.round(share * 100)} %`;
+    return [name, value, verdicts && verdicts.text(name), `CPU ${percent(cpu)}, memory ${percent(memory)} requested, ${count(pods)}${most ? ` of ${count(most)}` : ""} pods`, FLAGS.filter(([bit]) => flags & bit).map(([, text]) => text).join(", ")].filter(Boolean).join(" · ");
+  };
+
+  function read(node) {
+    readout.textContent = node ? words(node) : "Point at a node to read it; arrows move, Enter opens.";
+  }
+
+  function paint(tile, node) {
+    tile.style.setProperty("--f", `${Math.round(Math.min(1, SHARES[wanted.of][1](node)) * 100)}%`);
+    const verdict = verdicts?.shade(node[0]);
+    if (verdict === undefined) delete tile.dataset.v; else tile.dataset.v = verdict;
+    if (node[6]) tile.dataset.flags = node[6]; else delete tile.dataset.flags;
+    tile.classList.toggle("lit", lit !== undefined && verdicts?.cause(node[0]) === lit);
+  }
+
+  function show() {
+    element.classList.toggle("dimmed", lit !== undefined);
+    const same = tiles.size === nodes.length && nodes.every((node) => tiles.get(node[0])?.node[1] === node[1]);
+    if (!same) tiles.clear();
+    const groups = {};
+    for (const node of nodes) {
+      const tile = tiles.get(node[0])?.tile || el("a", { class: "t", href: path("node", node[0]), tabindex: "-1", "aria-label": node[0], "data-name": node[0] });
+      paint(tile, node);
+      tiles.set(node[0], { tile, node });
+      (groups[node[1]] ||= []).push(node);
+    }
+    if (same) return;
+    element.dataset.size = nodes.length > 1200 ? "tiny" : nodes.length > 200 ? "small" : "";
+    const ordered = Object.entries(groups).sort(([one], [other]) => (one < other ? -1 : 1));
+    replace(body, ordered.map(([value, members]) => {
+      const mean = members.reduce((sum, node) => sum + SHARES[wanted.of][1](node), 0) / members.length;
+      return el("section", { class: "group" }, el("h2", {}, value || "without the label", " ", el("span", { class: "muted" }, `${plural(members.length, "node")}, ${Math.round(mean * 100)} % ${wanted.of}`)), el("div", { class: "tilesof" }, members.map((node) => tiles.get(node[0]).tile)));
+    }));
+    body.querySelector(".t")?.setAttribute("tabindex", "0");
+  }
+
+  function showLegend(problem) {
+    if (!wanted.pod) return replace(legend);
+    if (problem) return replace(legend, note(problem));
+    const entry = ({ shade, text, nodes: number }, cause) => el("button", { type: "button", "aria-pressed": String(lit === cause), onclick: () => { lit = lit === cause ? undefined : cause; showLegend(); show(); } }, el("i", { class: "swatch", "data-v": shade }), el("b", {}, count(number)), text);
+    replace(legend, el("p", { class: "reason" }, el("a", { href: path("pod", ...wanted.pod.split("/")) }, wanted.pod), `: ${verdicts.reason}`), el("div", { class: "verdicts" }, verdicts.causes.map(entry)));
+  }
+
+  async function refresh() {
+    lit = undefined;
+    verdicts = undefined;
+    let problem;
+    const [answer, waiting] = await Promise.all([get(`../map?${query({ by: wanted.by })}`), get(`../decisions/pending?${query({ limit: 100 })}`)]);
+    if (wanted.pod) verdicts = await verdictsOn(wanted.pod).catch((error) => { problem = error.message; });
+    nodes = answer.nodes;
+    counted.textContent = plural(answer.total, "node") + (answer.total > nodes.length ? `, the first ${count(nodes.length)}` : "");
+    replace(by, [...new Set([...answer.labels, wanted.by])].map((label) => el("option", { value: label, selected: label === wanted.by }, label)));
+    replace(choices, waiting.items.map((each) => el("option", { value: each.pod })));
+    of.value = wanted.of;
+    showLegend(problem);
+    show();
+    read();
+  }
+
+  const at = (event) => { const tile = event.target.closest(".t"); return tile && tiles.get(tile.dataset.name); };
+  body.addEventListener("pointerover", (event) => {
+    const found = at(event);
+    read(found?.node);
+    if (found) found.tile.title = words(found.node);
+  });
+  body.addEventListener("focusin", (event) => read(at(event)?.node));
+  body.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const all = step && at(event) ? [...body.querySelectorAll(".t")] : [];
+    const next = all[all.indexOf(event.target) + step];
+    if (!next) return;
+    event.preventDefault();
+    event.target.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+  await refresh();
+  const timer = setInterval(async () => {
+    if (document.hidden) return;
+    const answer = await get(`../map?${query({ by: wanted.by })}`).catch(() => null);
+    if (answer && answer.by === wanted.by) { nodes = answer.nodes; show(); }
+  }, REFRESH);
+  return { element, search, destroy: () => clearInterval(timer) };
+}
+
+// What the newest attempt on a pod found out about each node.
+async function verdictsOn(name) {
+  const base = `../decisions/${name.split("/").map(encodeURIComponent).join("/")}`;
+  const { attempts, explanation } = await get(`${base}?explain=true`);
+  const filtered = attempts.find((each) => each.filter);
+  if (!filtered) throw new Error(`${name}: ${explanation?.reason || "Moorage was not asked about it"}. Moorage was not asked about nodes, so they have no colour.`);
+  const { items } = await load(`${base}/${encodeURIComponent(filtered.id)}/nodes`);
+  const rows = new Map(items.map((item) => [item.node, item]));
+  const counts = new Map();
+  for (const item of items) if (item.verdict === "rejected") counts.set(causeOf(item), (counts.get(causeOf(item)) || 0) + 1);
+  const rejecting = [...counts].sort(([, one], [, other]) => other - one);
+  const shades = new Map(rejecting.map(([cause], index) => [cause, index < SHADES ? String(index) : "no"]));
+  const feasible = items.filter((item) => item.verdict === "feasible").length;
+  const numbers = new Map([...(feasible ? [["feasible"]] : []), ...rejecting].map(([cause], index) => [cause, index]));
+  const cause = (node) => numbers.get(rows.has(node) ? causeOf(rows.get(node)) : "");
+  return {
+    reason: explanation?.reason || filtered.reason,
+    causes: [...(feasible ? [{ shade: "yes", text: "feasible", nodes: feasible }] : []), ...rejecting.map(([text, number]) => ({ shade: shades.get(text), text, nodes: number }))],
+    cause,
+    shade: (node) => (!rows.has(node) ? "no" : rows.get(node).verdict === "feasible" ? "yes" : shades.get(causeOf(rows.get(node)))),
+    text: (node) => (rows.has(node) ? `${causeOf(rows.get(node))}${rows.get(node).rank ? `, number ${rows.get(node).rank}` : ""}` : "kube-scheduler did not name it"),
+  };
+}
+
+const causeOf = (item) => (item.verdict === "rejected" ? `${item.plugin}: ${item.reason}` : item.verdict);
