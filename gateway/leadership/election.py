@@ -42,7 +42,7 @@ LEAVING = "moorage.io/leaving"
 CONFLICT, NOT_FOUND = 409, 404
 
 LONGEST_SECONDS = 60.0
-"""A duration in a Lease counts up to this, or up to this process's own if that is longer."""
+"""A duration in a Lease that is longer than this, and than this process's own, is nonsense."""
 
 _log = structlog.get_logger()
 
@@ -75,9 +75,9 @@ class Lease:
 class LeaseStore:
     """Reads and writes one Lease."""
 
-    def __init__(self, client: KubeClient, namespace: str, name: str, *, longest: float) -> None:
-        """Read and write the Lease *name*; no duration in it counts for more than *longest*."""
-        self._longest = longest
+    def __init__(self, client: KubeClient, namespace: str, name: str, *, usual: float) -> None:
+        """Read and write the Lease *name*, whose duration is *usual* unless it says another one."""
+        self._usual = usual
         self.name = f"{namespace}/{name}"
         self._client = client
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -153,18 +153,19 @@ class LeaseStore:
             epoch = 0
         if seconds is None:
             doubts.append(f"leaseDurationSeconds is {str(spec['leaseDurationSeconds'])[:40]!r}")
-        elif seconds > self._longest:
+        elif seconds > max(LONGEST_SECONDS, math.ceil(self._usual)):
             doubts.append(f"leaseDurationSeconds is {seconds}")
+            seconds = None
         if doubts and version != self._doubted:
             self._doubted = version
             _log.warning(
-                "The Lease has values that no gateway should write; they are ignored or cut",
+                "The Lease has values that no gateway should write; they are ignored",
                 lease=self.name,
                 problem="; ".join(doubts),
             )
         return Lease(
             holder=spec.get("holderIdentity") or "",
-            seconds=min(float(seconds or 0), self._longest),
+            seconds=self._usual if seconds is None else float(seconds),
             epoch=epoch,
             leaving=notes.get(LEAVING) == "true",
             version=version,
@@ -218,7 +219,7 @@ class Election:
             client,
             settings.lease_namespace,
             settings.lease_name,
-            longest=max(LONGEST_SECONDS, math.ceil(self._lease_seconds)),
+            usual=self._lease_seconds,
         )
         self._term = term
         self._begin_terms = begin_terms

@@ -78,7 +78,12 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.chaos", description=__doc__)
     parser.add_argument("--full", action="store_true", help="longer faults, until the time is over")
-    parser.add_argument("--minutes", type=float, default=60.0, help="how long a full campaign is")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=60.0,
+        help="how long a full campaign is, at least once through all rows",
+    )
     parser.add_argument("--seed", type=int, default=None, help="what the schedule is drawn from")
     parser.add_argument("--only", default="", help="only rows whose name matches this expression")
     parser.add_argument("--rounds", type=int, default=1, help="rounds of each row, if not --full")
@@ -108,8 +113,8 @@ def _schedule(
     for again in range(options.rounds) if not options.full else itertools.count():
         extent = FULL if options.full else SHORT
         for each in rounds(options.seed, extent, table, again * len(table)):
-            if time.monotonic() > end:
-                return
+            if again and time.monotonic() > end:
+                return  # each row has had a round
             if each.row in chosen:
                 yield each
 

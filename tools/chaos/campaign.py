@@ -17,7 +17,7 @@ from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError
 from tools.chaos.inject import Injector
 from tools.chaos.load import PRIORITY_CLASS, Wanted, nodes
 from tools.chaos.oracle import AuditReader, FailedCalls, Verdict, difference, judge, picture
-from tools.chaos.schedule import Round
+from tools.chaos.schedule import QUIET, Round
 from tools.chaos.stack import SCHEDULER, Stack
 from tools.planes.objects import NAMESPACE
 
@@ -40,6 +40,12 @@ NOT_READY = frozenset({403, 429, 500, 502, 503, 504})
 MOST_POSTS = 1.2
 """Bindings that may be asked for each one that is done."""
 
+MOST_SLOWER = 3
+"""Times the p99 of a quiet round that pods may wait beside a tenant who does something bad."""
+
+LEAST_P99 = 1.0
+"""Seconds that a quiet p99 counts as at least: pods are tried again after one and two."""
+
 Object = dict[str, Any]
 
 
@@ -59,6 +65,9 @@ class Outcome:
     failed_calls: list[str] = field(default_factory=list)
     """Calls of kube-scheduler that got no answer, or one that is none."""
 
+    quiet: float = 0.0
+    """The p99 of the quiet round before, 0 if there was none."""
+
     others: list[str] = field(default_factory=list)
     """What went wrong that the audit log does not show."""
 
@@ -75,6 +84,9 @@ class Outcome:
         found += [f"picture: {self.picture}"] if self.picture else []
         if self.failed_calls and self.round.answers_all:
             found.append(f"{len(self.failed_calls)} calls failed, first {self.failed_calls[0]}")
+        most = MOST_SLOWER * max(self.quiet, LEAST_P99)
+        if self.round.is_of_tenants and self.quiet and verdict.p99 > most:
+            found.append(f"pods waited {verdict.p99:.1f} s, in a quiet round {self.quiet:.1f} s")
         return found + self.others
 
 
@@ -95,6 +107,7 @@ class Campaign:
         self._audit = audit
         self._calls = FailedCalls(stack.programs[SCHEDULER].log)
         self._nodes: Sequence[str] = ()
+        self._quiet = 0.0
 
     async def prepare(self, scale: int = 1) -> None:
         """Create the nodes, and wait until everything is ready."""
@@ -126,6 +139,8 @@ class Campaign:
             await self._stack.restart()
         await self._clear()
         others, self._injector.problems = self._injector.problems, []
+        if chosen.row == QUIET:
+            self._quiet = verdict.p99
         return Outcome(
             round=chosen,
             verdict=verdict,
@@ -133,6 +148,7 @@ class Campaign:
             picture=seen,
             old_epochs=old_epochs,
             failed_calls=failed_calls,
+            quiet=self._quiet,
             others=others,
         )
 

@@ -177,7 +177,6 @@ def poison(*deeds: str) -> Draw:
     """Pods of a tenant that a plugin does not survive, or not in time; they are tried again."""
 
     def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
-        yield slow_bindings(extent)
         for deed in deeds:
             for _ in range(2):
                 yield Injection(
@@ -191,6 +190,50 @@ def simulate_storm(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     """Many ask what would become of a pod with a heavy manifest, again and again."""
     del rng
     yield Injection(at=0.0, fault="simulate", target=GATEWAY, seconds=extent.seconds, amount=24)
+
+
+def token_flood(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Strangers show tokens that nobody knows at the admin port, again and again."""
+    del rng
+    yield Injection(at=0.0, fault="show_tokens", target=GATEWAY, seconds=extent.seconds, amount=24)
+
+
+def shadows(*deeds: str) -> Draw:
+    """The policy has a shadow whose plugin does something bad, one deed after another."""
+
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        share = extent.seconds / len(deeds)
+        for number, deed in enumerate(deeds):
+            at = number * share + rng.uniform(0.0, 0.2)
+            yield Injection(at=at, fault="shadow", target=deed, seconds=share - 0.3)
+
+    return draw
+
+
+def narrow(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Every link passes on so little that a snapshot of the state takes a while."""
+    for target in LINKS:
+        amount = rng.choice((30_000, 60_000, 120_000))
+        yield Injection(
+            at=0.0, fault="narrow", target=target, seconds=extent.seconds, amount=amount
+        )
+
+
+def watch_silent_for_minutes(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Nothing comes from the API server for longer than watches are silent by themselves."""
+    seconds = rng.uniform(70.0, 100.0)
+    yield Injection(at=extent.seconds / 2, fault="hold_down", target="gateway>api", seconds=seconds)
+
+
+def lease_garbage(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """Somebody who may write Leases writes nonsense into the one of the gateways."""
+    at = sorted(rng.uniform(0.2, extent.seconds) for _ in range(GARBAGE))
+    for number, each in enumerate(at):
+        yield Injection(at=each, fault="garbage_lease", amount=number)
+
+
+GARBAGE = 3
+"""Kinds of nonsense: a huge epoch, a huge duration of a foreign holder, no number at all."""
 
 
 def slow_bindings(extent: Extent) -> Injection:

@@ -3,7 +3,11 @@
 import asyncio
 import dataclasses
 import fcntl
+import itertools
+import json
+import math
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +16,9 @@ from typing import Any
 import aiohttp
 import grpc.aio
 import msgspec
+import yaml
 
+from gateway.leadership.election import EPOCH
 from moorage.v1.binder_pb2 import BindRequest
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage.v1.filter_pb2 import FilterServiceGetStateRequest
@@ -20,7 +26,7 @@ from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
 from tools.chaos.faults import LEADER, Injection
 from tools.chaos.plugins.rules.rules import POISON
-from tools.chaos.stack import FIRST, HOST, SCHEDULER, SECOND, Stack
+from tools.chaos.stack import FIRST, HOST, POLICY, SCHEDULER, SECOND, Stack
 from tools.planes.programs import ProgramError
 
 SECONDS = 5
@@ -65,6 +71,8 @@ async def _grpc(call: Awaitable[object]) -> bool:
         return error.code() not in REFUSED
     return True
 
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/moorage-gateway"
 
 BINDINGS_AHEAD = 200
 """Bindings that a fault of the API server can concern in a round."""
@@ -210,6 +218,39 @@ class Injector:
             for _ in range(int(injection.amount)):
                 group.create_task(ask())
 
+    async def show_tokens(self, injection: Injection) -> None:
+        """Have many callers show tokens that nobody knows at the admin port."""
+        url = f"{self._stack.admin(injection.target)}/decisions"
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        end = asyncio.get_running_loop().time() + injection.seconds
+        timeout = aiohttp.ClientTimeout(total=30)
+
+        async def ask(caller: int) -> None:
+            for number in itertools.count():
+                if asyncio.get_running_loop().time() > end:
+                    return
+                headers = {"Authorization": f"Bearer unknown-{caller}-{number}"}
+                async with self._session.get(
+                    url, headers=headers, ssl=context, timeout=timeout
+                ) as answer:
+                    await answer.read()
+                    if answer.status not in (401, 429, 503):
+                        self.problems.append(f"an unknown token gets {answer.status}")
+
+        async with asyncio.TaskGroup() as group:
+            for caller in range(int(injection.amount)):
+                group.create_task(ask(caller))
+
+    async def shadow(self, injection: Injection) -> None:
+        """Let the policy have a shadow whose plugin does something bad, for a while."""
+        args = {"name": "Poison", "args": {"deed": injection.target}}
+        document = yaml.safe_load(POLICY)
+        document["profiles"][0]["shadow"] = {"pluginConfig": [args], "maxShare": "100%"}
+        self._stack.policy.write_text(json.dumps(document))
+        await asyncio.sleep(injection.seconds)
+        self._stack.policy.write_text(POLICY)
+
     @property
     def _tenant(self) -> str:
         return f"{self._stack.plane.url}/api/v1/namespaces/tenant/pods"
@@ -297,7 +338,26 @@ class Injector:
         await asyncio.sleep(injection.seconds)
         link.delay = 0.0
 
+    async def narrow(self, injection: Injection) -> None:
+        """Pass only so many bytes a second on."""
+        link = self._stack.links[injection.target]
+        link.bandwidth = injection.amount
+        await asyncio.sleep(injection.seconds)
+        link.bandwidth = math.inf
+
     # ---- the API server
+
+    async def garbage_lease(self, injection: Injection) -> None:
+        """Write nonsense into the Lease: a huge epoch, a foreign holder for ever, or no number."""
+        garbage: dict[str, Any] = (
+            {"metadata": {"annotations": {EPOCH: "9" * 30}}},
+            {"spec": {"holderIdentity": "foreign", "leaseDurationSeconds": 2_000_000_000}},
+            {"metadata": {"annotations": {EPOCH: "-1"}}, "spec": {"leaseTransitions": -7}},
+        )[int(injection.amount)]
+        url = f"{self._stack.plane.url}{LEASE}"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        async with self._session.patch(url, json=garbage, headers=headers) as answer:
+            answer.raise_for_status()
 
     async def slow_bindings(self, injection: Injection) -> None:
         """Have each Binding take between a fifth and all of an amount of seconds.

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 import random
 import socket
 import struct
@@ -26,6 +27,7 @@ class Link:
         targets: Ports of the server; new connections go to the first that takes them.
         delay: Seconds by which chunks are late on average, in both directions; it varies from
             chunk to chunk, so that calls on two connections overtake each other.
+        bandwidth: Bytes a second that a connection passes on in each direction.
     """
 
     def __init__(self, name: str, targets: Sequence[int], *, in_turn: bool = False) -> None:
@@ -33,7 +35,7 @@ class Link:
         self.name = name
         self.targets = list(targets)
         self.port = 0
-        self.delay = 0.0
+        self.delay, self.bandwidth = 0.0, math.inf
         self._open: dict[Direction, asyncio.Event] = {
             "up": asyncio.Event(),
             "down": asyncio.Event(),
@@ -56,7 +58,7 @@ class Link:
 
     def heal(self) -> None:
         """Pass everything on again, and what was held first, as TCP does after a partition."""
-        self.delay = 0.0
+        self.delay, self.bandwidth = 0.0, math.inf
         for event in self._open.values():
             event.set()
         for connection in self._connections:
@@ -154,6 +156,7 @@ class _Connection:
             while data:
                 data = await reader.read(CHUNK)
                 due = max(due, clock() + random.uniform(0, 2 * self._link.delay))
+                due += len(data) / self._link.bandwidth
                 await chunks.put((due, data))
 
         async with asyncio.TaskGroup() as group:

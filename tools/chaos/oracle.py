@@ -144,6 +144,8 @@ class Verdict:
         evicted: Bound pods that were deleted to make room for more important ones.
         broken: The rules that were broken, one sentence each.
         pause: The longest time without a Binding while a pod waited for one, in seconds.
+        waits: How long each pod waited for its Binding, without those that wait for room, in
+            seconds.
     """
 
     bound: int = 0
@@ -152,6 +154,12 @@ class Verdict:
     evicted: int = 0
     broken: list[str] = field(default_factory=list)
     pause: float = 0.0
+    waits: list[float] = field(default_factory=list)
+
+    @property
+    def p99(self) -> float:
+        """How long all pods but one in a hundred waited at most, in seconds."""
+        return sorted(self.waits)[int(0.99 * len(self.waits))] if self.waits else 0.0
 
     @property
     def posts_per_bind(self) -> float:
@@ -217,7 +225,8 @@ class _Replay:
         began = max(self._last_bind, min(self._waiting.values(), default=write.at))
         self.verdict.pause = max(self.verdict.pause, write.at - began)
         self._last_bind = write.at
-        self._waiting.pop(write.name, None)
+        if (since := self._waiting.pop(write.name, None)) is not None:
+            self.verdict.waits.append(write.at - since)
         if write.name in self._places:
             self.verdict.twice += 1
         others = {name: self._pods[name] for name in self._places if name != write.name}

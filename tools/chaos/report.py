@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tools.chaos.campaign import MOST_POSTS, Outcome
+from tools.chaos.campaign import MOST_POSTS, MOST_SLOWER, Outcome
 from tools.planes.embedded import ROOT
 
 COLUMNS = (
@@ -19,13 +19,15 @@ COLUMNS = (
     "POSTs per bind",
     "failed calls",
     "longest pause (s)",
+    "p99 to bind (s)",
     "accepted",
 )
 
 ACCEPTED: Sequence[tuple[str, str]] = (
     ("^leader: (kill|SIGTERM)", "pause 3 s"),
     ("^leader:", "zeros"),
-    ("^(kill|SIGTERM|poison)", "pause 5 s"),
+    ("^(kill|SIGTERM)", "pause 5 s"),
+    ("^(poison|24 callers|shadows)", f"p99 {MOST_SLOWER} x"),
     ("^API server slower", "zeros"),
     ("^(API server|Bindings)", f"{MOST_POSTS} POSTs"),
     ("^(no fault|certificates)", "0 failed calls"),
@@ -58,6 +60,7 @@ class Row:
             f"{posts / bound:.2f}" if bound else "-",
             str(sum(len(each.failed_calls) for each in self.outcomes)),
             f"{max(verdict.pause for verdict in verdicts):.1f}",
+            f"{max(verdict.p99 for verdict in verdicts):.1f}",
             next(text for pattern, text in ACCEPTED if re.search(pattern, self.fault)),
         )
 

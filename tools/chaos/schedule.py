@@ -1,6 +1,7 @@
 """Which faults happen when: drawn from a seed, so that a campaign can be repeated."""
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,10 +38,20 @@ class Round:
         return self.row != SLOWER and all(each.fault in API_FAULTS for each in self.injections)
 
     @property
+    def is_of_tenants(self) -> bool:
+        """Whether what happens is what a tenant can do: others must not be much slower for it."""
+        return bool(OF_TENANTS.match(self.row))
+
+    @property
     def answers_all(self) -> bool:
         """Whether not one call of kube-scheduler may fail."""
         return self.row in ANSWERED
 
+
+QUIET = "no fault"
+"""The row that others are compared with."""
+
+OF_TENANTS = re.compile("poison|24 callers|shadows")
 
 ANSWERED = frozenset({"no fault", "certificates replaced", "certificates expired or wrong"})
 """Rows in which every call is answered: nothing that takes them ends without notice."""
@@ -64,6 +75,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "poison pods: endless loop, regular expression": faults.poison("loop", "regex"),
     "poison pods: segfault, exit": faults.poison("segfault", "exit"),
     "24 callers of /simulate, 2 MB pods": faults.simulate_storm,
+    "shadows: exception, endless loop, exit": faults.shadows("raise", "loop", "exit"),
     VERSIONS: faults.two_versions,
     "partition": faults.cut_links("hold_both", LINKS),
     "partition one way, requests": faults.cut_links("hold_up", LINKS),
@@ -71,12 +83,14 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "connections reset": faults.cut_links("cut", LINKS),
     "half-open connections": faults.cut_links("half_open", CALLED_LINKS),
     "latency of every link": faults.latency,
+    "narrow bandwidth of every link": faults.narrow,
     "API server nearly as slow as the timeout": faults.slow_api(1.0),
     SLOWER: faults.slow_api(1.6),  # a third of the outcomes is unknown
     "API server answers 409, 429, 500, 503": faults.failing_api("refuse_bindings"),
     "Bindings done, answers lost": faults.failing_api("lose_answers"),
     "watches cut, expired, refused": faults.broken_watches,
     "watch silent": faults.silent_watch,
+    "watch silent for minutes": faults.watch_silent_for_minutes,
     "log disk full": faults.broken_log("full_log"),
     "log pipe unread": faults.broken_log("unread_log"),
 }
@@ -86,6 +100,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
 CERTIFICATES: Mapping[str, Draw] = {
     "certificates replaced": faults.renewals,
     "certificates expired or wrong": faults.bad_certificates,
+    "24 callers with unknown bearer tokens": faults.token_flood,
 }
 """The rows with one gateway and TLS everywhere."""
 
@@ -113,6 +128,7 @@ ELECTED: Mapping[str, Draw] = {
     "leader: cut off from API server and binder": faults.on_leader(
         "hold_both", 2 * LEASE_SECONDS, "leader>api", "leader>binder"
     ),
+    "leader: nonsense in the Lease": faults.lease_garbage,
 }
 """The rows with two gateways of which one is elected."""
 
@@ -132,6 +148,9 @@ REAL: Mapping[str, Draw] = {
     "kill -9 etcd": faults.kill("etcd"),
     "SIGSTOP gateway": faults.stop(GATEWAY),
     "SIGTERM of each, one after another": faults.rollout,
+    "24 callers of /simulate, 2 MB pods": faults.simulate_storm,
+    "shadows: exception, endless loop, exit": faults.shadows("raise", "loop", "exit"),
+    "narrow bandwidth of every link": faults.narrow,
     "partition": faults.cut_links("hold_both", LINKS),
     "partition one way, answers": faults.cut_links("hold_down", LINKS),
     "half-open connections": faults.cut_links("half_open", CALLED_LINKS),
@@ -153,6 +172,7 @@ ONLY_FULL = frozenset(
         "leader: requests to the API server held",
         "leader: cut off from the binder",
         "leader: cut off from API server and binder",
+        "watch silent for minutes",
     }
 )
 """Rows that are left out of the short form: others have faults of the same kind."""

@@ -24,6 +24,8 @@ HERE = Path(__file__).parent
 FIRST, SECOND = (str(HERE / "plugins" / version) for version in ("first", "second"))
 """Where the two versions of a plugin are."""
 
+POLICY = (HERE / "plugins" / "policy.yaml").read_text()
+
 HOST = "127.0.0.1"
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
@@ -64,6 +66,7 @@ class Stack:
         links: By name, such as "gateway>binder".
         programs: By name; those of Moorage and kube-scheduler.
         kept: Whether programs that end are started again.
+        policy: The file, which faults may change.
     """
 
     def __init__(
@@ -78,6 +81,8 @@ class Stack:
         self.clocks = Clocks(self.directory) if layout == "clocks" else None
         self.links: dict[str, Link] = {}
         self.programs: dict[str, Program] = {}
+        self.policy = self.directory / "policy.yaml"
+        self.policy.write_text(POLICY)
         self._held_back: set[str] = set()
         self._http_timeout = http_timeout
         listening = [*self.gateways, *SERVICES]
@@ -240,7 +245,8 @@ class Stack:
             f"--extender-host={HOST}",
             f"--extender-port={self._ports[name]}",
             f"--kubeconfig={self._kubeconfig(name)}",
-            f"--config={HERE / 'plugins' / 'policy.yaml'}",
+            f"--config={self.policy}",
+            "--config-reload-interval=200ms",
             f"--filter={at['filter']}",
             *(f"--scorer={at[service]}" for service in SERVICES if "scorer" in service),
             f"--binder={at['binder']}",

@@ -5,7 +5,7 @@ import re
 import signal
 from typing import ClassVar
 
-from moorage import SKIP, FilterPlugin, Node, Nodes, Pod, Preparation, Rejection
+from moorage import SKIP, Arguments, FilterPlugin, Node, Nodes, Pod, Preparation, Rejection
 
 EXCLUSIVE = "chaos/exclusive"
 LIMITED = "chaos/limited"
@@ -44,15 +44,23 @@ class AtMost(FilterPlugin):
 
 
 class Poison(FilterPlugin):
-    """Does to its process, or to the time of all others, what a label of a pod says."""
+    """Does to its process, or to the time of all others, what a label of a pod says.
+
+    In a shadow its arguments say it, for all pods.
+    """
+
+    class Args(Arguments):
+        deed: str = ""
 
     pod_fields: ClassVar = ("metadata.labels",)
 
     async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-        return None if POISON in pod.labels else SKIP
+        return None if self.args.deed or POISON in pod.labels else SKIP
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        deed = pod.labels[POISON]
+        deed = self.args.deed or pod.labels[POISON]
+        if deed == "raise":
+            raise RuntimeError(deed)
         if deed == "segfault":
             os.kill(os.getpid(), signal.SIGSEGV)
         if deed == "exit":
