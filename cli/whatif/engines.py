@@ -7,6 +7,7 @@ import numpy as np
 from gateway.cycle.nodes import bitmap_of
 from gateway.cycle.scores import PluginScores, Scores
 from gateway.cycle.verdicts import Reason, Verdicts
+from gateway.replicas.sharding import join_kept
 from gateway.whatif.outcome import Outcome
 from moorage import Nodes, Pod
 from moorage.execution import PluginRun, Profile, Supervisor
@@ -28,6 +29,7 @@ async def filtered(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervi
             Reason(each.plugin, each.rejection.reason, each.rejection.unresolvable)
             for each in run.reasons
         ],
+        kept=join_kept(each.kept for each in run.plugins if not each.failure),
     )
     return Outcome(
         rows=nodes.rows,

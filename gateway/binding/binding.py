@@ -31,6 +31,7 @@ from gateway.replicas.kinds import SCORER
 from gateway.replicas.set import NOT_AVAILABLE
 from moorage.backoff import Backoff
 from moorage.models import Pod
+from moorage.models.base import NOTHING
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage_host.rpc.convert import from_duration
@@ -182,8 +183,11 @@ class Binding:
         """
         start = time.perf_counter()
         pod = self.pods_ahead.pod(call.uid)
+        annotations: Mapping[str, str] = NOTHING
+        if call.uid in self._cycle_states.by_uid:
+            annotations = self._cycle_states.annotations(call.uid, call.node)
         if pod is not None and not pod.spec.node_name:
-            self._state.assume(pod, call.node)
+            annotations = self._state.assume(pod, call.node, annotations)
         self.unknown.begin(call)
         self._calls[call.uid] = call
         error = ""
@@ -194,6 +198,8 @@ class Binding:
                 policy = await self._bind_policy(call)
             request = self._request(call, decision, policy, epoch)
             request.bind.profile = pod.spec.scheduler_name if pod else ""
+            if annotations:
+                request.bind.annotations.update(annotations)
             plugins = await self._send(call, request, epoch)
             self._refusal = ""
             self._state.confirm(call.uid)

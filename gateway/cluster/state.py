@@ -11,8 +11,8 @@ bound, the bind fails, the pod is gone, or it is too late.
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from gateway.cluster.heavy import HEAVY_BYTES, HeavyPods
 from gateway.cluster.objects import ObjectTable
 from gateway.cluster.rows import Rows
 from moorage.models import NodeManifest, ObjectName, Pod
+from moorage.models.base import NOTHING, read_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +43,14 @@ class Assumption:
         is_claim: Whether no bind has come yet.
         failure: The failed attempt that the pod showed when its claim was taken; None if none ends
             the claim, since no attempt on the pod has begun.
+        annotations: Which of its annotations it gets by its bind.
     """
 
     pod: Pod
     expires: float = math.inf
     is_claim: bool = False
     failure: str | None = ""
+    annotations: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
 
 class ClusterState:
@@ -212,7 +215,12 @@ class ClusterState:
         return assumption is not None and not assumption.is_claim
 
     def claim(
-        self, pod: Pod, node: str, failure: str | None = "", seconds: float = math.inf
+        self,
+        pod: Pod,
+        node: str,
+        failure: str | None = "",
+        seconds: float = math.inf,
+        annotations: Mapping[str, str] = NOTHING,
     ) -> None:
         """Count *pod* as placed on *node* from here on, before its bind comes.
 
@@ -221,9 +229,11 @@ class ClusterState:
             node: The node's name.
             failure: The failed attempt that the pod shows already; None if none ends the claim.
             seconds: It ends after so many, if not before.
+            annotations: What it gets by its bind.
         """
         expires = self._clock() + min(seconds, self._claim_ttl)
-        self._assumed[pod.uid] = Assumption(_placed(pod, node), expires, True, failure)
+        placed = _placed(pod, node, annotations)
+        self._assumed[pod.uid] = Assumption(placed, expires, True, failure, annotations)
         self._update_placement(pod.uid)
 
     def is_claimed(self, uid: str) -> bool:
@@ -237,13 +247,23 @@ class ClusterState:
         if assumption is not None and assumption.is_claim:
             assumption.expires = self._clock() + min(seconds, self._claim_ttl)
 
-    def assume(self, pod: Pod, node: str) -> None:
-        """Count *pod* as placed on *node* while its bind is under way."""
+    def assume(
+        self, pod: Pod, node: str, annotations: Mapping[str, str] = NOTHING
+    ) -> Mapping[str, str]:
+        """Count *pod* as placed on *node* while its bind is under way; return what it gets by that.
+
+        What its claim of the node says counts, or an earlier bind, which may have been written;
+        otherwise *annotations*.
+        """
         uid = pod.metadata.uid
-        before, now = self._assumed.get(uid), Assumption(_placed(pod, node))
+        before = self._assumed.get(uid)
+        if before is not None and before.pod.spec.node_name == node:
+            annotations = before.annotations
+        now = Assumption(_placed(pod, node, annotations), annotations=annotations)
         self._assumed[uid] = now
         if before is None or before.pod != now.pod:
             self._update_placement(uid)
+        return annotations
 
     def confirm(self, uid: str) -> None:
         """Note that an assumed pod is bound; it stays assumed until the watch shows that."""
@@ -396,6 +416,10 @@ class ClusterState:
             listener()
 
 
-def _placed(pod: Pod, node: str) -> Pod:
+def _placed(pod: Pod, node: str, annotations: Mapping[str, str]) -> Pod:
     """Return the pod as the API server will show it once it is bound."""
-    return replace(pod, spec=replace(pod.spec, node_name=node))
+    placed = replace(pod, spec=replace(pod.spec, node_name=node))
+    if annotations:
+        both = read_only({**pod.metadata.annotations, **annotations})
+        placed = replace(placed, metadata=replace(pod.metadata, annotations=both))
+    return placed

@@ -87,12 +87,13 @@ class ClaimRecord(Record):
     """The node that the pod has held since its cycle, and the plugins that wanted that.
 
     `outdated` means that something changed between the verdict and the claim, so that the bind is
-    checked.
+    checked. `annotations` are what the pod gets there, such as a device.
     """
 
     node: str
     plugins: list[str]
     outdated: bool = False
+    annotations: dict[str, str] = {}
 
 
 class ReasonNodes(Record):

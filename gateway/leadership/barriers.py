@@ -5,7 +5,7 @@ See `gateway.leadership.term` for why.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import grpc.aio
@@ -45,6 +45,7 @@ class RecordedBind:
     uid: str
     node: str
     is_unknown: bool = False
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,6 +180,7 @@ def _recorded(bind: pb.WrittenBind) -> RecordedBind:
         uid=pod.uid,
         node=bind.node,
         is_unknown=bind.unknown,
+        annotations=dict(bind.annotations),
     )
 
 
@@ -222,7 +224,7 @@ class StateRecovery:
         """Count pods as placed until the watch shows them."""
         for pod, bind in placed:
             if self.state.place_of(pod.uid) != bind.node and not self.state.has_ended(pod.uid):
-                self.state.assume(pod, bind.node)
+                self.state.assume(pod, bind.node, bind.annotations)
                 self.state.confirm(pod.uid)
                 if bind.is_unknown:
                     self._resolve(_given_up(bind))

@@ -15,6 +15,7 @@ import numpy as np
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judge, NodeSet
+from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import BindCheckRecord, Cause, Decision
 from gateway.cycle.nodes import Rows
 from gateway.cycle.verdicts import Verdicts
@@ -23,6 +24,7 @@ from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.metrics import BindCheckOutcome, CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from moorage.models import Pod, encode
+from moorage.plugin.cycle_state import annotations_at
 from moorage.plugin.scope import Scope
 
 NO_POLICY = "Moorage has no policy yet; see /readyz of its gateway"
@@ -57,6 +59,7 @@ class BindCheck:
         policy: PolicyHolder,
         judge: Judge,
         queue: CycleQueue,
+        cycle_states: CycleStates,
         metrics: CycleMetrics,
         pod: Callable[[str], Pod | None],
         read: Callable[[BindCall], Awaitable[Pod | None]],
@@ -70,6 +73,7 @@ class BindCheck:
             policy: The plugins of each profile.
             judge: Asks filter plugins.
             queue: Gives checks their turns.
+            cycle_states: Keeps what plugins keep for the bind, as they say it now.
             metrics: Counts them.
             pod: Returns a pod by its uid, also one that the watch has not shown yet.
             read: Returns a pod as the API server has it; None if it is gone.
@@ -80,6 +84,7 @@ class BindCheck:
         self._policy = policy
         self._judge = judge
         self._queue = queue
+        self._cycle_states = cycle_states
         self._metrics = metrics
         self._pod = pod
         self._read = read
@@ -185,7 +190,10 @@ class BindCheck:
             while verdicts.record.feasible:
                 # Binds that need no check do not wait for this turn.
                 if not self._changed_since(verdicts.generation, pod, call.node):
-                    self._state.assume(pod, call.node)
+                    self._cycle_states.add(pod.uid, verdicts.kept)
+                    self._state.release(pod.uid)  # what a claim said before is outdated
+                    annotations = annotations_at(verdicts.kept, call.node)
+                    self._state.assume(pod, call.node, annotations)
                     return ""
                 verdicts = await self._judge(cycle)
         reason = next(iter(_reasons(cycle, verdicts)), "")

@@ -70,15 +70,18 @@ class Claims:
         filters = self._policy.dependencies.filters.get(cycle.profile)
         # Binds do not wait for cycles: one may have put a pod there while this one was scored.
         outdated = filters is None or (changed_at(self._state, node, filters) > decision.generation)
+        annotations = self._cycle_states.annotations(cycle.uid, node)
         failure, seconds = waiting_of(cycle.pod_json).failure, math.inf
         if group is not None:
             seconds = self._reservations.seconds(cycle, group)
-        self._state.claim(pod, node, failure, seconds)
+        self._state.claim(pod, node, failure, seconds, annotations)
         if group is not None:
             self._reservations.take(cycle, group)
         self._groups.claimed(cycle)
         claimants = decision.filter.claimants if decision.filter else []
-        decision.claim = ClaimRecord(node=node, plugins=claimants, outdated=outdated)
+        decision.claim = ClaimRecord(
+            node=node, plugins=claimants, outdated=outdated, annotations=dict(annotations)
+        )
         self._metrics.claimed()
         cycle.feasible = chosen
 

@@ -112,6 +112,7 @@ class Scheduler:
             policy=policy,
             judge=judge,
             queue=queue,
+            cycle_states=cycle_states,
             metrics=metrics,
             pod=binding.pods_ahead.pod,
             read=binding.unknown.read,

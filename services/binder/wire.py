@@ -148,7 +148,9 @@ def barrier_to_proto(result: BarrierResult, replica: str) -> pb.BinderServiceBar
     set_duration(response.memory, result.memory)
     for bind in result.binds:
         pod = pb.PodReference(namespace=bind.namespace, name=bind.name, uid=bind.uid)
-        response.binds.add(pod=pod, node=bind.node, unknown=bind.unknown)
+        response.binds.add(
+            pod=pod, node=bind.node, unknown=bind.unknown, annotations=bind.annotations
+        )
     return response
 
 

@@ -12,8 +12,11 @@ import yaml
 from kubernetes_asyncio.client import models
 
 from moorage_host.policy import KIND
+from moorage_host.policy.checks import check_arguments
 from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.scheduler.config import ExtenderConfig, Profile
+from services.filter.plugins import BUILT_INS as FILTERS
+from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.needs import needed
 from tools.docs.pages import ROOT, Block, all_blocks, blocks
 
@@ -139,11 +142,18 @@ def _are_extenders(value: Any) -> None:
         msgspec.convert({"urlPrefix": "", **each}, ExtenderConfig)
 
 
+def _are_arguments(value: Any) -> None:
+    kinds = {kind.name: kind for kind in (*FILTERS, *SCORERS)}
+    for each in value:
+        check_arguments(each["args"], kinds[each["name"]].Args, "args")
+
+
 FRAGMENTS: Mapping[str, Callable[[Any], None]] = {
     "affinity": _has_fields("V1Affinity"),
     "spec": _has_fields("V1PodSpec"),
     "template": _has_fields("V1PodTemplateSpec"),
     "extenders": _are_extenders,
+    "pluginConfig": _are_arguments,
 }
 """Parts of documents by their key."""
 

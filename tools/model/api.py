@@ -10,11 +10,19 @@ import msgspec
 
 from moorage import Binding
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod, encode
+from moorage.models.base import read_only
 from moorage_host.kube import KubeStatusError, KubeUnreachableError
 from services.binder.cluster import Cluster
 
-KINDS = ("claims", "checks")
-"""The profiles: pods of each are one on a node, the first kind by claims, the second without."""
+KINDS = ("claims", "checks", "devices")
+"""The profiles: pods of each are one on a node, the first kind by claims, the second without.
+
+Of the third, each pod has one of its node's `DEVICES` for itself, half of them by claims.
+"""
+
+DEVICES = ("a", "b")
+
+DEVICE = "example.com/device"
 
 LATENCY = 0.002
 """Each way of a POST takes so long."""
@@ -93,7 +101,7 @@ class Api:
             raise _refused(404, "NotFound")
         if pod.spec.node_name:
             raise _refused(409, "Conflict")
-        placed = _placed(pod, binding.node)
+        placed = _placed(pod, binding)
         self.pods[pod.uid] = placed
         self.writes.append(Write(binding.uid, binding.node, epoch))
         self.events.append(Event(pod=placed))
@@ -105,8 +113,12 @@ class Api:
         self.held.clear()
 
 
-def _placed(pod: Pod, node: str) -> Pod:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+def _placed(pod: Pod, binding: Binding) -> Pod:
+    return msgspec.structs.replace(
+        pod,
+        spec=msgspec.structs.replace(pod.spec, node_name=binding.node),
+        metadata=msgspec.structs.replace(pod.metadata, annotations=read_only(binding.annotations)),
+    )
 
 
 def _spec(kind: str, node: str) -> Mapping[str, Any]:

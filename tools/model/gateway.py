@@ -31,12 +31,14 @@ from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.rejected import RejectedPods
 from gateway.scheduling.scheduler import Scheduler
+from moorage.models import encode
+from moorage.plugin.cycle_state import ANNOTATION, KeptValue
 from moorage.v1 import types_pb2 as pb
 from moorage_host.kube import KubeClient
 from moorage_host.plugins import Replica
 from moorage_host.policy import parse
 from moorage_host.rpc.state import apply_state
-from tools.model.api import KINDS, Api, Reads
+from tools.model.api import DEVICE, DEVICES, KINDS, Api, Reads
 from tools.model.binder import BinderProcess
 
 POLICY = """
@@ -47,12 +49,14 @@ profiles:
   plugins: {filter: {enabled: [{name: Claims}]}}
 - schedulerName: checks
   plugins: {filter: {enabled: [{name: Checks}]}}
+- schedulerName: devices
+  plugins: {filter: {enabled: [{name: Devices}]}}
 """
 TAKEN = "node(s) already had such a pod"
 
 
 class OneOfAKind:
-    """The filter phase: one pod of each profile on a node, by what the replica knows."""
+    """The filter phase: one pod of each profile on a node or device, by what the replica knows."""
 
     def __init__(self, state: ClusterState) -> None:
         self.replica = Replica()
@@ -75,8 +79,17 @@ class OneOfAKind:
     async def judge(self, cycle: Cycle) -> Verdicts:
         reached = await self.follow()
         cycle.rows = rows = self._index.find(cycle.nodes)
-        codes = np.array([self._is_taken(row, cycle) for row in rows.rows], np.uint16)
+        free = [self._free(row, cycle) for row in rows.rows]
+        codes = np.array([not each for each in free], np.uint16)
         name = cycle.profile.capitalize()
+        chosen = {
+            self._state.rows.names[row]: encode(each[0])
+            for row, each in zip(rows.rows, free, strict=True)
+            if each and cycle.profile == "devices"
+        }
+        claims = cycle.profile == "claims" or (
+            cycle.profile == "devices" and cycle.pod.name[-1] in "02468"
+        )
         verdicts = Verdicts(
             bitmap=rows.bitmap,
             codes=codes,
@@ -86,18 +99,23 @@ class OneOfAKind:
                 feasible=0,
                 seconds=0.0,
                 plugins=[PluginRecord(plugin=name, seconds=0.0)],
-                claimants=[name] if cycle.profile == "claims" else [],
+                claimants=[name] if claims else [],
             ),
             generation=reached,
+            kept={ANNOTATION + DEVICE: KeptValue(by_node=chosen)} if chosen else {},
         )
         count_verdicts(verdicts, rows)
         return verdicts
 
-    def _is_taken(self, row: int, cycle: Cycle) -> bool:
-        return any(
-            pod.spec.scheduler_name == cycle.profile and pod.uid != cycle.uid
+    def _free(self, row: int, cycle: Cycle) -> list[str]:
+        """Return which places on a node the pods of the profile leave free."""
+        taken = [
+            pod.annotations.get(DEVICE, "")
             for pod in self.replica.snapshot.pods_at(row)
-        )
+            if pod.spec.scheduler_name == cycle.profile and pod.uid != cycle.uid
+        ]
+        places = DEVICES if cycle.profile == "devices" else ("",)
+        return [each for each in places if each not in taken]
 
     async def _apply(self, state: pb.State) -> None:
         await apply_state(self.replica, state)
@@ -188,6 +206,7 @@ class DirectBarriers:
                     uid=b.uid,
                     node=b.node,
                     is_unknown=b.unknown,
+                    annotations=b.annotations,
                 )
                 for b in answer.binds
             ],
@@ -272,7 +291,7 @@ async def _no_scores(cycle: Cycle, nodes: NodeSet) -> Scores:
 
 
 def _plugin(kind: str) -> pb.Plugin:
-    points = ["Filter", "Reserve"] if kind == "claims" else ["Filter"]
+    points = ["Filter"] if kind == "checks" else ["Filter", "Reserve"]
     return pb.Plugin(
         name=kind.capitalize(),
         extension_points=points,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from services.binder.binding.fence import Fence
-from tools.model.api import Api
+from tools.model.api import DEVICE, Api
 from tools.model.gateway import ModelGateway
 
 
@@ -21,14 +21,17 @@ class BrokenError(AssertionError):
 
 
 def one_pod_of_a_kind_on_a_node(api: Api) -> Iterator[str]:
-    """Yield nodes with two pods of which the plugins allow one."""
+    """Yield nodes, and devices of nodes, with two pods of which the plugins allow one."""
     bound = defaultdict(list)
     for pod in api.pods.values():
+        kind, device = pod.spec.scheduler_name, pod.annotations.get(DEVICE, "")
         if pod.spec.node_name:
-            bound[pod.spec.scheduler_name, pod.spec.node_name].append(pod.name)
-    for (kind, node), pods in sorted(bound.items()):
+            bound[kind, pod.spec.node_name, device].append(pod.name)
+            if kind == "devices" and not device:
+                yield f"{pod.name} on {pod.spec.node_name} has no device"
+    for (kind, node, device), pods in sorted(bound.items()):
         if len(pods) > 1:
-            yield f"{', '.join(pods)} of profile {kind} are all on {node}"
+            yield f"{', '.join(pods)} of profile {kind} are all on {node} {device}"
 
 
 def each_pod_is_written_once(api: Api) -> Iterator[str]:

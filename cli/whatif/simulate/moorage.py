@@ -17,6 +17,7 @@ from gateway.cycle.verdicts import Reason
 from gateway.whatif.outcome import Outcome
 from moorage import PluginFailedError
 from moorage.execution import Profile, Supervisor, owner_of
+from moorage.plugin.cycle_state import KeptValue, annotations_at
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.replica import Engine
 from sandbox.scheduler.cache import Cache, KnownPod
@@ -62,6 +63,7 @@ class InProcess:
         self.rejected: dict[str, Reason] = {}
         self.claimants: Sequence[str] = ()
         self._ranking = NOTHING
+        self._kept: Mapping[str, KeptValue] = {}
         self.failures: dict[str, int] = {}
 
     @property
@@ -75,7 +77,7 @@ class InProcess:
         Raises:
             ExtenderError: A plugin failed whose failure aborts the cycle.
         """
-        self.rejected, self.claimants, self._ranking = {}, (), NOTHING
+        self.rejected, self.claimants, self._ranking, self._kept = {}, (), NOTHING, {}
         attempt.offered = attempt.accepted = 0
         pod = attempt.pod.pod
         if not nodes or not self._extender.is_interested(pod):
@@ -88,6 +90,8 @@ class InProcess:
             outcome = await self._run(filtered, profile, attempt.pod, nodes)
         except PluginFailedError as error:
             raise ExtenderError(f"filter service: {error}") from error
+        if outcome.verdicts is not None:
+            self._kept = outcome.verdicts.kept
         rows = self._cache.rows_of(nodes)
         for name, position in zip(nodes, np.searchsorted(outcome.rows, rows).tolist(), strict=True):
             if reason := outcome.reason(position):
@@ -119,6 +123,10 @@ class InProcess:
         position = self._ranking.position_of(row)
         parts = self._ranking.parts(position) if position is not None else {}
         return {plugin: part / 100 * self.points_of_100 for plugin, part in parts.items()}
+
+    def annotations(self, node: str) -> dict[str, str]:
+        """Return what the pod of the newest cycle gets on a node."""
+        return annotations_at(self._kept, node)
 
     async def _claimed(self, pod: KnownPod, feasible: Offered) -> Offered:
         """Return the best node, as the gateway claims it."""

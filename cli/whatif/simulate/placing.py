@@ -115,7 +115,7 @@ class Placing:
             return
         queue.done(queued)
         self._placed(attempt, node)
-        self._cache.assume(pod, node)
+        self._cache.assume(_annotated(pod, self._moorage.annotations(node)), node)
         queue.happened(ClusterEvent.POD_ADDED)
 
     def _placed(self, attempt: Attempt, node: str) -> None:
@@ -130,6 +130,14 @@ class Placing:
 
     def _pending(self, pod: KnownPod, reason: str) -> None:
         self._placements[pod.key] = Placement(pod=pod.key, node="", reason=reason)
+
+
+def _annotated(pod: KnownPod, annotations: Mapping[str, str]) -> KnownPod:
+    if not annotations:
+        return pod
+    metadata = pod.document["metadata"]
+    both = {**(metadata.get("annotations") or {}), **annotations}
+    return KnownPod({**pod.document, "metadata": {**metadata, "annotations": both}})
 
 
 def copy_of(cluster: ClusterObjects, moved: Collection[str]) -> Cache:

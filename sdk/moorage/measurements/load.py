@@ -5,7 +5,6 @@ millicores, `mean-free-memory` and `std-free-memory` in bytes, and what is forec
 annotate` writes them, and beside them the time at which they were measured.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -33,6 +32,7 @@ from moorage.measurements.prometheus.query import (
 )
 from moorage.measurements.prometheus.source import PrometheusSource
 from moorage.models import Pod
+from moorage.plugin import clock
 from moorage.plugin.arguments import Arguments
 from moorage.plugin.normalization import Scores
 from moorage.plugin.score import ScorePlugin
@@ -213,7 +213,7 @@ class LoadMeter:
         if self._source:
             return self._source.age
         measured = annotated_times(nodes, self._prefix + MEASURED_AT)
-        age: Scores = np.nan_to_num(np.maximum(time.time() - measured, 0))
+        age: Scores = np.nan_to_num(np.maximum(clock.now().timestamp() - measured, 0))
         return age
 
     def _annotation(self, nodes: Nodes, name: str) -> Scores:
@@ -221,7 +221,7 @@ class LoadMeter:
 
     def _are_old(self, nodes: Nodes) -> Mask:
         measured = annotated_times(nodes, self._prefix + MEASURED_AT)
-        old: Mask = time.time() - measured > self._max_age
+        old: Mask = clock.now().timestamp() - measured > self._max_age
         return old
 
 

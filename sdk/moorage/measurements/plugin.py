@@ -5,7 +5,6 @@ plugin scores such nodes `MISSING`, and `normalize` settles what that means amon
 """
 
 import math
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, Literal, Protocol
@@ -14,6 +13,7 @@ import numpy as np
 
 from moorage.errors import MoorageError
 from moorage.plugin.base import Plugin
+from moorage.plugin.clock import now
 from moorage.plugin.normalization import MAX_SCORE, Scores
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask
@@ -78,7 +78,7 @@ def trouble_with_times(nodes: Nodes, name: str, max_age: float) -> str:
 
     Long is more than *max_age* seconds for one of *nodes*, or 50 % of that for all.
     """
-    ages = time.time() - annotated_times(nodes, name)
+    ages = now().timestamp() - annotated_times(nodes, name)
     newest = float(np.fmin.reduce(ages, initial=math.inf))
     if math.isinf(newest):
         return ""

@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar, NoReturn
 
 from moorage.models import ObjectKind, Pod
 from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
+from moorage.plugin.clock import now
 from moorage.plugin.cycle_state import CycleState
 from moorage.plugin.definition import check_definition
 from moorage.plugin.errors import refuse
@@ -127,6 +129,10 @@ class Plugin:
     def log(self) -> logging.Logger:
         """The log of the service, under the name of the plugin; `print` goes there as well."""
         return logging.getLogger(self.name)
+
+    def now(self) -> datetime:
+        """Return the time in UTC; tests set it by `moorage.testing.time_is`."""
+        return now()
 
     async def start(self) -> None:
         """Get ready, and begin `background` work; called once before the first cycle."""

@@ -13,6 +13,9 @@ from moorage.snapshot import Node
 CYCLE_STATE_BYTES = 65_536
 """What a plugin may keep in one cycle, unless the service is set otherwise."""
 
+ANNOTATION = "annotation:"
+"""How keys begin of what is not for bind plugins, but an annotation of the pod on its node."""
+
 JsonText = bytes
 
 
@@ -84,9 +87,18 @@ class CycleState:
 
 
 def values_at(values: Mapping[str, KeptValue], node: str) -> dict[str, JsonText]:
-    """Return by key what applies to a node."""
+    """Return by key what applies to a node, without annotations."""
     found = {key: kept.by_node.get(node, kept.json) for key, kept in values.items()}
-    return {key: text for key, text in found.items() if text}
+    return {key: text for key, text in found.items() if text and not key.startswith(ANNOTATION)}
+
+
+def annotations_at(values: Mapping[str, KeptValue], node: str) -> dict[str, str]:
+    """Return the annotations of the pod on a node."""
+    return {
+        key.removeprefix(ANNOTATION): msgspec.json.decode(kept.by_node[node], type=str)
+        for key, kept in values.items()
+        if key.startswith(ANNOTATION) and node in kept.by_node
+    }
 
 
 def decode_values(values: Mapping[str, JsonText]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from moorage.models import Pod
 from moorage.plugin.base import Plugin
+from moorage.plugin.cycle_state import ANNOTATION, annotations_at
 from moorage.plugin.errors import WrongTypeError
 from moorage.plugin.group import Group
 from moorage.snapshot import Node, Nodes
@@ -47,6 +48,27 @@ class FilterPlugin(Plugin, abstract=True):
         for rejection, indices in rejected.items():
             verdicts.reject_at(np.array(indices, np.intp), rejection)
         return verdicts
+
+    def annotate(self, key: str, value: str, *, node: Node) -> None:
+        """Give the pod an annotation if it comes to *node*, such as the device that it gets there.
+
+        Later cycles see it on the pod in `node.pods`: from the pod's claim on, see `wants_claim`,
+        otherwise from its bind on, which writes it. If the plugin is asked again at the bind, what
+        it then says counts. Answers with annotations are not cached.
+
+        Raises:
+            TypeError: The key or the value is not text.
+            ValueError: The plugin keeps too much in this cycle, see `CycleState`.
+        """
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise TypeError(
+                f"an annotation is text: got {type(key).__name__}, {type(value).__name__}"
+            )
+        self.cycle_state.write(ANNOTATION + key, value, node=node)
+
+    def annotations(self, node: str) -> dict[str, str]:
+        """Return what `annotate` gave the pod of the latest cycle on *node*; for tests."""
+        return annotations_at(self.cycle_state.values, node)
 
     def retry_rejected(self, reason: str = "") -> None:
         """Have the pods that this plugin rejected tried again, soon; *reason* is what has changed.

@@ -7,6 +7,7 @@
 Everything has a sensible default, and uids follow from names: equal arguments make equal objects.
 """
 
+from moorage.plugin.clock import time_is
 from moorage.testing.builders import DEFAULT_ALLOCATABLE, make_node, make_pod
 from moorage.testing.harness import (
     make_binding,
@@ -35,4 +36,5 @@ __all__ = [
     "run_pre_bind",
     "run_score",
     "running",
+    "time_is",
 ]

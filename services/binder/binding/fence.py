@@ -16,7 +16,7 @@ import structlog
 
 from moorage import Binding
 from services.binder.binding.attempt import Attempt
-from services.binder.binding.ledger import BindHistory, RecordedBind
+from services.binder.binding.ledger import BindHistory, RecordedBind, recorded
 from services.binder.binding.outcomes import BindError, Reason
 from services.binder.metrics import BindMetrics
 
@@ -121,9 +121,7 @@ class Fence:
         for attempt in self._attempts:
             each = attempt.binding
             if attempt.has_written and (each.uid, each.node) not in known:
-                binds.append(
-                    RecordedBind(each.namespace, each.name, each.uid, each.node, unknown=True)
-                )
+                binds.append(recorded(each, each.node, unknown=True))
         return binds, memory
 
     def _raise(self, epoch: int, holder: str) -> None:

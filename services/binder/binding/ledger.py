@@ -8,11 +8,14 @@ longer fits shortens the memory, whose length the gateway learns.
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from moorage import Binding
+
+OURS = "moorage.io/"
+"""How keys of Moorage's own annotations begin."""
 
 
 class UnresolvedBind(msgspec.Struct):
@@ -47,13 +50,30 @@ class UnresolvedBinds:
 
 
 class RecordedBind(msgspec.Struct, frozen=True):
-    """A pod that is on a node, or may be if the API server's answer got lost (*unknown*)."""
+    """A pod that is on a node, or may be if the API server's answer got lost (*unknown*).
+
+    It has the annotations that the bind wrote, without Moorage's own.
+    """
 
     namespace: str
     name: str
     uid: str
     node: str
     unknown: bool
+    annotations: Mapping[str, str] = {}
+
+
+def recorded(binding: Binding, node: str, *, unknown: bool) -> RecordedBind:
+    """Return a bind to *node*, which may be another than that of the newest *binding*."""
+    written = binding.annotations if node == binding.node else {}
+    return RecordedBind(
+        binding.namespace,
+        binding.name,
+        binding.uid,
+        node,
+        unknown,
+        {key: value for key, value in written.items() if not key.startswith(OURS)},
+    )
 
 
 class BindHistory:
@@ -77,7 +97,7 @@ class BindHistory:
         """Keep a bind to *node* whose outcome is known, or will not be found out."""
         binds, now = self._binds, self._clock()
         key = binding.uid, node
-        bind = RecordedBind(binding.namespace, binding.name, binding.uid, node, unknown)
+        bind = recorded(binding, node, unknown=unknown)
         binds.pop(key, None)
         binds[key] = now, bind
         while len(binds) > self._limit:

@@ -10,6 +10,8 @@ from services.filter.plugins.in_tree.node_unschedulable import NodeUnschedulable
 from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.in_tree.taint_toleration import TaintToleration
 from services.filter.plugins.in_tree.volume_restrictions import VolumeRestrictions
+from services.filter.plugins.license_seats import LicenseSeats
+from services.filter.plugins.maintenance_windows import MaintenanceWindows
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 from services.filter.plugins.safe_overload import SafeOverload
@@ -30,4 +32,6 @@ BUILT_INS = (
     OneNodePerPipelineRun,
     StatefulSetZone,
     Gang,
+    LicenseSeats,
+    MaintenanceWindows,
 )

@@ -22,6 +22,7 @@ from services.scorer.plugins.load.network_traffic import NetworkTraffic
 from services.scorer.plugins.load.safe_balance import SafeBalance
 from services.scorer.plugins.load.safe_overload import SafeOverload
 from services.scorer.plugins.load.target_load_packing import TargetLoadPacking
+from services.scorer.plugins.node_cost import NodeCost
 from services.scorer.plugins.node_metadata import NodeMetadata
 from services.scorer.plugins.pigeon_holing import PigeonHoling
 
@@ -46,4 +47,5 @@ BUILT_INS = (
     Equal,
     ImageScore,
     NodeMetadata,
+    NodeCost,
 )

@@ -20,13 +20,14 @@ from tools.inprocess.binder import request
 async def test_the_service_fences_calls_and_sessions(kubeconfig: Path, api: Api) -> None:
     async with serving(kubeconfig) as (_, channel):
         stub, stream = BinderServiceStub(channel), Stream(channel)
-        asked = request(api.pod(), epoch=7)
+        device = {"example.com/device": "a"}
+        asked = request(api.pod(), epoch=7, annotations={**device, "moorage.io/decision": "{}"})
         assert (await stream.ask(asked)).outcome == pb.OUTCOME_BOUND
         barrier = pb.BinderServiceBarrierRequest(epoch=8, holder="gateway-b")
         fenced = await stub.Barrier(barrier, timeout=5)
         assert (fenced.epoch, fenced.holder) == (8, "gateway-b")
         pod = pb.PodReference(namespace=asked.namespace, name=asked.name, uid=asked.uid)
-        assert list(fenced.binds) == [pb.WrittenBind(pod=pod, node="node-a")]
+        assert list(fenced.binds) == [pb.WrittenBind(pod=pod, node="node-a", annotations=device)]
         assert 0 < from_duration(fenced.memory) < 60
         again = await stub.Barrier(barrier, timeout=5)
         assert again.replica == fenced.replica != ""

@@ -138,6 +138,46 @@ def test_the_gateway_may_read_more_only_for_the_plugin_that_needs_it() -> None:
     assert binding["subjects"] == gateway["subjects"]
 
 
+def test_the_gateway_may_read_what_plugins_of_ones_own_name() -> None:
+    prices = {"resource": "configmaps", "namespace": "prices", "names": ["spot"]}
+    racks = {"apiGroup": "example.com", "resource": "racks"}
+    for layout in ("second-scheduler", "sidecar"):
+        manifests = render({"layout": layout, "pluginReads": [prices, racks]})
+        role = one(manifests, "Role", "moorage-gateway-reads-0")
+        assert role["metadata"]["namespace"] == "prices"
+        assert role["rules"] == [
+            {
+                "apiGroups": [""],
+                "resources": ["configmaps"],
+                "resourceNames": ["spot"],
+                "verbs": ["list", "watch"],
+            }
+        ]
+        (rule,) = one(manifests, "ClusterRole", "moorage-gateway-reads-1")["rules"]
+        assert rule == {
+            "apiGroups": ["example.com"],
+            "resources": ["racks"],
+            "verbs": ["list", "watch"],
+        }
+        gateway = one(manifests, "ClusterRoleBinding", "moorage-gateway")
+        for kind, number in (("RoleBinding", 0), ("ClusterRoleBinding", 1)):
+            binding = one(manifests, kind, f"moorage-gateway-reads-{number}")
+            assert binding["subjects"] == gateway["subjects"]
+            assert binding["roleRef"]["kind"] == kind.removesuffix("Binding")
+
+
+def test_plugins_find_files_where_the_values_mount_them() -> None:
+    volume = {"name": "prices", "configMap": {"name": "prices"}}
+    mount = {"name": "prices", "mountPath": "/etc/moorage/prices", "readOnly": True}
+    for name in ("filter", "scorer", "binder"):
+        values = {name: {"extraVolumes": [volume], "extraVolumeMounts": [mount]}}
+        spec = pod_spec(one(render(values), "Deployment", name))
+        assert volume in spec["volumes"]
+        (container,) = spec["containers"]
+        assert mount in container["volumeMounts"]
+        assert {"tmp", "tls"} < {each["name"] for each in spec["volumes"]}
+
+
 def test_the_api_server_is_where_the_values_say() -> None:
     values = {"networkPolicy": {"apiServer": {"addresses": ["10.0.0.1/32"], "ports": [6443]}}}
     binder = one(render(values), "NetworkPolicy", "binder")

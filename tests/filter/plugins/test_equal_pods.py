@@ -7,6 +7,7 @@ from moorage.in_tree import DefaultConstraint
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
+from services.filter.plugins.license_seats import LicenseSeats
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 from tests.locality import check_signing, found_out, without_each_field
@@ -22,12 +23,13 @@ ARGS = {
     OneNodePerPipelineRun: OneNodePerPipelineRun.Args(
         label_key="app", isolation_strategy="isolateAlways"
     ),
+    LicenseSeats: LicenseSeats.Args(label_key="app", other_seats=1, namespaced=True),
 }
 
 
 def test_all_are_cacheable_but_those_that_read_names_or_measurements() -> None:
     others = {plugin.name for plugin in BUILT_INS} - {plugin.name for plugin in CACHEABLE}
-    assert others == {"Gang", "SafeOverload", "StatefulSetZone"}
+    assert others == {"Gang", "MaintenanceWindows", "SafeOverload", "StatefulSetZone"}
 
 
 def made(kind: type[FilterPlugin]) -> FilterPlugin:

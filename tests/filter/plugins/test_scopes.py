@@ -34,6 +34,8 @@ def test_all_are_but_those_that_look_at_other_nodes_objects_or_measurements() ->
     assert others == {
         "Gang",
         "InterPodAffinity",
+        "LicenseSeats",
+        "MaintenanceWindows",
         "OneNodePerPipelineRun",
         "PodTopologySpread",
         "SafeOverload",

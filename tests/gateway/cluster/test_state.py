@@ -297,6 +297,21 @@ def test_a_failed_attempt_ends_its_own_claim_and_no_later_one(world: World) -> N
     assert world.placed() == {"p": "a"}, "a bind is under way"
 
 
+def test_a_pod_has_what_its_claim_says_until_its_bind_has_ended(world: World) -> None:
+    pod, device = place("p"), {"device": "1"}
+
+    def given() -> dict[str, str]:
+        (placed,) = world.state.placements("a")
+        return dict(placed.pod.annotations)
+
+    world.state.claim(pod, "a", annotations=device)
+    assert given() == device
+    assert world.state.assume(pod, "a", {"device": "2"}) == given() == device
+    assert world.state.assume(pod, "a", {"device": "3"}) == device, "it may have been written"
+    world.state.forget(pod.uid)
+    assert world.state.assume(pod, "a", {"device": "3"}) == given() == {"device": "3"}
+
+
 def test_the_api_server_has_the_last_word_on_a_place(world: World) -> None:
     world.state.assume(place("p"), "a")
     world.state.set_pod(place("p", "b"))

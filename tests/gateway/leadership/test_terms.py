@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import grpc
 import grpc.aio
@@ -11,8 +12,13 @@ import pytest
 import structlog.testing
 
 from cli.up.processes import free_ports
+from gateway.cluster.cluster import Cluster
+from gateway.cluster.state import ClusterState
+from gateway.leadership.barriers import RecordedBind, StateRecovery
+from moorage.testing import make_node, make_pod
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
+from moorage_host.kube import KubeClient
 from moorage_host.rpc.channel import connect
 from tools.inprocess.gateway import (
     Gateway,
@@ -152,6 +158,21 @@ def forgetful(*pods: pb.PodReference) -> grpc.GenericRpcHandler:
         response_serializer=pb.BinderServiceBarrierResponse.SerializeToString,
     )
     return grpc.method_handlers_generic_handler("moorage.v1.BinderService", {"Barrier": handler})
+
+
+def test_pods_that_an_earlier_term_bound_have_what_its_bind_wrote() -> None:
+    state, pod = ClusterState(), make_pod("p")
+    state.set_node(make_node("n1"))
+    state.set_pod(pod)
+    recovery = StateRecovery(
+        cast("KubeClient", None), cast("Cluster", SimpleNamespace(state=state)), lambda _: None
+    )
+    device = {"example.com/device": "a"}
+    bind = RecordedBind(namespace="default", name="p", uid=pod.uid, node="n1", annotations=device)
+    recovery.assume([(pod, bind)])
+    (placed,) = state.placements("n1")
+    assert placed.pod.annotations == device
+    assert state.assume(pod, "n1") == device
 
 
 async def test_the_api_server_is_asked_about_binds_that_no_binder_knows(tmp_path: Path) -> None:

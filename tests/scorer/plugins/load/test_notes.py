@@ -14,7 +14,10 @@ from tests.annotated import loaded_node
 
 NOWHERE = {"prometheus": {"address": "http://127.0.0.1:1"}}
 MEASURING = [kind for kind in BUILT_INS if "prometheus" in kind.Args.__struct_fields__]
-OTHERS: dict[str, dict[str, str]] = {"CongestionFactor": {"query": "node_load5"}}
+OTHERS: dict[str, dict[str, str]] = {
+    "CongestionFactor": {"query": "node_load5"},
+    "NodeCost": {"query": "price"},
+}
 POD = make_pod(requests={"cpu": "500m"})
 
 
@@ -24,8 +27,8 @@ def blind(kind: type[ScorePlugin], **args: Any) -> ScorePlugin:
     )
 
 
-def test_seven_plugins_measure() -> None:
-    assert len(MEASURING) == 7
+def test_eight_plugins_measure() -> None:
+    assert len(MEASURING) == 8
 
 
 @pytest.mark.parametrize("on_missing", ["neutral", "worst", "fail"])
