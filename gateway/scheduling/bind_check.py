@@ -191,7 +191,7 @@ class BindCheck:
                 # Binds that need no check do not wait for this turn.
                 if not self._changed_since(verdicts.generation, pod, call.node):
                     self._cycle_states.add(pod.uid, verdicts.kept)
-                    self._state.release(pod.uid)  # what a claim said before is outdated
+                    self._state.release(pod.uid)  # what its claim had is outdated
                     annotations = annotations_at(verdicts.kept, call.node)
                     self._state.assume(pod, call.node, annotations)
                     return ""
