@@ -11,13 +11,13 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from bench import budgets, cost, edge, growth, report
+from bench import budgets, cost, edge, groups, growth, report
 from bench.cluster import measure as cluster
 from bench.cluster.control_plane import is_built
 from bench.peers import measure as peers
 from bench.peers.measure import Checkouts
 from bench.processes import goprograms
-from bench.results import CLUSTER, COST, EDGE, GROWTH, PARTS, PEERS, Results, machine
+from bench.results import CLUSTER, COST, EDGE, GROUPS, GROWTH, PARTS, PEERS, Results, machine
 from tools import build
 
 NOT_BUILT = (
@@ -48,12 +48,12 @@ def main(
 ) -> None:
     """Measure Moorage beside Go extenders; exit with 1 if a budget is missed.
 
-    Only PARTS, if there are any, else all but peers. The programs of the control plane are built if
-    a part that needs them is named.
+    Only PARTS, if there are any, else all but groups and peers. The programs of the control plane
+    are built if a part that needs them is named.
     """
     console = Console(stderr=True)
     results = Results(machine=machine(), quick=quick)
-    wanted = parts or ((EDGE,) if quick else PARTS[: PARTS.index(PEERS)])
+    wanted = parts or ((EDGE,) if quick else PARTS[: PARTS.index(GROUPS)])
     if not parts and not is_built():
         wanted = tuple(part for part in wanted if part != CLUSTER)
         results.notes += [] if quick else [NOT_BUILT]
@@ -93,6 +93,7 @@ async def _run(
         EDGE: edge.measure,
         CLUSTER: cluster.measure,
         GROWTH: grow,
+        GROUPS: groups.measure,
         PEERS: compare,
     }
     with console.status("Starting ...") as status, tempfile.TemporaryDirectory() as name:

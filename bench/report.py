@@ -31,6 +31,7 @@ from bench.results import (
     CLUSTER,
     COST,
     EDGE,
+    GROUPS,
     GROWTH,
     PARTS,
     PEERS,
@@ -278,6 +279,19 @@ def _growth(results: Results) -> Iterator[Table]:
     yield memory
 
 
+def _groups(results: Results) -> Iterator[Table]:
+    if not results.groups:
+        return
+    caption = "seconds from when it is complete until its last pod is bound: median of the runs"
+    table = _titled("A pod group of 100", caption, "seconds", "ratio", "filter calls", "runs")
+    for row in results.groups:
+        calls = "" if row.calls is None else f"{row.calls:,}"
+        runs = ", ".join(f"{each:.2f}" for each in row.each)
+        name = f"{row.contender}, {row.where}"
+        table.add_row(name, f"{row.seconds:.2f}", f"{row.ratio:.2f}", calls, runs)
+    yield table
+
+
 def _edge_summary(results: Results) -> Iterator[str]:
     ratios = {(r.question, r.contender): r.ratio_answered for r in results.edge if not r.pause}
     yield "| filter and prioritize | time, as a ratio to Go's |"
@@ -308,6 +322,7 @@ TABLES: Mapping[str, Callable[[Results], Iterator[Table]]] = {
     EDGE: _edge,
     CLUSTER: _cluster,
     GROWTH: _growth,
+    GROUPS: _groups,
     PEERS: _peers,
 }
 SUMMARIES: Mapping[str, Callable[[Results], Iterator[str]]] = {

@@ -13,10 +13,11 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 
-COST, EDGE, CLUSTER, GROWTH, PEERS = PARTS = ("cost", "edge", "cluster", "growth", "peers")
+PARTS = ("cost", "edge", "cluster", "growth", "groups", "peers")
+COST, EDGE, CLUSTER, GROWTH, GROUPS, PEERS = PARTS
 """The parts of the bench in their order: each can be measured, printed and published alone.
 
-PEERS is measured only where it is named: it needs checkouts of other projects.
+GROUPS and PEERS are measured only where they are named.
 """
 
 
@@ -138,6 +139,26 @@ class SchedulingResult(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.processor.values())
 
 
+class GroupResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How long kube-scheduler takes to place a pod group.
+
+    Attributes:
+        where: Which nodes it may be on.
+        contender: The extender.
+        seconds: From when it is complete until its last pod is bound, the median.
+        each: Every run.
+        ratio: To that without an extender.
+        calls: Filter calls of Moorage in the last run.
+    """
+
+    where: str
+    contender: str
+    seconds: float
+    each: list[float]
+    ratio: float
+    calls: int | None
+
+
 class CostResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one call makes all processes of Moorage do together, counted: the least of all rounds.
 
@@ -235,6 +256,7 @@ class Results(msgspec.Struct, kw_only=True):
     kubernetes: str = ""
     """The release of the control plane."""
     growth: list[GrowthResult] = []
+    groups: list[GroupResult] = []
     cost: list[CostResult] = []
     verdicts: list[Verdict] = []
     notes: list[str] = []

@@ -104,6 +104,7 @@ class Batch:
     Attributes:
         prefix: Of their names; no other pod has it.
         profile: Their schedulerName.
+        group: The pod group that they belong to; "" if to none.
         kind: How they differ from each other. Unlike ones are unlike those of other batches too.
         waiting: How many exist before kube-scheduler starts.
         arriving: How many further ones are created in a second while it runs.
@@ -111,6 +112,7 @@ class Batch:
 
     prefix: str
     profile: str
+    group: str = ""
     kind: Pods = "equal"
     waiting: int
     arriving: float = 0
@@ -124,6 +126,8 @@ class Batch:
         metadata, spec = pod["metadata"], pod["spec"]
         del metadata["ownerReferences"]  # an owner that does not exist
         metadata["name"], spec["schedulerName"] = name, self.profile
+        if self.group:
+            spec["schedulingGroup"] = {"podGroupName": self.group}
         if self.kind != "equal":
             metadata["labels"] |= {POD_NAME_LABEL: name, POD_INDEX_LABEL: str(number)}
         if self.kind == "unlike":

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -112,6 +112,26 @@ class ControlPlane:
             raise RuntimeError(f"fewer than 2 pods were bound; see {scheduler.log}")
         return Run(bound=len(times), pods_per_second=(len(times) - 1) / (times[-1] - times[0]))
 
+    async def seconds_to_bind(
+        self, pods: Batch, config: Object, begin: Callable[[], Awaitable[None]]
+    ) -> float:
+        """Return the time from when *begin* is called until all pods are bound that wait for it."""
+        version, times = await self._version(), list[float]()
+        scheduler = self.plane.scheduler("kube-scheduler", {**config, "clientConnection": NO_LIMIT})
+        async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as group:
+            task = group.create_task(self._note_binds(version, pods, times))
+            await scheduler.start()
+            try:
+                await self.create_pods(pods.build(0, pods.waiting))
+                began = time.monotonic()
+                await begin()
+                while len(times) < pods.waiting:
+                    await asyncio.sleep(0.1)
+            finally:
+                task.cancel()
+                await scheduler.stop()
+        return times[-1] - began
+
     async def _arrive(self, pods: Batch) -> None:
         for number in itertools.count(pods.waiting):
             await self.create_pods(pods.build(number, 1))
@@ -173,9 +193,11 @@ def _is_over(times: Sequence[float], seconds: float) -> bool:
 
 
 @asynccontextmanager
-async def started(directory: Path, progress: Callable[[str], None]) -> AsyncIterator[ControlPlane]:
-    """Run a real API server for the duration of the block."""
-    plane = RealPlane(directory)
+async def started(
+    directory: Path, progress: Callable[[str], None], gates: str = "", apis: str = ""
+) -> AsyncIterator[ControlPlane]:
+    """Run a real API server for the duration of the block, with feature gates and APIs."""
+    plane = RealPlane(directory, gates, apis)
     progress("starting etcd and kube-apiserver")
     try:
         await plane.start()

@@ -8,6 +8,7 @@ from bench.results import (
     CostResult,
     EdgeResult,
     Figure,
+    GroupResult,
     GrowthResult,
     Machine,
     Memory,
@@ -103,6 +104,16 @@ def results() -> Results:
         scheduling=[scheduling_result(series, case.name) for series in SERIES for case in CASES],
         pauses={SERIES[0].name: figure(5)},
         kubernetes="v1.37.2",
+        groups=[
+            GroupResult(
+                where="in one rack",
+                contender="moorage",
+                seconds=2.0,
+                each=[1.5, 2.0, 2.5],
+                ratio=1.25,
+                calls=2000,
+            )
+        ],
         growth=[growth_result(1000, 10), growth_result(5000, 50), growth_result(10_000, 100)],
         cost=[
             CostResult(

@@ -1,0 +1,103 @@
+"""Pod groups: how long kube-scheduler takes to place one of 100 pods, on a real control plane.
+
+With the feature gates GenericWorkload and TopologyAwareWorkloadScheduling kube-scheduler filters
+all members in one cycle. Where they have to share a rack, it does so for one rack after another,
+before it chooses. So a group of 100 pods on 20 racks may ask an extender 2,000 times.
+"""
+
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import aiohttp
+import msgspec
+
+from bench.cluster.cases import CASES, GO, MOORAGE, WITHOUT, Batch
+from bench.cluster.control_plane import ControlPlane, started
+from bench.cluster.measure import scheduler_config
+from bench.processes import objects
+from bench.processes.goprograms import NOTHING
+from bench.processes.objects import NAMESPACE, Object
+from bench.processes.stacks import BATCH, opened
+from bench.results import GroupResult, Results
+
+NODES, RACKS, MEMBERS, ROUNDS = 1000, 20, 100, 3
+RACK = "example.com/rack"
+GATES = (
+    "GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+    "scheduling.k8s.io/v1beta1=true",
+)
+GROUPS = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{NAMESPACE}/podgroups"
+CONSTRAINTS: dict[str, Object] = {
+    "on any nodes": {},
+    "in one rack": {"schedulingConstraints": {"topology": [{"key": RACK}]}},
+}
+
+_FILTERED = re.compile(r'^moorage_extender_requests_total\{.*verb="filter".*\} (\S+)$', re.M)
+
+
+async def measure(results: Results, directory: Path, progress: Callable[[str], None]) -> None:
+    """Measure a group on any nodes and in one rack, without an extender and with two."""
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    calls: dict[str, int] = {}
+    async with started(directory, progress, *GATES) as plane, opened(directory, progress) as bench:
+        await plane.create_nodes(map(_node, range(NODES)))
+        go = await bench.go_extender(NOTHING, f"-kubeconfig={plane.kubeconfig}")
+        stack = await bench.moorage("moorage", plane.kubeconfig)
+        urls = {WITHOUT: "", GO: go.url, MOORAGE: stack.addresses.extender}
+        for number in range(-1, 1 if results.quick else ROUNDS):  # the first warms up
+            for where, constraints in CONSTRAINTS.items():
+                for name in urls if number % 2 else reversed(urls):
+                    before = await _filtered(stack.addresses.admin)
+                    seconds = await _place(plane, name, urls[name], constraints)
+                    progress(f"a group of {MEMBERS} {where}: {name}: {seconds:.2f} s")
+                    if number >= 0:
+                        times[where, name].append(seconds)
+                    if name == MOORAGE:
+                        calls[where] = await _filtered(stack.addresses.admin) - before
+    for where in CONSTRAINTS:
+        without = median(times[where, WITHOUT])
+        for name in urls:
+            seconds = median(times[where, name])
+            results.groups.append(
+                GroupResult(
+                    where=where,
+                    contender=name,
+                    seconds=seconds,
+                    each=times[where, name],
+                    ratio=seconds / without,
+                    calls=calls[where] if name == MOORAGE else None,
+                )
+            )
+
+
+async def _place(plane: ControlPlane, name: str, url: str, constraints: Object) -> float:
+    """Return the seconds from when a group is complete until its last pod is bound."""
+    case = next(case for case in CASES if case.name == name)
+    spec = {"schedulingPolicy": {"gang": {"minCount": MEMBERS}}, **constraints}
+    group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "spec": spec}
+    of = secrets.token_hex(4)  # nobody removes the finalizer of an earlier one
+    body = msgspec.json.encode({**group, "metadata": {"name": of}})
+
+    async def complete() -> None:
+        (await plane.client.request("POST", GROUPS, body=body, timeout=30)).check()
+
+    pods = Batch(prefix=of, profile=BATCH, group=of, waiting=MEMBERS)
+    try:
+        return await plane.seconds_to_bind(pods, scheduler_config(case, url), complete)
+    finally:
+        await plane.delete_pods()
+
+
+def _node(number: int) -> Object:
+    node = objects.light_node(number)
+    node["metadata"]["labels"][RACK] = f"rack-{number % RACKS}"
+    return node
+
+
+async def _filtered(admin: str) -> int:
+    async with aiohttp.ClientSession() as session, session.get(f"{admin}/metrics") as answer:
+        return int(sum(map(float, _FILTERED.findall(await answer.text()))))
