@@ -299,7 +299,8 @@ class _Gateway:
         bind_of = self.binders.binding.under_way
         return [
             *decision_routes(
-                self.decisions, state, pod_of, events_of, bind_of, self.policy, waiting
+                *(self.decisions, state, pod_of, events_of, bind_of, self.rejected.is_outdated),
+                *(self.policy, waiting),
             ),
             group_route(self.reservations.items),
             shadow_route(self.shadows),

@@ -62,6 +62,9 @@ PodOf = Callable[[str, str], Awaitable[Object | None]]
 BindOf = Callable[[str], Object]
 """Returns the bind of a pod that is under way, by uid: see `Known.bind`."""
 
+IsOutdated = Callable[[str], bool]
+"""Returns whether nodes of a pod have changed since its verdict, by uid."""
+
 EventsOf = Callable[[Object], Awaitable[Sequence[Object] | None]]
 """Returns the Events of a pod, newest first; None if they may not be read."""
 
@@ -99,11 +102,12 @@ def decision_routes(
     pod_of: PodOf,
     events_of: EventsOf,
     bind_of: BindOf,
+    is_outdated: IsOutdated,
     policy: PolicyHolder,
     waiting: Mapping[str, Waiting],
 ) -> list[web.RouteDef]:
     """Return the routes of decisions."""
-    shown = _Decisions(decisions, state, pod_of, events_of, bind_of, policy, waiting)
+    shown = _Decisions(decisions, state, pod_of, events_of, bind_of, is_outdated, policy, waiting)
     return [
         web.get(path, _checked(handler), allow_head=path != STREAM)
         for path, handler in (
@@ -124,6 +128,7 @@ class _Decisions:
         pod_of: PodOf,
         events_of: EventsOf,
         bind_of: BindOf,
+        is_outdated: IsOutdated,
         policy: PolicyHolder,
         waiting: Mapping[str, Waiting],
     ) -> None:
@@ -133,6 +138,7 @@ class _Decisions:
         self._pod_of = pod_of
         self._events_of = events_of
         self._bind_of = bind_of
+        self._is_outdated = is_outdated
         self._policy = policy
         self._waiting = waiting
         self._listing = Listing(decisions.log, decisions.arrays, state.bound_to)
@@ -246,6 +252,7 @@ class _Decisions:
                 "policyRevision": known.revision,
                 "bind": known.bind,
                 "holders": known.holders,
+                "isOutdated": known.is_outdated,
                 "created": known.pod["metadata"].get("creationTimestamp", ""),
                 "events": None if events is None else [_event(each) for each in events],
                 "explanation": None if pod is None else explanation(known).content(),
@@ -253,7 +260,13 @@ class _Decisions:
         )
 
     def _known(
-        self, pod: Object, uid: str, holders: Sequence[Object], *, node: str = "", **more: Any
+        self,
+        pod: Object,
+        uid: str,
+        holders: Sequence[Object],
+        *,
+        node: str = "",
+        **more: Any,
     ) -> Known:
         """Return what is known about a pod, with the attempts on this very pod."""
         metadata, policy = pod["metadata"], self._policy
@@ -269,6 +282,7 @@ class _Decisions:
             views=[self._on_node(each, node) for each in attempts] if node else (),
             lost_node=bool(place) and place not in self._state.rows.of,
             bind=self._bind_of(uid),
+            is_outdated=self._is_outdated(uid),
             holders=() if place else [each for each in holders if each["uid"] != uid],
             **more,
         )

@@ -28,6 +28,11 @@ FIRST_BACKOFF, LONGEST_BACKOFF = timedelta(seconds=1), timedelta(seconds=10)
 OLD_SECONDS = 90.0
 """From this age on a state is worth a word: the API server sends something once a minute."""
 
+LATE_SECONDS = 1.0
+"""From this age on a state is worth a word if what changed came in after it."""
+
+JUDGED_AGAIN = "wait: the gateway has it tried again by what has changed, within a minute or so"
+
 SHOWN_HOLDERS = 3
 """Pods that a sentence names which hold nodes."""
 
@@ -135,6 +140,7 @@ class Known:
         is_gone: Whether the pod exists no more; then only its names and its uid are known.
         bind: The pod's bind that is under way: its `node`, and where a plugin has it wait for
             others, the `plugin` and what is `awaited`; empty if there is none.
+        is_outdated: Whether nodes that the newest verdicts are about have changed since.
         preemptor: The pod, as NAMESPACE/NAME, that kube-scheduler evicts this one for; "" if not
             known.
         holders: Other pods that hold nodes before the API server shows them there: the `pod`, its
@@ -154,6 +160,7 @@ class Known:
     lost_node: bool = False
     is_gone: bool = False
     bind: Object = field(default_factory=dict)
+    is_outdated: bool = False
     preemptor: str = ""
     holders: Sequence[Object] = ()
 
@@ -528,8 +535,11 @@ def _unschedulable(known: Known, found: Rejections) -> _Cause:
         else "the only node does not suit it"
     )
     shown = ", ".join(map(str, found.parts))
-    steps = _selector_step(known.pod, found.parts[0]) or found.parts[0].step
-    return _Cause(f"{nodes}: {shown}{more}", since, [*([steps] if steps else []), RETRIED])
+    again = [JUDGED_AGAIN] if known.is_outdated or _policy_changed(known) else []
+    step = _selector_step(known.pod, found.parts[0]) or found.parts[0].step
+    if _policy_changed(known):  # what was asked for may not be any more
+        step = ""
+    return _Cause(f"{nodes}: {shown}{more}", since, [*again, *([step] if step else []), RETRIED])
 
 
 def _held(known: Known) -> Iterator[str]:
@@ -564,14 +574,22 @@ def _first_step(steps: Steps, text: str) -> list[str]:
 
 def _outdated(known: Known) -> Iterator[str]:
     """Yield why the newest verdicts may be wrong by now."""
-    decided_by = known.filtered.get("policyRevision", "")
-    if decided_by and known.revision and decided_by != known.revision:
+    if _policy_changed(known):
+        decided_by = known.filtered["policyRevision"]
         yield f"decided by policy {decided_by}, and {known.revision} is active since"
     age = known.filtered.get("snapshotAgeSeconds", 0.0)
-    if age > OLD_SECONDS:
+    if known.is_outdated:
+        late = f", by a view of the cluster that was {age:.0f} s old" if age >= LATE_SECONDS else ""
+        yield f"nodes have changed since that verdict{late}"
+    elif age > OLD_SECONDS:
         yield (
             f"the gateway had heard nothing of the cluster for {age:.0f} s then, see its /readyz"
         )
+
+
+def _policy_changed(known: Known) -> bool:
+    decided_by = known.filtered.get("policyRevision", "")
+    return bool(decided_by and known.revision and decided_by != known.revision)
 
 
 # ---- who rejected the nodes

@@ -60,7 +60,8 @@ class RejectedPod:
         plugins: Those that rejected some.
         rows: A bitmap of the rows of the nodes that the verdicts are about.
         has_unknown: Whether kube-scheduler named nodes that the gateway did not know.
-        generation: The verdicts are of this generation of the state.
+        judged: The verdicts are of this generation of the state.
+        generation: The same, or when the pod was woken since.
         rules: The filter plugins of its profile, as they were.
         due: From when on it may be woken because the cluster has changed, on the clock.
         pause: How long it waits for the next time then, in seconds.
@@ -75,6 +76,7 @@ class RejectedPod:
     plugins: tuple[str, ...]
     rows: bytes
     has_unknown: bool
+    judged: int
     generation: int
     rules: object
     due: float
@@ -118,6 +120,7 @@ class RejectedPods:
             plugins=tuple(plugin.plugin for plugin in record.plugins if plugin.rejected),
             rows=cycle.rows.bitmap if cycle.rows is not None else b"",
             has_unknown=bool(record.unknown_nodes),
+            judged=decision.generation,
             generation=decision.generation,
             rules=self._rules().get(decision.profile),
             due=max(now + backoff, before.due if before else 0.0),
@@ -163,6 +166,18 @@ class RejectedPods:
             pod.generation, pod.outdated_since = self.state.generation, math.inf
             found.setdefault(wish, []).append(pod)
         return found
+
+    def is_outdated(self, uid: str) -> bool:
+        """Return whether nodes that a waiting pod was judged on have changed since its verdict.
+
+        Pods that come and go there alone are no such change: that would be so of most verdicts.
+        """
+        pod, state = self._pods.get(uid), self.state
+        if pod is None or state.manifests_changed <= pod.judged:
+            return False
+        rows, touched = rows_of(pod.rows), state.rows.touched
+        newest = int(touched[rows[rows < len(touched)]].max(initial=0))
+        return newest > pod.judged
 
     def put_back(self, wish: tuple[str, str], pods: Sequence[RejectedPod]) -> None:
         """Note that pods could not be woken: they are to be tried again all the same."""

@@ -151,6 +151,7 @@ async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions
         preemptor=preemptor,
         bind=answer.get("bind", {}) if is_this else {},
         holders=answer.get("holders", ()) if is_this else (),
+        is_outdated=bool(answer.get("isOutdated")) and is_this,
     )
 
 

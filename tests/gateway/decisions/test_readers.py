@@ -59,7 +59,9 @@ async def serving(
     waiting = dict.fromkeys(state.known_pods(), Waiting())
     for namespace in namespaces:
         state.set_pod(make_pod("there", namespace=namespace, node="n1"))
-    routes = decision_routes(decisions, state, no_pod, no_events, lambda _: {}, policy, waiting)
+    routes = decision_routes(
+        decisions, state, no_pod, no_events, lambda _: {}, lambda _: False, policy, waiting
+    )
     app.router.add_routes(routes)
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()

@@ -101,8 +101,16 @@ def test_verdicts_that_may_be_wrong_by_now_are_told() -> None:
         "the only node does not suit it: 1 hot (Moorage Cool); decided by policy a, and b is "
         "active since; the gateway had heard nothing of the cluster for 200 s then, see its /readyz"
     )
+    assert found.next[0].startswith("wait: the gateway has it tried again")
     same = rejected("0/1 nodes are available: 1 hot.", old, revision="a")
     assert "policy" not in same.reason
+    assert same.next[0].startswith("change the pod or a node to what Cool asks for")
+    young = {**old, "snapshotAgeSeconds": 12.0}
+    late = rejected("0/1 nodes are available: 1 hot.", young, revision="a", is_outdated=True)
+    assert late.reason.endswith(
+        "; nodes have changed since that verdict, by a view of the cluster that was 12 s old"
+    )
+    assert late.next[0].startswith("wait: the gateway has it tried again")
 
 
 def test_a_pod_that_was_placed_against_a_rejection_says_so() -> None:

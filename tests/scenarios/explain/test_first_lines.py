@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
+import yaml
 
 from tests.scenarios.explain.asking import Record, Row, answered
 from tests.scenarios.explain.conftest import EXPLAINED
@@ -475,6 +476,35 @@ async def services_that_are_down(world: World) -> AsyncIterator[Sequence[Row]]:
         yield [Row("a gateway that hangs, and may", "passed", f"is on n.: .*({without})")]
 
 
+async def verdicts_that_may_be_wrong_by_now(world: World) -> AsyncIterator[Sequence[Row]]:
+    await world.nodes(node("n1"), node("n2"))
+    file = world.plane.directory / "policy.yaml"
+    policy = file.read_text()
+    async with world.scheduler("steered"):
+        await world.create(pod("late", reject=all_but(reason="hot")))
+        await world.condition("late", "Unschedulable")
+    # Nobody tries it again from here on.
+    said = r"none of 2 nodes suits it: 2 hot \(Moorage Steered\)"
+    again = "wait: the gateway has it tried again by what has changed"
+    await world.request("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"cool": "yes"}}})
+    yield [
+        Row(
+            "a node has changed since the verdict",
+            "late",
+            f"{said}; nodes have changed since that verdict(, by a view of .* s old)?$",
+            next=again,
+        )
+    ]
+    try:
+        other = yaml.safe_load(policy)
+        del next(each for each in other["profiles"] if each["schedulerName"] == "second")["plugins"]
+        file.write_text(yaml.safe_dump(other))
+        changed = rf"{said}; decided by policy \w+, and \w+ is active since"
+        yield [Row("the policy has changed since the verdict", "late", changed, next=again)]
+    finally:
+        file.write_text(policy)
+
+
 async def one_node_is_offered(world: World) -> AsyncIterator[Sequence[Row]]:
     await world.nodes(node("n1"), node("n2", cpu="1"))
     async with world.scheduler():
@@ -492,6 +522,7 @@ STAGES: Sequence[Stage] = (
     pods_that_no_node_suits,
     binds_under_way,
     pods_that_end,
+    verdicts_that_may_be_wrong_by_now,
     services_that_are_down,
 )
 
