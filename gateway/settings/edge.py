@@ -44,8 +44,8 @@ class EdgeSettings(TracingSettings):
     )
     body_bytes_in_flight: int = setting(
         56 * _MIB,
-        "Bodies of all calls that are being answered; a call that does not fit beside others is "
-        "refused, and the scheduler tries again.",
+        "Bodies of all calls under way; a call that does not fit is refused, and the "
+        "scheduler tries again.",
         unit="bytes",
         minimum=1,
     )

@@ -53,14 +53,13 @@ class GatewaySettings(EdgeSettings):
     )
     journal_fsync: Literal["never", "interval", "each"] = setting(
         "interval",
-        "When the journal is forced to disk: never (the system decides), once a second while it "
-        "grows, or after each record. A journal that is not loses its newest seconds if the "
-        "machine fails, and nothing if only the gateway does.",
+        "When the journal is forced to disk: never (the system decides), once a second, "
+        "or after each record. What is not forced is lost if the machine fails.",
     )
     journal_memory: int = setting(
         67_108_864,
-        "Memory for what waits to be written to the journal. If a slow disk needs more, records "
-        "are dropped and counted until a new segment has begun.",
+        "Memory for what waits to be written to the journal; beyond it records are "
+        "dropped and counted until a new segment has begun.",
         unit="bytes",
         minimum=1_048_576,
     )
@@ -82,8 +81,7 @@ class GatewaySettings(EdgeSettings):
     )
     simulate_calls: int = setting(
         2,
-        "Questions at /simulate and /simulate/filter of the admin port that are answered at a "
-        "time; the services answer them in their lane for calls by hand.",
+        "Questions at /simulate and /simulate/filter that are answered at a time.",
         minimum=1,
     )
     simulate_waiting: int = setting(
@@ -114,8 +112,8 @@ class GatewaySettings(EdgeSettings):
     binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
     leader_election: Literal["none", "lease"] = setting(
         "none",
-        "Whether several gateways elect the one that decides, by a Lease; the others stand by and "
-        "are not ready. none: for one gateway, or one beside each kube-scheduler.",
+        "Whether several gateways elect the one that decides by a Lease (lease), or not "
+        "(none: one gateway, or one beside each kube-scheduler).",
     )
     lease_namespace: str = setting(
         "moorage", "Namespace of the Lease; the gateway needs get, create and update there."
@@ -141,9 +139,8 @@ class GatewaySettings(EdgeSettings):
     )
     barrier_timeout: float = setting(
         6.0,
-        "How long a binder is waited for when this gateway starts or takes over, before one that "
-        "does not answer is left out. At least --http-timeout: so long may a bind of the gateway "
-        "before it take.",
+        "How long a binder is waited for at a start or takeover before it is left out. "
+        "At least --http-timeout: so long may an earlier gateway's bind take.",
         unit="seconds",
         minimum=0.05,
     )
@@ -205,44 +202,43 @@ class GatewaySettings(EdgeSettings):
     )
     group_bind_wait: float = setting(
         1.0,
-        "How long the members of a pod group keep the nodes that they claimed after kube-scheduler "
-        "has gone on with other pods and while no bind comes: it may have given the group up.",
+        "How long members of a pod group keep claimed nodes after kube-scheduler has "
+        "gone on with other pods and no bind comes.",
         unit="seconds",
         minimum=0,
     )
     unknown_pod_wait: float = setting(
         0.5,
-        "How long a call for a pod that the watch has not shown waits for it: a filter call if its "
-        "profile may claim nodes, a bind if no filter call has brought the pod either.",
+        "How long a call waits for a pod that the watch has not shown: a filter call if "
+        "its profile may claim nodes, a bind without a filter call.",
         unit="seconds",
         minimum=0,
     )
     recheck_time: float = setting(
         0.05,
-        "How long a pod that is rejected everywhere once more waits for newer state; 0 never does. "
-        "At most a tenth of the time is spent on it.",
+        "How long a pod that is rejected everywhere once more waits for newer state, a "
+        "tenth of the time at most; 0 never does.",
         unit="seconds",
         minimum=0,
     )
     cache_bytes: int = setting(
         32 << 20,
-        "Room for what plugins answered about equal pods: for each kind of pod and each node 10 "
-        "bytes for filters, and 8 and 8 for each score plugin for scores. 0 caches nothing.",
+        "Memory for answers about equal pods: for each kind of pod and node 10 bytes "
+        "for filters, 8 and 8 for each score plugin for scores. 0 caches nothing.",
         unit="bytes",
         minimum=0,
     )
     cache_verify_share: float = setting(
         0.0,
-        "Share of the answers from the cache about which replicas are asked all the same, to count "
-        "differences (moorage_cache_differences_total): 1 finds every plugin that depends on more "
-        "than it declares, and saves nothing.",
+        "Share of the cached answers about which replicas are asked too, to count "
+        "differences (moorage_cache_differences_total): 1 finds every plugin that "
+        "declares too little.",
         minimum=0,
         maximum=1,
     )
     filter_wait: float = setting(
         3.0,
-        "How long after the last filter was lost cycles wait for one; later they fail at once, so "
-        "that kube-scheduler can go on with other pods.",
+        "How long after the last filter was lost cycles wait for one; later they fail at once.",
         unit="seconds",
         minimum=0,
     )
@@ -259,15 +255,15 @@ class GatewaySettings(EdgeSettings):
     )
     min_shard_time: float = setting(
         0.005,
-        "Least time that a replica is expected to need for its part of a scattered cycle; less is "
-        "not worth the messages. 0 scatters at any cost.",
+        "Least time that a replica is expected to need for its part of a scattered "
+        "cycle. 0 scatters at any cost.",
         unit="seconds",
         minimum=0,
     )
     hedge_quantile: float = setting(
         0.95,
-        "A replica is slow if it needs longer, by --hedge-factor, than this share of the newest "
-        "cycles did; then another one gets the same work.",
+        "A replica is slow if it needs longer, by --hedge-factor, than this share of "
+        "the newest cycles; another one gets the same work.",
         minimum=0,
         maximum=1,
     )
@@ -286,8 +282,8 @@ class GatewaySettings(EdgeSettings):
     )
     delta_interval: float = setting(
         0.05,
-        "How often 50 and more changes are sent to replicas between cycles; fewer, ten times less "
-        "often, as a cycle brings them along.",
+        "How often 50 and more changes are sent to replicas between cycles; fewer go "
+        "with a cycle, or ten times less often.",
         unit="seconds",
         minimum=0.001,
     )
@@ -297,16 +293,15 @@ class GatewaySettings(EdgeSettings):
     )
     decision_memory: int = setting(
         67_108_864,
-        "Memory for decisions, other than the newest 256; an attempt takes about 4 kB with all "
-        "in-tree plugins. The oldest goes first.",
+        "Memory for decisions, other than the newest 256; one takes about 4 kB with all "
+        "in-tree plugins.",
         unit="bytes",
         minimum=0,
     )
     decision_arrays: int = setting(
         256,
-        "Newest attempts of which the verdict on each node and each plugin's scores of it are "
-        "kept: 2 bytes for a node, 4 for a feasible one, and 4 to 12 for each score plugin. 0 "
-        "keeps none.",
+        "Newest attempts of which each node's verdict and scores are kept: 2 bytes a "
+        "node, 4 a feasible one, 4 to 12 for each score plugin. 0 keeps none.",
         minimum=0,
     )
     decision_array_memory: int = setting(

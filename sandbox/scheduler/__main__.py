@@ -33,13 +33,13 @@ class Settings(ProcessSettings):
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
     default_scheduler: bool = setting(
         False,
-        "Also run the scheduler that a cluster has anyway: it serves default-scheduler with "
-        "in-tree plugins and calls no extender. Left out if the configuration serves that name.",
+        "Also run the scheduler that a cluster has anyway: it serves default-scheduler "
+        "with in-tree plugins, without extenders. Left out if the configuration does.",
     )
     decisions_port: int | None = setting(
         None,
-        "Serves `/decisions/NAMESPACE/POD` on this port of 127.0.0.1: what was decided, and why. "
-        "`POST /retry` there has all pending pods tried again at once.",
+        "Serves `/decisions/NAMESPACE/POD` and `POST /retry` (all pending pods are "
+        "tried again) on this port of 127.0.0.1.",
         minimum=0,
         maximum=65535,
     )

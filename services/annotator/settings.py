@@ -55,8 +55,9 @@ class AnnotatorSettings(AdminSettings):
     )
     refresh: float = setting(
         300.0,
-        "Write nodes whose annotations are as old, changed or not; some when 50 % as old, so that "
-        "they take turns. Keep it, with --interval, well below annotationMaxAge of the plugins.",
+        "Write nodes whose annotations are as old, changed or not; some at 50 %, so "
+        "that they take turns. With --interval well below the plugins' "
+        "annotationMaxAge.",
         unit="seconds",
         minimum=0,
     )

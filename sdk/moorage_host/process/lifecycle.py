@@ -49,8 +49,8 @@ class ProcessSettings:
     )
     log_queue: int = setting(
         2000,
-        "Log lines that may wait to be written; more are dropped and counted. A log that nobody "
-        "reads and a full disk slow nothing else.",
+        "Log lines that may wait to be written; more are dropped and counted, and "
+        "nothing else is slowed.",
         minimum=1,
     )
     log_traceback_interval: float = setting(
@@ -62,14 +62,13 @@ class ProcessSettings:
     )
     log_repeats: int = setting(
         20,
-        "How many warnings and errors of the same event are logged in a row; then one a second, "
-        "with the number of those that were left out.",
+        "Warnings and errors of the same event that are logged in a row; then one a "
+        "second, with the number left out.",
         minimum=1,
     )
     exit_with_parent: int | None = setting(
         None,
-        "Id of the process that starts this one: die when it dies (Linux). For processes of a "
-        "developer's sandbox, not for containers.",
+        "Id of the process that starts this one: die when it dies (Linux). Not for containers.",
         minimum=1,
     )
 
@@ -87,8 +86,8 @@ class AdminSettings(ProcessSettings):
     )
     admin_token_ttl: float = setting(
         10.0,
-        "How long the API server's answer about a bearer token is kept, at the gateway and the "
-        "binder, and again while it is renewed; a revoked permission lasts up to that long.",
+        "How long the API server's answer about a bearer token is kept, and again while "
+        "it is renewed; a revoked permission lasts up to that long.",
         unit="seconds",
         minimum=0,
     )
@@ -113,8 +112,8 @@ class AdminSettings(ProcessSettings):
     )
     insecure: bool = setting(
         False,
-        "Allow plain text beyond loopback addresses and Unix sockets: everybody on the network may "
-        "then read everything and bind any pod.",
+        "Allow plain text beyond loopback addresses and Unix sockets: everybody on the "
+        "network may read everything and bind any pod.",
     )
     operator_identity: tuple[str, ...] = setting(
         (OPERATOR,), "DNS names in the certificates of people who may look and try by hand."

@@ -58,26 +58,26 @@ class ServerSettings(TracingSettings):
     )
     share_port: bool = setting(
         False,
-        "Let a second process of this service serve on the same port, and go on when this one "
-        "ends. For a developer's sandbox, not for containers.",
+        "Let a second process of this service serve on the same port, and go on when "
+        "this one ends. Not for containers.",
     )
     max_concurrent_rpcs: int = setting(
         32,
-        "Calls under way, sessions included, beyond which more get RESOURCE_EXHAUSTED; 0 is no "
+        "Calls under way, sessions included; more get RESOURCE_EXHAUSTED. 0 is no "
         "limit. Each may hold a message.",
         minimum=0,
     )
     max_message_bytes: int = setting(
         16 << 20,
-        "The largest message that is taken; a larger one ends its call with RESOURCE_EXHAUSTED. A "
-        "gateway needs 8 bytes for each node and score plugin of a scattered cycle.",
+        "Largest message; a larger one ends its call with RESOURCE_EXHAUSTED. A gateway "
+        "needs 8 bytes for each node and score plugin of a scattered cycle.",
         unit="bytes",
         minimum=8 << 20,
     )
     max_sessions: int = setting(
         8,
-        "Sessions (and streams of states) that may be open; more get RESOURCE_EXHAUSTED. A gateway "
-        "has one, and a second one while its policy or its certificate changes.",
+        "Open sessions and streams of states; more get RESOURCE_EXHAUSTED. A gateway "
+        "has one, and a second while its policy or certificate changes.",
         minimum=1,
     )
     max_connections: int = setting(
@@ -85,8 +85,8 @@ class ServerSettings(TracingSettings):
     )
     max_connection_age: float = setting(
         120.0,
-        "Age at which clients are asked to connect again, so that they find new replicas; calls "
-        "and sessions that are open stay open. 0 is never.",
+        "Age at which clients are asked to connect again, to find new replicas; open "
+        "calls and sessions stay. 0 is never.",
         unit="seconds",
         minimum=0,
     )

@@ -23,9 +23,9 @@ class TracingSettings(AdminSettings):
 
     trace_endpoint: str = setting(
         "",
-        "URL of an OpenTelemetry collector that takes OTLP over HTTP, such as "
-        "http://127.0.0.1:4318; needs moorage[otel]. Without it, "
-        "OTEL_EXPORTER_OTLP_ENDPOINT counts; without both there are no traces.",
+        "URL of an OpenTelemetry collector for OTLP over HTTP, such as "
+        "http://127.0.0.1:4318; needs moorage[otel]. Without it "
+        "OTEL_EXPORTER_OTLP_ENDPOINT counts.",
     )
     trace_insecure: bool = setting(
         False,

@@ -16,8 +16,8 @@ class BindLimits:
     )
     max_permit_waiting: int = setting(
         1024,
-        "Binds that plugins may have wait for others (Permit); more get RESOURCE_EXHAUSTED. They "
-        "do not count in --concurrency and --max-waiting.",
+        "Binds that plugins may have wait for others (Permit), beside --concurrency and "
+        "--max-waiting; more get RESOURCE_EXHAUSTED.",
         minimum=0,
     )
     permit_reserve: float = setting(
@@ -28,8 +28,8 @@ class BindLimits:
     )
     permit_ask_interval: float = setting(
         0.05,
-        "How long binds that wait for others are not asked again after another one came that waits "
-        "too: not every pod of a large gang has to be asked for every other.",
+        "How long binds that wait for others are not asked again after another one came "
+        "that waits too.",
         unit="seconds",
         minimum=0,
     )
@@ -44,8 +44,8 @@ class BindLimits:
     )
     retry_reserve: float = setting(
         0.1,
-        "Time that must be left before the deadline for a request to be sent again, and in which "
-        "the pod is read if its bind had no answer until then.",
+        "Time that must be left before the deadline to send a request again, and in "
+        "which an unanswered bind's pod is read.",
         unit="seconds",
         minimum=0,
     )
@@ -57,8 +57,7 @@ class BindLimits:
     )
     kept_attempts: int = setting(
         4096,
-        "Pods whose unknown outcome or Retry-After is kept for their next attempt; the oldest is "
-        "forgotten first, which costs one request at most.",
+        "Pods whose unknown outcome or Retry-After is kept for their next attempt, the newest.",
         minimum=1,
     )
     written_binds: int = setting(
@@ -81,8 +80,8 @@ class BindLimits:
     )
     request_timeout: float = setting(
         10.0,
-        "Time for one request to the API server that is no part of a bind, such as an Event. A "
-        "bind is one request with all the time left.",
+        "Time for a request to the API server that is no bind, such as an Event. A bind "
+        "has all the time left.",
         unit="seconds",
         minimum=0.1,
     )
