@@ -1,5 +1,6 @@
 """Mermaid's diagrams as SVG, drawn when the site is built; site.css inverts them on dark pages."""
 
+import re
 from hashlib import sha256
 from typing import ClassVar
 
@@ -7,6 +8,9 @@ import mermaidx
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+READABLE = 600
+"""The width in pixels up to which a diagram can be read when a phone shrinks it."""
 
 
 class Mermaid(SphinxDirective):
@@ -20,7 +24,9 @@ class Mermaid(SphinxDirective):
         svg = mermaidx.render(source).svg()
         # Styles and markers of a diagram name its id, which is the same for all.
         unique = svg.replace("my-svg", f"diagram-{sha256(source.encode()).hexdigest()[:12]}")
-        return [nodes.raw("", f'<div class="diagram">{unique}</div>', format="html")]
+        size = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+)', svg)
+        wide = " wide" if size and float(size[1]) > READABLE else ""
+        return [nodes.raw("", f'<div class="diagram{wide}">{unique}</div>', format="html")]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
