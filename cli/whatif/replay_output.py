@@ -39,11 +39,12 @@ def _headline(report: Report) -> str:
 
 def _classes(report: Report) -> Iterator[Sequence[str]]:
     changes = report.changes
+    exact = "exact but for annotations, which were left out" if report.redacted else "exact"
     for count, what in (
         (report.unchanged, "as before"),
-        (changes.verdicts, "verdicts changed (exact)"),
-        (changes.rankings, "own rankings changed (exact)"),
-        (changes.winners_exact, "winners changed (exact: Moorage decided alone)"),
+        (changes.verdicts, f"verdicts changed ({exact})"),
+        (changes.rankings, f"own rankings changed ({exact})"),
+        (changes.winners_exact, f"winners changed ({exact}: Moorage decided alone)"),
         (changes.winners_likely, "winners changed (likely: kube-scheduler adds its own scores)"),
         (report.not_reproducible, "not reproducible with the recorded policy"),
     ):
@@ -90,6 +91,11 @@ def _nodes(report: Report, most: int) -> list[Sequence[str]]:
 
 def _notes(report: Report) -> Iterator[str]:
     yield from report.notes
+    if report.redacted and report.is_changed:
+        yield (
+            "annotations were left out of this journal (--journal-annotations of the gateway keeps "
+            "some): what plugins make of them here is not what they made of them live"
+        )
     if report.not_reproducible:
         by_plugin = ", ".join(f"{name} in {count}" for name, count in sorted(report.blamed.items()))
         yield (

@@ -44,6 +44,8 @@ class Report(Record, omit_defaults=False):
         checked: Whether that was checked.
         blamed: The same by plugin, where one is known.
         nodes: Pods by node, before and after.
+        redacted: Whether annotations were left out of the journal: plugins that read them decide
+            otherwise here than live, so nothing about changes is exact.
     """
 
     policy: str = ""
@@ -63,6 +65,7 @@ class Report(Record, omit_defaults=False):
     dropped: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, list[int]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    redacted: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -122,6 +125,7 @@ class Findings:
         report.reasons = sorted(self._reasons.values(), key=lambda each: -each.cycles)
         report.not_replayed, report.dropped = missing.causes, missing.dropped
         report.notes += missing.notes
+        report.redacted = missing.is_redacted
         names = self._before.keys() | self._after.keys()
         ranked = sorted(names, key=lambda name: (-abs(self._gain(name)), name))
         report.nodes = {n: [self._before[n], self._after[n]] for n in ranked if self._gain(n)}

@@ -53,6 +53,7 @@ class Missing:
     notes: list[str] = field(default_factory=list)
     causes: dict[str, int] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
+    is_redacted: bool = False
 
     def count(self, cause: str) -> None:
         """Count a cycle."""
@@ -100,6 +101,7 @@ class Timeline:
             match record.WhichOneof("record"):
                 case "header":
                     self.missing.dropped.update(record.header.dropped)
+                    self.missing.is_redacted |= record.header.redacted
                 case "state":
                     is_complete = await self._take(record, path, offset) or is_complete
                 case "policy":
