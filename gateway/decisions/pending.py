@@ -11,7 +11,8 @@ import msgspec
 
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
-from gateway.decisions.why import Explanation, Known, Object
+from gateway.decisions.known import Known, Object
+from gateway.decisions.why import Explanation
 from moorage.models import Pod
 
 COMPARED_AT_ONCE = 2000

@@ -13,6 +13,7 @@ from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
 from gateway.decisions.decisions import Decisions
+from gateway.decisions.known import Known, Object, last_seen, silence
 from gateway.decisions.listing import Listing
 from gateway.decisions.nodes import node_query, node_table, view
 from gateway.decisions.pending import as_shown, item, matches, oldest_first, with_a_node
@@ -25,15 +26,7 @@ from gateway.decisions.query import (
     number,
 )
 from gateway.decisions.sentences import facts, sentences
-from gateway.decisions.why import (
-    Explanation,
-    Known,
-    Object,
-    explanation,
-    last_seen,
-    reporter,
-    silence,
-)
+from gateway.decisions.why import Explanation, explanation, reporter
 from gateway.policy.policy import PolicyHolder
 from moorage_host.http.callers import may_read, readable, require_read
 from moorage_host.kube import KubeClient, KubeError

@@ -5,16 +5,22 @@ Events, pod groups, ResourceClaims. Everything is as the APIs show it, so neithe
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gateway.cycle.decision import UNKNOWN_NODE
 from gateway.decisions.groups import group_evidence, group_sentence, group_steps, trial_of
-
-Object = Mapping[str, Any]
+from gateway.decisions.known import Known, Object, PodGroup, last_seen
+from gateway.decisions.rejections import (
+    KUBE_SCHEDULER,
+    NO_REJECTIONS,
+    STEPS,
+    Rejections,
+    first_step,
+    rejections,
+    selector_step,
+)
 
 RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
 
@@ -38,40 +44,6 @@ SHOWN_HOLDERS = 3
 
 ABOUT_NO_NODE = re.compile(r"0/\d+ nodes are available: ")
 
-Steps = Sequence[tuple[str, str]]
-"""Patterns, each with what helps."""
-
-AVAILABLE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
-
-AFFINITY = r"node affinity/selector|\[NodeAffinity\]"
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-STEPS = (
-    (r"Insufficient (\S+)", "free {0} on a node, add a node, or lower the pod's requests of {0}"),
-    (r"Too many pods", "remove pods from a node, or add a node"),
-    (r"untolerated taint", "tolerate the taint in the pod, or remove it from a node"),
-    (AFFINITY, "change the pod's nodeSelector or affinity, or a node's labels"),
-    (r"unschedulable", "uncordon a node"),
-    (
-        r"topology spread",
-        "relax the pod's topologySpreadConstraints, or add nodes in other domains",
-    ),
-    (r"anti-affinity|pod affinity", "change the affinity rules, or move the pods that they match"),
-    (r"free ports", "change the pod's hostPort, or free the port on a node"),
-    (
-        r'persistentvolumeclaim "(\S+)" not found',
-        "create PersistentVolumeClaim {0}, or name another one in the pod's volumes",
-    ),
-    (
-        r"unbound immediate PersistentVolumeClaims",
-        "kubectl describe the pod's PersistentVolumeClaims: a StorageClass or a volume is missing",
-    ),
-    (r"[Vv]olume", "kubectl describe the pod's PersistentVolumeClaims"),
-    (r"(?i)resource ?claim", "kubectl describe the pod's ResourceClaims"),
-)
-"""What helps against reasons of kube-scheduler's own plugins."""
-
 FAILURES = (
     (r"(filter|scorer|binder) service is not available", "see /readyz of the gateway: why no {0}"),
     (r"the binder is not reached", "see whether the binder runs: `moorage doctor`"),
@@ -85,136 +57,6 @@ FAILURES = (
     (r"[Dd]eadline|time ran out|API server", "see whether the API server answers the binder"),
 )
 """What helps against errors: the first one that matches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodGroup:
-    """A pod group.
-
-    Attributes:
-        name: Its name.
-        needed: How many pods it needs at once; 0 if that is not known, or any number will do.
-        nodes: For each member its node, "" for none.
-    """
-
-    name: str
-    needed: int
-    nodes: Sequence[str]
-
-    @property
-    def placed(self) -> int:
-        """How many members have a node."""
-        return sum(map(bool, self.nodes))
-
-    @property
-    def wanted(self) -> int:
-        """How many members there are, or have to be."""
-        return max(self.needed, len(self.nodes))
-
-    def __str__(self) -> str:
-        counts = Counter(filter(None, self.nodes))
-        accepted = ", ".join(f"{node} accepted {count}" for node, count in counts.most_common())
-        needed = f", {self.needed} needed at once" if self.needed else ""
-        return (
-            f"Pod group {self.name}: {self.placed}/{self.wanted} placed{needed}"
-            f"{f'; nodes: {accepted}' if accepted else ''}"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known about a pod.
-
-    Attributes:
-        pod: The pod as the API server has it.
-        attempts: The gateway's attempts on this pod, as the admin port shows them, newest first.
-        silence: Why there are no attempts: the gateway's own words, or why it cannot be asked.
-        asked: Whether the gateway was asked.
-        revision: The revision of the active policy; "" if it is not known.
-        events: The pod's Events, newest first.
-        group: The pod's group, if it has one.
-        missing: The ResourceClaims that the pod names and that do not exist.
-        lost_node: Whether the node that the pod is on does not exist.
-        node: The node that is asked about; "" for none.
-        views: What each attempt found out about that node, newest first.
-        is_gone: Whether the pod exists no more; then only its names and its uid are known.
-        bind: The pod's bind that is under way: its `node`, and where a plugin has it wait for
-            others, the `plugin` and what is `awaited`; empty if there is none.
-        is_outdated: Whether nodes that the newest verdicts are about have changed since.
-        preemptor: The pod, as NAMESPACE/NAME, that kube-scheduler evicts this one for; "" if not
-            known.
-        holders: Other pods that hold nodes before the API server shows them there: the `pod`, its
-            `node`, and the `plugins` that wanted that.
-    """
-
-    pod: Object
-    attempts: Sequence[Object] = ()
-    silence: str = ""
-    asked: bool = True
-    revision: str = ""
-    events: Sequence[Object] = ()
-    group: PodGroup | None = None
-    missing: Sequence[str] = ()
-    node: str = ""
-    views: Sequence[Object] = ()
-    lost_node: bool = False
-    is_gone: bool = False
-    bind: Object = field(default_factory=dict)
-    is_outdated: bool = False
-    preemptor: str = ""
-    holders: Sequence[Object] = ()
-
-    @property
-    def scheduled(self) -> Object:
-        """The pod's condition PodScheduled; empty if it has none."""
-        return _scheduled(self.pod)
-
-    @property
-    def filtered(self) -> Object:
-        """The newest attempt with verdicts; empty if there is none."""
-        return next((each for each in self.attempts if each.get("filter")), {})
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """A reason, how many nodes it concerns, and who gave it.
-
-    Attributes:
-        nodes: How many nodes.
-        reason: What it says.
-        by: Who gave it: a plugin of Moorage, the gateway, or kube-scheduler; "" if not known.
-        step: What would have to change; "" if that is not known.
-        preemptible: Whether Moorage's plugin says that evicting pods may help.
-    """
-
-    nodes: int
-    reason: str
-    by: str
-    step: str = ""
-    preemptible: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.nodes} {self.reason}{f' ({self.by})' if self.by else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class Rejections:
-    """How many nodes there are, and why none was taken; the most frequent reason first.
-
-    Attributes:
-        nodes: How many nodes there are.
-        parts: The reasons.
-        preemption: What came of looking for pods to evict; "" if nobody looked.
-    """
-
-    nodes: int = 0
-    parts: Sequence[Rejection] = ()
-    preemption: str = ""
-
-    @property
-    def in_tree(self) -> Sequence[str]:
-        """The reasons of kube-scheduler's own plugins."""
-        return [part.reason for part in self.parts if part.by == KUBE_SCHEDULER]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +77,7 @@ class Explanation:
     reason: str
     since: str = ""
     next: Sequence[str] = ()
-    rejections: Rejections = Rejections()
+    rejections: Rejections = NO_REJECTIONS
 
     @property
     def headline(self) -> str:
@@ -270,7 +112,7 @@ class _Cause:
 def explanation(known: Known) -> Explanation:
     """Return why the pod is where it is; why it is on a node or not, if one is asked about."""
     metadata, node = known.pod["metadata"], known.pod["spec"].get("nodeName") or ""
-    found = rejections(known)
+    found = rejections(known.scheduled, known.filtered, asked=known.asked)
     if known.is_gone:
         place, cause = "is gone", _gone(known)
     elif known.node:
@@ -288,44 +130,6 @@ def explanation(known: Known) -> Explanation:
         next=cause.next,
         rejections=found,
     )
-
-
-def silence(pod: Object, profiles: Collection[str]) -> str:
-    """Return what a pod shows about why Moorage has decided nothing about it."""
-    spec = pod["spec"]
-    scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
-    if scheduler not in profiles:
-        served = ", ".join(profiles) or "none"
-        return f"its schedulerName is {scheduler}, which no profile serves (profiles: {served})"
-    if node:
-        return f"it is bound to {node}; Moorage was not asked, or the gateway restarted since"
-    if spec.get("schedulingGates"):
-        return "it waits for its scheduling gates"
-    scheduled = _scheduled(pod)
-    message = str(scheduled.get("message", "")).partition(". ")[0].rstrip(".")
-    if not message:
-        return "kube-scheduler has not tried it yet; does one with this profile run?"
-    reported = f"kube-scheduler says {message}"
-    if scheduled.get("reason") != "Unschedulable":
-        return reported
-    return f"{reported}; its own filters left no node, or the gateway restarted since"
-
-
-def last_seen(event: Object) -> str:
-    """Return when an Event was last seen, in RFC 3339."""
-    series = event.get("series") or {}
-    times = (
-        series.get("lastObservedTime"),
-        event.get("deprecatedLastTimestamp"),
-        event.get("eventTime"),
-        event["metadata"].get("creationTimestamp"),
-    )
-    return next((str(each) for each in times if each), "")
-
-
-def _scheduled(pod: Object) -> Object:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
 
 
 def _waiting(group: PodGroup | None) -> str:
@@ -493,7 +297,7 @@ def _failing(known: Known) -> _Cause:
     until = backoff_end(known, datetime.now(UTC))
     waiting = f"; in backoff until about {until:%H:%M:%S}" if until else ""
     since = known.scheduled.get("lastTransitionTime") or ""
-    return _Cause(f"{reason}{waiting}", since, [*_first_step(FAILURES, reason), BACKOFF])
+    return _Cause(f"{reason}{waiting}", since, [*first_step(FAILURES, reason), BACKOFF])
 
 
 def _error(attempt: Object) -> str:
@@ -528,7 +332,7 @@ def _unschedulable(known: Known, found: Rejections) -> _Cause:
         text = str(known.scheduled.get("message"))
         if about := ABOUT_NO_NODE.match(text):
             text = f"{text[about.end() :].partition('. ')[0].rstrip('.')} ({KUBE_SCHEDULER})"
-        return _Cause(f"{text}{more}", since, [*_first_step(STEPS, text), RETRIED])
+        return _Cause(f"{text}{more}", since, [*first_step(STEPS, text), RETRIED])
     nodes = (
         f"none of {found.nodes} nodes suits it"
         if found.nodes != 1
@@ -536,7 +340,7 @@ def _unschedulable(known: Known, found: Rejections) -> _Cause:
     )
     shown = ", ".join(map(str, found.parts))
     again = [JUDGED_AGAIN] if known.is_outdated or _policy_changed(known) else []
-    step = _selector_step(known.pod, found.parts[0]) or found.parts[0].step
+    step = selector_step(known.pod, found.parts[0]) or found.parts[0].step
     if _policy_changed(known):  # what was asked for may not be any more
         step = ""
     return _Cause(f"{nodes}: {shown}{more}", since, [*again, *([step] if step else []), RETRIED])
@@ -551,25 +355,6 @@ def _held(known: Known) -> Iterator[str]:
         shown = ", ".join(f"{each['node']} by {each['pod']}" for each in held[:SHOWN_HOLDERS])
         more = f" and {len(held) - SHOWN_HOLDERS} others" if len(held) > SHOWN_HOLDERS else ""
         yield f"held by pods that are not bound yet: {shown}{more}"
-
-
-def _selector_step(pod: Object, part: Rejection) -> str:
-    """Return what helps a pod whose nodeSelector, or the node that it names, no node has."""
-    spec, affinity = pod["spec"], (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    if not re.search(AFFINITY, part.reason):
-        return ""
-    terms = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
-    fields = [field for term in terms for field in term.get("matchFields") or ()]
-    if names := ", ".join(name for field in fields for name in field.get("values") or ()):
-        return f"the pod's affinity names node {names}: create it, or change the affinity"
-    labels = ",".join(f"{key}={value}" for key, value in (spec.get("nodeSelector") or {}).items())
-    return f"label a node with {labels}, or change the pod's nodeSelector" if labels else ""
-
-
-def _first_step(steps: Steps, text: str) -> list[str]:
-    """Return the step of the first pattern that a text has."""
-    hits = ((re.search(pattern, text), step) for pattern, step in steps)
-    return next(([step.format(*hit.groups())] for hit, step in hits if hit), [])
 
 
 def _outdated(known: Known) -> Iterator[str]:
@@ -590,77 +375,6 @@ def _outdated(known: Known) -> Iterator[str]:
 def _policy_changed(known: Known) -> bool:
     decided_by = known.filtered.get("policyRevision", "")
     return bool(decided_by and known.revision and decided_by != known.revision)
-
-
-# ---- who rejected the nodes
-
-KUBE_SCHEDULER = "kube-scheduler"
-
-
-def rejections(known: Known) -> Rejections:
-    """Return what kube-scheduler's message says, each reason with who gave it.
-
-    The message joins reasons with commas, which they may have as well, and adds up equal ones. So
-    the reasons that Moorage is known to have given are taken out first.
-    """
-    if known.scheduled.get("reason") != "Unschedulable":
-        return Rejections()
-    found = AVAILABLE.match(str(known.scheduled.get("message", "")))
-    if not found:
-        return Rejections()
-    nodes, text, parts = int(found[1]), found[2], list[Rejection]()
-    ours = _ours(known.filtered)
-    may_be_in_tree = nodes > (known.filtered.get("filter") or {}).get("nodes", 0)
-    for reason in sorted(ours, key=len, reverse=True):
-        form = rf"(?:^|(?<=, ))(\d+) {re.escape(reason)}(?=, [\d\0]|\.$|\. |$)"
-        if hit := re.search(form, text):
-            text = f"{text[: hit.start()]}\0{text[hit.end() :]}"
-            parts += _shared(int(hit[1]), ours[reason], in_tree=may_be_in_tree)
-    text, _, rest = text.partition(". ")
-    by = KUBE_SCHEDULER if known.asked else ""
-    for part in re.split(r", (?=[\d\0])", text.rstrip(".")):
-        count, _, reason = part.partition(" ")
-        if count.isdecimal():
-            parts.append(_in_tree(int(count), reason, by))
-    parts.sort(key=lambda part: -part.nodes)
-    preemption = rest.partition("preemption: ")[2].rstrip(". ")
-    return Rejections(nodes, parts, preemption)
-
-
-def _ours(attempt: Object) -> Mapping[str, list[Rejection]]:
-    """Return what Moorage rejected in an attempt, by reason."""
-    found: defaultdict[str, list[Rejection]] = defaultdict(list)
-    filtered = attempt.get("filter") or {}
-    for plugin in filtered.get("plugins") or ():
-        for each in plugin.get("reasons") or ():
-            name, preemptible = plugin["plugin"], not each.get("unresolvable")
-            step = (
-                f"change the pod or a node to what {name} asks for"
-                f"{', or remove pods' if preemptible else ''}; per node: `moorage explain --node`"
-            )
-            found[each["reason"]].append(
-                Rejection(each["nodes"], each["reason"], f"Moorage {name}", step, preemptible)
-            )
-    if unknown := filtered.get("unknownNodes"):
-        step = "see /readyz of the gateway, which has not seen these nodes yet"
-        found[UNKNOWN_NODE].append(Rejection(unknown, UNKNOWN_NODE, "Moorage's gateway", step))
-    return found
-
-
-def _shared(nodes: int, ours: Sequence[Rejection], *, in_tree: bool) -> Iterator[Rejection]:
-    """Yield who gave a reason that *nodes* have: Moorage, and kube-scheduler if that may be."""
-    for number, each in enumerate(ours, start=1):
-        is_last = number == len(ours) and not in_tree
-        count = nodes if is_last else min(each.nodes, nodes)
-        nodes -= count
-        if count:
-            yield Rejection(count, each.reason, each.by, each.step, each.preemptible)
-    if nodes:
-        yield _in_tree(nodes, ours[0].reason, KUBE_SCHEDULER)
-
-
-def _in_tree(nodes: int, reason: str, by: str) -> Rejection:
-    return Rejection(nodes, reason, by, "".join(_first_step(STEPS, reason)))
 
 
 # ---- one node

@@ -9,7 +9,8 @@ from cli.decisions.explain.pending import age
 from cli.decisions.explain.sources import Explained
 from cli.shared.output import Form, is_for_programs, write
 from cli.shared.screen import Screen
-from gateway.decisions.why import Object, Rejection, last_seen
+from gateway.decisions.known import Object, last_seen
+from gateway.decisions.rejections import Rejection
 
 SHOWN_EVENTS = 5
 

@@ -11,16 +11,9 @@ import msgspec
 from cli.shared.gateway.client import SECONDS, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.why import (
-    Explanation,
-    Known,
-    Object,
-    PodGroup,
-    Rejection,
-    Rejections,
-    explanation,
-    last_seen,
-)
+from gateway.decisions.known import Known, Object, PodGroup, last_seen
+from gateway.decisions.rejections import Rejection, Rejections
+from gateway.decisions.why import Explanation, explanation
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gateway.cycle.decision import UNKNOWN_NODE
-from gateway.decisions.why import Explanation, Known, explanation
+from gateway.decisions.known import Known
+from gateway.decisions.why import Explanation, explanation
 
 AGO = "2026-11-23T01:00:00+00:00"
 

@@ -4,7 +4,8 @@ import pytest
 
 from cli.decisions.explain.output import show
 from cli.decisions.explain.sources import Explained
-from gateway.decisions.why import Known, explanation
+from gateway.decisions.known import Known
+from gateway.decisions.why import explanation
 
 METADATA = {"namespace": "default", "name": "web", "uid": "u"}
 SILENCE = "no gateway runs in namespace moorage"
