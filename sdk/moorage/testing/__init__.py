@@ -21,10 +21,12 @@ from moorage.testing.harness import (
     running,
 )
 from moorage.testing.locality import assert_node_local
+from moorage.testing.shards import assert_same_in_shards
 
 __all__ = [
     "DEFAULT_ALLOCATABLE",
     "assert_node_local",
+    "assert_same_in_shards",
     "make_binding",
     "make_node",
     "make_nodes",

@@ -243,7 +243,7 @@ def run_group(
         k: everyone if k.plural == "pods" and not k.group else objects.get(k, ()) for k in kinds
     }
     cluster = cluster_for(pod, nodes, pods, (), found)
-    profile = Profile(name="", plugins=tuple(_enable(each)[0] for each in (plugin, *others)))
+    profile = Profile(name="", plugins=tuple(enable(each)[0] for each in (plugin, *others)))
 
     async def ask() -> dict[str, str] | Rejection | None:
         group = ask_for_group(profile.plugins[0], pod, cluster, Supervisor())
@@ -272,7 +272,7 @@ def run_score(
     """
     __tracebackhide__ = True
     cluster = cluster_for(pod, nodes, pods, new_pods, read_by(plugin, objects))
-    enabled, supervisor = _enable(plugin)
+    enabled, supervisor = enable(plugin)
     asking = partial(ask_for_scores, enabled, pod, cluster, supervisor)
     scores = complete(started(plugin, asking))
     return {} if scores is None else _by_name(cluster, scores.normalized)
@@ -316,7 +316,7 @@ def run_pre_bind(plugin: BindPlugin, binding: Binding) -> Refusal | None:
         RuntimeError: It is called from a coroutine.
     """
     __tracebackhide__ = True
-    enabled, supervisor = _enable(plugin)
+    enabled, supervisor = enable(plugin)
     return complete(started(plugin, partial(ask_before_bind, enabled, binding, supervisor)))
 
 
@@ -354,7 +354,7 @@ def run_permit(plugin: BindPlugin, binding: Binding, *others: Binding) -> Permis
     Of the *others*, those with the same key have come before it. Raises the same as `run_pre_bind`.
     """
     __tracebackhide__ = True
-    enabled, supervisor = _enable(plugin)
+    enabled, supervisor = enable(plugin)
 
     async def ask() -> Permission:
         key = permit_key_of(enabled, binding, supervisor)
@@ -367,7 +367,7 @@ def run_permit(plugin: BindPlugin, binding: Binding, *others: Binding) -> Permis
 
 async def verdicts(plugin: FilterPlugin, pod: Pod, cluster: Nodes) -> dict[str, Rejection | None]:
     """Return what `run_filter` returns."""
-    enabled, supervisor = _enable(plugin)
+    enabled, supervisor = enable(plugin)
     given = await ask_for_verdicts(enabled, pod, cluster, supervisor)
     if given is None:
         return dict.fromkeys(cluster.names)
@@ -377,7 +377,7 @@ async def verdicts(plugin: FilterPlugin, pod: Pod, cluster: Nodes) -> dict[str, 
 
 async def raw_scores(plugin: ScorePlugin, pod: Pod, cluster: Nodes) -> dict[str, float]:
     """Return each node's score before normalisation; nothing if *plugin* skips *pod*."""
-    enabled, supervisor = _enable(plugin)
+    enabled, supervisor = enable(plugin)
     scores = await ask_for_raw_scores(enabled, pod, cluster, cluster, supervisor)
     return {} if scores is None else _by_name(cluster, scores)
 
@@ -403,7 +403,8 @@ def _by_name(cluster: Nodes, scores: Scores) -> dict[str, float]:
     return dict(zip(cluster.names, scores.tolist(), strict=True))
 
 
-def _enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:
+def enable(plugin: Plugin) -> tuple[EnabledPlugin, Supervisor]:
+    """Return what a service would ask *plugin* by."""
     enabled = EnabledPlugin(plugin=plugin, time_budget=plugin.time_budget)
     supervisor = Supervisor()
     supervisor.begin(enabled)
