@@ -57,7 +57,8 @@ class Relative(ScorePlugin):
         return loads(nodes)
 
     def normalize(self, scores: Scores) -> Scores:
-        return 100 * scores / scores.max()
+        shares: Scores = 100 * scores / scores.max()
+        return shares
 
 
 class Numbered(FilterPlugin):
