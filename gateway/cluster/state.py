@@ -109,6 +109,10 @@ class ClusterState:
             **self.objects.counts,
         }
 
+    def now(self) -> float:
+        """Return the time on the clock by which claims end."""
+        return self._clock()
+
     def pod(self, uid: str) -> Pod | None:
         """Return a pod that has not ended, bound or not."""
         return self._known.get(uid)

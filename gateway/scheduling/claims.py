@@ -59,12 +59,14 @@ class Claims:
     async def take(self, cycle: Cycle) -> None:
         """Claim the best of the feasible nodes, and offer no other."""
         decision = cycle.decision
+        group = cycle.verdicts.group if cycle.verdicts is not None else None
+        if group is not None:
+            await self._know_members(cycle)
         pod = self._state.pod(cycle.uid)
         if pod is None:
             return  # nothing would end the claim of a pod that the watch never shows
         if pod.spec.node_name:  # its caller may not have seen that
             raise CallFailedError(f"the pod is bound to node {pod.spec.node_name} already")
-        group = cycle.verdicts.group if cycle.verdicts is not None else None
         chosen = (group and self._found(cycle)) or await self._choose(cycle)
         (node,) = chosen.names
         filters = self._policy.dependencies.filters.get(cycle.profile)
@@ -84,6 +86,16 @@ class Claims:
         )
         self._metrics.claimed()
         cycle.feasible = chosen
+
+    async def _know_members(self, cycle: Cycle) -> None:
+        """Wait for the watch to show all pods that nodes were found for, so that all hold them."""
+        state, found = self._state, cycle.verdicts.found if cycle.verdicts is not None else {}
+        are_known = lambda: all(state.pod(uid) is not None for uid in found)  # noqa: E731
+        if not are_known():
+            end = cycle.deadline - ANSWER_SECONDS
+            await wait_a_while(state, are_known, self._unknown_pod_wait, end)
+        if not are_known():
+            raise CallFailedError("a pod of the group is gone, or not known to Moorage yet")
 
     def _found(self, cycle: Cycle) -> NodeSet | None:
         """Return the node that the trial placement of its group found for the pod, if it may."""

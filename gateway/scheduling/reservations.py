@@ -11,9 +11,7 @@ another group comes in between. What is held ends
 A member that is deleted holds nothing; its group is short of one in the next trial.
 """
 
-import time
 from collections import OrderedDict
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -37,9 +35,8 @@ class Held(msgspec.Struct, eq=False):
 class Reservations:
     """Holds nodes for the members of groups, and ends that."""
 
-    def __init__(self, state: ClusterState, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._clock = clock
         self._held: OrderedDict[tuple[str, str], Held] = OrderedDict()
 
     def __len__(self) -> int:
@@ -53,7 +50,7 @@ class Reservations:
 
     def seconds(self, cycle: Cycle, group: GroupRecord) -> float:
         """Return for how many seconds members of a group that fits hold their nodes from now on."""
-        held, now = self._known(cycle, group), self._clock()
+        held, now = self._known(cycle, group), self._state.now()
         if held.ends <= now:
             if held.ends and self._bound(held) < group.min_count:
                 held.item.released += 1
