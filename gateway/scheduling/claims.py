@@ -90,7 +90,10 @@ class Claims:
     async def _know_members(self, cycle: Cycle) -> None:
         """Wait for the watch to show all pods that nodes were found for, so that all hold them."""
         state, found = self._state, cycle.verdicts.found if cycle.verdicts is not None else {}
-        are_known = lambda: all(state.pod(uid) is not None for uid in found)  # noqa: E731
+
+        def are_known() -> bool:
+            return all(state.pod(uid) is not None for uid in found)
+
         if not are_known():
             end = cycle.deadline - ANSWER_SECONDS
             await wait_a_while(state, are_known, self._unknown_pod_wait, end)

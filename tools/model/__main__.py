@@ -1,6 +1,7 @@
 """Runs the model for longer than CI does.
 
-python -m tools.model [--machines N | --groups N]; `python -m tools.mutations model` takes safeguards out.
+python -m tools.model [--machines N | --groups N]; `python -m tools.mutations model` takes
+safeguards out.
 """
 
 import argparse
