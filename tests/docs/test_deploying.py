@@ -8,9 +8,6 @@ import yaml
 
 from tests.needs import needed
 from tools.docs.pages import ROOT, blocks
-from tools.manifests.rendering import installed, one
-
-GATEWAY_BINDING = ("ClusterRoleBinding", "moorage-gateway")
 
 
 def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: Path) -> None:
@@ -41,14 +38,3 @@ def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: P
         assert {"name": "plugins", "configMap": {"name": plugins}} in pod["volumes"]
     policy = objects["ConfigMap", "policy"]
     assert policy["data"] == {"policy.yaml": "changed: true\n"}
-
-
-def test_a_role_gives_the_gateway_what_a_plugin_reads_in_a_namespace() -> None:
-    (text,) = (b.text for b in blocks("yaml") if "ConfigMaps of the namespace prices" in b.text)
-    role, binding = yaml.safe_load_all(text)
-    (rule,) = role["rules"]
-    assert (rule["resources"], rule["verbs"]) == (["configmaps"], ["list", "watch"])
-    assert role["metadata"] == binding["metadata"]
-    assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    shipped = one(installed("second-scheduler"), *GATEWAY_BINDING)
-    assert binding["subjects"] == shipped["subjects"]
