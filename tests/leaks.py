@@ -19,8 +19,9 @@ import uvloop
 GRACE_SECONDS = 5.0
 """How long a thread may take to end after the test, or to close a file."""
 
-SHARED_THREADS = ("asyncio_", "(_poll_wrapper)")
-"""Parts of names: executors, which end with their event loop, and gRPC's, which it ends itself."""
+SHARED_THREADS = ("asyncio_", "(_poll_wrapper)", "alarm")
+"""Parts of names: executors, which end with their event loop, gRPC's, which it ends itself, and the
+one of the process that takes the alarm of plugins."""
 
 SHARED_PROCESSES = ("forkserver",)
 """Parts of names and commands: the fork server runs once for all tests, with what it forks."""

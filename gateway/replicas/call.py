@@ -38,6 +38,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
             member = replicas.next(version) or await replicas.until_next(deadline, version)
         if member is not None:
             if again:
+                cycle.suspect = True  # a replica is slow, or gone: what it ran may be why
                 replicas.metrics.resent["lost" if again == "lost" else "slow"]()
             try:
                 start = loop.time()

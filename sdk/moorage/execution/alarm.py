@@ -48,6 +48,7 @@ class _Alarm:
         self.limit = _NEVER
         self.rings_at = _NEVER
         self.handler = self._ring
+        self._has_thread = False
         # Python gives up its handlers before it ends, and then the signal would kill the process.
         atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
         os.register_at_fork(after_in_child=self._forget)  # timers are not inherited
@@ -59,6 +60,9 @@ class _Alarm:
         """Handle the signal from here on; who took the handler may have set the timer as well."""
         signal.signal(signal.SIGALRM, self.handler)  # for good: each is a system call
         self.rings_at = _NEVER
+        if not self._has_thread:
+            self._has_thread = True
+            threading.Thread(target=_take_signal, name="alarm", daemon=True).start()
 
     def _ring(self, _signal: int, _frame: FrameType | None) -> None:
         left = self.limit - time.perf_counter()
@@ -74,6 +78,15 @@ class _Alarm:
         else:
             pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))  # plugins may have blocked it
             signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), REPEAT_SECONDS)
+
+
+def _take_signal() -> None:
+    """Take the signal where the main thread blocks it: Python runs the handler there all the same.
+
+    A plugin that blocks signals and never ends would keep its replica from everybody else.
+    """
+    pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))
+    threading.Event().wait()
 
 
 _alarm = _Alarm()

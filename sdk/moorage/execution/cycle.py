@@ -169,8 +169,10 @@ class Supervisor(msgspec.Struct, kw_only=True):
     def _budget(self, enabled: "EnabledPlugin", now: float) -> float:
         if now >= self.deadline:
             raise TimeoutError(DEADLINE_PASSED)
-        left = self.deadline - now
-        return left if left < enabled.time_budget else enabled.time_budget
+        left, own = self.deadline - now, enabled.time_budget
+        if enabled.overruns.pods:
+            own *= enabled.overruns.budget_share(self.owner)
+        return left if left < own else own
 
     def _failed(
         self,
@@ -188,10 +190,11 @@ class Supervisor(msgspec.Struct, kw_only=True):
         if not overran:
             return failed(enabled, point, error)
         # Where the call has less time than the budget, who took half of that is why it passed.
-        if seconds >= min(enabled.time_budget, (self.deadline - self.runs[0].start) / 2):
+        own = enabled.time_budget * enabled.overruns.budget_share(self.owner)
+        if seconds >= min(own, (self.deadline - self.runs[0].start) / 2):
             place = where(error, enabled.plugin)
             enabled.overruns.overran(self.owner, point, place, seconds)
-        if budget < enabled.time_budget:
+        if budget < own:
             return TimeoutError(DEADLINE_PASSED)
         return failed(enabled, point, error, overrun_of(error, enabled.plugin, budget))
 

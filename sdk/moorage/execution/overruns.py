@@ -1,10 +1,10 @@
 """Who overran a plugin's time budget lately, and for whom the plugin is not called until when.
 
 All pods share the thread that plugins run in, so what one pod costs, the others wait. A pod that
-overran fails at once for a while, longer each time. Where several pods of a namespace do, their
-next attempts together get a small share of the time; past a limit, all pods of the namespace wait
-for that share. The plugin is suspended for everybody only if pods of several namespaces overran
-with no call in between that went well: then it is the plugin, not a pod.
+overran fails at once for a while, longer each time, and pods of its namespace have less time. Where
+several do, their next attempts together get a small share of the time; past a limit, all pods of
+the namespace wait for that share. The plugin is suspended for everybody only if pods of several
+namespaces overran with no call in between that went well: then it is the plugin, not a pod.
 
 A plugin that ends the process it runs in is not called for that pod for longer, after the second
 time not for its namespace, and for nobody if that happens to pods of several namespaces.
@@ -35,6 +35,9 @@ FREE_SECONDS: Final = 2.0
 
 MOST_SECONDS: Final = 10.0
 """Overruns of a namespace after which all of its pods have to."""
+
+LESS: Final = 0.25
+"""The part of a plugin's time budget that pods of a namespace have while it owes time."""
 
 NAMESPACES: Final = 3
 """Namespaces whose pods overran at one extension point, and none went well, before suspension."""
@@ -155,6 +158,11 @@ class Overruns:
                 f"called for {whom} of this namespace less than {SHARE:.0%} of the time: overruns"
             )
         return ""
+
+    def budget_share(self, owner: Owner) -> float:
+        """Return which part of the plugin's time budget a call for *owner* gets."""
+        debt = self._debts.get(owner[0])
+        return LESS if debt is not None and debt.left(self.clock()) else 1.0
 
     def overran(self, owner: Owner, point: str, where: str, seconds: float) -> None:
         """Note that a call for *owner*, at *point*, took *seconds* until it gave up at *where*."""

@@ -15,6 +15,7 @@ a background task fails, the service drains and the process ends with the error.
 """
 
 import asyncio
+import faulthandler
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -46,6 +47,9 @@ LAST_STEP = "_schedule_rpc_coro"
 """The coroutine with which grpc.aio ends a call."""
 
 LAST_STEP_SECONDS = 1.0
+
+STUCK_SECONDS = 40.0
+"""How long the event loop may stand still; plugins may take 30 s to start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,9 +168,29 @@ async def serve(definition: ServiceDefinition[ServicerT], settings: ServerSettin
         SystemExit: The user must change something; what it is, is on stderr in one line.
     """
     with process(definition.name, settings) as stop, printed_to_log():
-        async with running(definition, settings) as server:
+        async with running(definition, settings) as server, _ending_if_stuck():
             announce("serving", service=definition.name, grpc=server.grpc, admin=server.admin)
             await stop.wait()
+
+
+@asynccontextmanager
+async def _ending_if_stuck() -> AsyncIterator[None]:
+    """End the process, with a traceback, once its event loop stands still for too long.
+
+    Then plugin code runs that no alarm interrupts: native code that never ends.
+    """
+
+    async def watch() -> None:
+        while True:
+            faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
+            await asyncio.sleep(1)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        faulthandler.cancel_dump_traceback_later()
 
 
 @asynccontextmanager

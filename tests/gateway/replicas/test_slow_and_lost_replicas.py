@@ -27,18 +27,18 @@ from tools.waiting import until
 async def two_of_each(
     tmp_path: Path, gates: dict[str, Gate], **settings: Any
 ) -> AsyncIterator[Gateway]:
-    """Run two replicas of each kind, of which the second sees requests through a gate."""
+    """Run two replicas of each kind, which see requests through gates."""
     policy = policy_of(
         tmp_path, "{filter: {enabled: [{name: NodeName}]}, score: {enabled: [{name: ByNumber}]}}"
     )
     async with AsyncExitStack() as stack:
         scorers = [
             await stack.enter_async_context(scorer_service(ByNumber, gate=gate))
-            for gate in (is_open, gates.get("scorer", is_open))
+            for gate in (gates.get("other scorer", is_open), gates.get("scorer", is_open))
         ]
         filters = [
             await stack.enter_async_context(filter_service(gate=gate))
-            for gate in (is_open, gates.get("filter", is_open))
+            for gate in (gates.get("other filter", is_open), gates.get("filter", is_open))
         ]
         running = await stack.enter_async_context(
             sharing(tmp_path, "g", filters=filters, scorers=scorers, config=policy, **settings)
@@ -78,15 +78,25 @@ async def test_a_replica_that_hangs_costs_a_moment_once(
             await asyncio.Event().wait()
         return True
 
-    async with two_of_each(tmp_path, {service: gate}, hedge_floor=0.5, **settings) as running:
+    suspects: list[bool] = []
+
+    async def other(request: Any) -> bool:
+        if request.HasField("cycle"):
+            suspects.append(request.cycle.suspect)
+        return True
+
+    gates = {service: gate, f"other {service}": other}
+    async with two_of_each(tmp_path, gates, hedge_floor=0.5, **settings) as running:
         for number in range(12):  # enough to know how long answers take
             before = await place(running, pod(f"before-{number}"))
+        assert not any(suspects)
         hangs.set()
         async with asyncio.timeout(20):  # the deadline is 48 s away
             for number in range(3):
                 same(await place(running, pod(f"p{number}")), before)
         slow = running.sample("moorage_cycles_resent_total", service=service, cause="slow")
         assert slow == 1, "it gets nothing more before it has answered"
+        assert any(suspects), "a plugin may be why, so the other one runs it apart"
         assert running.sample("moorage_replicas_ready", service=service) == 2
 
 

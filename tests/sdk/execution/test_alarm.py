@@ -37,6 +37,15 @@ def swallow_everything_once() -> None:
         loop_for_ever()
 
 
+def block_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        while True:
+            pass
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
+
+
 def assert_comes_to_rest() -> None:
     assert not alarm.is_pending()
     while signal.getitimer(signal.ITIMER_REAL)[0]:
@@ -44,7 +53,8 @@ def assert_comes_to_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [loop_for_ever, sleep_for_ever, swallow_exceptions, swallow_everything_once]
+    "function",
+    [loop_for_ever, sleep_for_ever, swallow_exceptions, swallow_everything_once, block_signals],
 )
 def test_code_that_takes_too_long_is_interrupted(function: Callable[[], None]) -> None:
     with pytest.raises(BudgetExceededError) as interruption:

@@ -1,5 +1,6 @@
 from moorage.execution.overruns import (
     FREE_SECONDS,
+    LESS,
     LONGEST_WAIT,
     MOST_NAMESPACES,
     MOST_PODS,
@@ -120,3 +121,12 @@ def test_everything_that_is_kept_has_a_bound_and_is_forgotten() -> None:
     assert not overruns.refusal(OTHER)
     assert not overruns.pods
     assert not overruns._debts
+
+
+def test_pods_of_a_namespace_that_owes_time_have_a_smaller_budget() -> None:
+    overruns, clock = made()
+    overrun(overruns, *POISON, seconds=1.0)
+    assert overruns.budget_share(POISON) == overruns.budget_share(INNOCENT) == LESS
+    assert overruns.budget_share(OTHER) == 1
+    clock.now += 1.0 / SHARE
+    assert overruns.budget_share(INNOCENT) == 1
