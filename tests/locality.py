@@ -22,12 +22,15 @@ from moorage.models import (
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
+    OwnerReference,
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
     RbdSource,
     Requirement,
     Resources,
+    Taint,
+    Toleration,
     TopologySpreadConstraint,
     Volume,
     WeightedPodAffinityTerm,
@@ -36,6 +39,7 @@ from moorage.testing import assert_node_local, make_node, make_nodes, make_pod
 from moorage.testing.harness import NO_OBJECTS, complete, raw_scores, read_by, started, verdicts
 from moorage.testing.locality import equal_pods, unlike_pods
 from tests.clusters import Cluster, clusters, demanding_pods
+from tests.conftest import EXAMPLES
 
 IN_A = Requirement(key="zone", operator="In", values=("a",))
 IN_ZONE_A = NodeAffinity(
@@ -65,6 +69,8 @@ DISKS = (
 
 def telling() -> Iterator[tuple[Cluster, Pod, Pod]]:
     """Yield examples of what random ones have seldom."""
+    yield from tight_examples()
+    yield from tainted_examples()
     zones = {"na": "a", "nb": "b", "nc": "a"}
     a, b, c = (make_node(name, labels={"zone": zone}) for name, zone in zones.items())
     image = ContainerImage(names=("app:v1",), size_bytes=900 << 20)
@@ -92,6 +98,58 @@ def telling() -> Iterator[tuple[Cluster, Pod, Pod]]:
         yield Cluster(nodes=[a, b], pods=[user]), pod, other
 
 
+def tight_examples() -> Iterator[tuple[Cluster, Pod, Pod]]:
+    """Yield pods that each part of their requests makes just too large for a node."""
+    part = Resources(requests={"cpu": "1"})
+    sidecar = Container(name="s", resources=part, restart_policy="Always")
+    parts = PodSpec(
+        containers=(replace(SMALL, resources=part),),
+        init_containers=(sidecar,),
+        overhead={"cpu": "1"},
+    )
+    whole = replace(parts, resources=Resources(requests={"cpu": "2"}))
+    first = replace(parts, init_containers=(replace(sidecar, restart_policy=""), sidecar))
+    nodes = []
+    for name, cpu in (("na", "2500m"), ("nb", "3"), ("nc", "8")):
+        node = make_node(name)
+        amounts = {"cpu": cpu, "memory": "8Gi", "pods": "9"}
+        nodes.append(replace(node, status=replace(node.status, allocatable=amounts)))
+    pod = make_pod("large")
+    for spec in (parts, whole, first):
+        yield Cluster(nodes=nodes, pods=[]), replace(pod, spec=spec), make_pod("other")
+
+
+def tainted_examples() -> Iterator[tuple[Cluster, Pod, Pod]]:
+    """Yield a pod that tolerates what nodes have, of a group, spread over them, and kept apart."""
+    zone = {"zone": "a"}
+    there = Toleration(operator="Exists")
+    taints = [Taint(key="gpu", effect=effect) for effect in ("NoSchedule", "PreferNoSchedule")]
+    nodes = [
+        make_node("na", labels=zone, taints=taints[:1]),
+        make_node("nb", labels={"zone": "b"}, taints=taints[1:]),
+        make_node("nc", labels={"zone": "c"}, unschedulable=True),
+        make_node("nd", labels={"zone": "d"}),
+    ]
+    own = LabelSelector(match_labels={"app": "web"})
+    term = PodAffinityTerm(label_selector=own, topology_key="zone")
+    away = Affinity(pod_anti_affinity=PodAffinity(required=(term,)))
+    labels = {"app": "web", **zone}
+    web = make_pod("web", labels=labels, tolerations=[there], affinity=away)
+    spread = replace(OVER_ZONES, label_selector=own, when_unsatisfiable="DoNotSchedule")
+    owned = (OwnerReference(kind="ReplicaSet", name="web", controller=True),)
+    web = replace(
+        web,
+        metadata=replace(web.metadata, owner_references=owned),
+        spec=replace(web.spec, topology_spread_constraints=(spread,)),
+    )
+    by_owner = replace(web, spec=replace(web.spec, topology_spread_constraints=()))
+    pods = [make_pod(f"p{i}", uid=f"u{i}", labels=labels, node="nd") for i in range(2)]
+    guard = make_pod("guard", uid="guard", affinity=away, node="nb")
+    for pod in (web, by_owner):
+        yield Cluster(nodes=nodes, pods=[*pods, guard]), pod, make_pod("other")
+        yield Cluster(nodes=[nodes[0], nodes[-1]], pods=pods), pod, make_pod("other")
+
+
 @st.composite
 def examples(draw: st.DrawFn) -> tuple[Cluster, Pod, Pod]:
     """Draw a cluster and a pod that have more to do with each other than by chance, and another."""
@@ -105,7 +163,7 @@ def examples(draw: st.DrawFn) -> tuple[Cluster, Pod, Pod]:
     return Cluster(nodes=nodes, pods=pods), _with_wishes_about_fellows(pod), other
 
 
-def check_locality(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
+def check_locality(*plugins: Callable[[], LocalPlugin], most: int = EXAMPLES) -> None:
     """Assert that the plugins are node-local, in so many random clusters at most.
 
     As what they say of each node with the others is what they say of it alone, it is the same with
@@ -116,16 +174,20 @@ def check_locality(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
         for plugin in plugins:
             assert_node_local(plugin(), pod, *cluster.nodes, pods=cluster.pods, unlike=[other])
 
+    for example in telling():
+        holds(*example)
     in_random_clusters(holds, most)
 
 
-def check_signing(*plugins: Callable[[], LocalPlugin], most: int = 50) -> None:
+def check_signing(*plugins: Callable[[], LocalPlugin], most: int = EXAMPLES) -> None:
     """Assert that the plugins say the same of equal pods, in so many random clusters at most."""
 
     def holds(cluster: Cluster, pod: Pod, other: Pod) -> None:
         for make in plugins:
             assert_same_of_equal(make(), cluster, pod, other)
 
+    for example in telling():
+        holds(*example)
     in_random_clusters(holds, most)
 
 

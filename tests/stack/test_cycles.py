@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import signal
 from collections import Counter
 
 import pytest
@@ -121,3 +122,39 @@ async def test_the_decision_says_what_each_plugin_did(stack: Stack) -> None:
     assert {entry["node"] for entry in decision["score"]["top"]} == {"n1", "n3"}
     assert decision["bind"]["node"] == place
     assert decision["bind"].get("error", "") == ""
+
+
+async def test_forked_processes_bind_hundreds_of_pods_without_an_error_and_end_in_order(
+    stack: Stack,
+) -> None:
+    """gRPC works in forks under load, and they end as started processes do."""
+    count = 300
+
+    async def errors() -> float:
+        failed = [
+            await stack.metric("moorage_extender_requests_total", verb=verb, result="failed")
+            for verb in ("filter", "prioritize", "bind")
+        ]
+        return sum(failed)
+
+    async def said() -> bool:
+        return len(stack.messages) >= before + 2
+
+    failed, before = await errors(), len(stack.messages)
+    nodes = [node(f"n{i}") for i in range(30)]
+    pods = [pod(f"p{i}", cpu=f"{10 + i}m") for i in range(count)]
+    await stack.create(nodes, pods)
+    places = await stack.all_bound(count)
+    assert set(places.values()) <= {each["metadata"]["name"] for each in nodes}
+    assert await errors() == failed
+
+    for name in ("gateway", "binder"):
+        stack.kill(name, signal.SIGTERM)
+    await stack.until(said)
+    assert {each.partition(":")[0] for each in stack.messages[before:]} == {
+        "gateway ended with exit code 0",
+        "binder ended with exit code 0",
+    }
+    await stack.answers()
+    await stack.create(pods=[pod("last")])
+    await stack.all_bound(count + 1)

@@ -23,7 +23,7 @@ from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import IN_TREE, pod
 from tools.waiting import until
 
-ROUNDS = 8 if EXAMPLES < 100 else 20
+ROUNDS = 4 if EXAMPLES < 100 else 20
 """How often certificates are replaced; it takes a second each."""
 
 IDENTITIES = ("gateway", "filter", "scorer", "binder", "scheduler", "operator")

@@ -269,9 +269,7 @@ def test_resources_are_not_ignored_where_nothing_counts_them(translate: Translat
     assert converted.upstream["extenders"][0]["managedResources"] == names("example.com/x")
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     predicates=st.none() | st.lists(st.sampled_from(sorted(PREDICATES)), unique=True),
     priorities=st.none() | st.dictionaries(st.sampled_from(sorted(PRIORITIES)), st.integers(1, 9)),

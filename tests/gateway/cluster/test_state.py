@@ -193,7 +193,7 @@ TestReplicasFollow = ReplicasFollow.TestCase
 TestReplicasCatchUp = ReplicasCatchUp.TestCase
 TestReplicasJoin = ReplicasJoin.TestCase
 for case in (TestReplicasFollow, TestReplicasCatchUp, TestReplicasJoin):
-    case.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+    case.settings = settings(stateful_step_count=30)
 
 
 @dataclass

@@ -212,4 +212,4 @@ class RowsThatLookTheSameAreTheSame(RuleBasedStateMachine):
 
 
 TestRows = RowsThatLookTheSameAreTheSame.TestCase
-TestRows.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestRows.settings = settings(stateful_step_count=30)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import Pod
 from moorage.models import Container, NodeManifest
@@ -58,7 +58,6 @@ def test_more_than_10_containers_share_the_points() -> None:
     assert run_score(ImageScore(), pod, *nodes) == {"all": 100, "phase": 50}
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     def count(node: NodeManifest) -> int:

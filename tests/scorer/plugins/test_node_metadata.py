@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import ConfigurationError
@@ -97,7 +97,6 @@ def test_the_strategy_must_suit_the_type(args: dict[str, str], message: str) -> 
         plugin(**args)
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.none() | st.integers(-1000, 1000).map(str) | st.just("x"), min_size=1, max_size=6),
     st.sampled_from(("Highest", "Lowest")),

@@ -13,6 +13,7 @@ from moorage import ConfigurationError, Nodes, Pod
 from moorage.testing import make_node, make_nodes, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.pigeon_holing import PigeonHoling
+from tests.conftest import EXAMPLES
 
 GPU = "nvidia.com/gpu"
 MIB = 1024**2
@@ -230,7 +231,7 @@ cases = st.integers(1, 6).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=2 * EXAMPLES)
 @given(cases)
 def test_agrees_with_placing_the_pod_on_each_node(
     case: tuple[list[tuple[int, int, int]], list[tuple[int, int]], str],

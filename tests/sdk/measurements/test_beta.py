@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.measurements.risk import beta_cdf, probability_below
@@ -39,7 +39,6 @@ def test_values_are_the_published_ones(
     assert cdf(x, alpha, beta) == pytest.approx(expected, rel=tolerance)
 
 
-@settings(max_examples=40)
 @given(st.floats(0.001, 0.999), st.integers(1, 60), st.integers(1, 60))
 def test_whole_parameters_agree_with_a_sum_of_binomials(x: float, a: int, b: int) -> None:
     n = a + b - 1
@@ -47,7 +46,6 @@ def test_whole_parameters_agree_with_a_sum_of_binomials(x: float, a: int, b: int
     assert cdf(x, a, b) == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
-@settings(max_examples=40)
 @given(st.floats(0.001, 0.999), st.floats(0.01, 1e5), st.floats(0.01, 1e5))
 def test_it_mirrors_itself(x: float, alpha: float, beta: float) -> None:
     assert cdf(x, alpha, beta) == pytest.approx(1 - cdf(1 - x, beta, alpha), abs=1e-9)
@@ -80,7 +78,6 @@ def test_extremes_are_certain(limit: float, mean: float, deviation: float, expec
     assert below(limit, mean, deviation) == pytest.approx(expected, nan_ok=True)
 
 
-@settings(max_examples=40)
 @given(st.floats(0.05, 0.95), st.floats(0.01, 0.99), st.floats(1e-5, 0.49))
 def test_it_is_a_probability_that_falls_as_the_mean_rises(
     limit: float, mean: float, deviation: float

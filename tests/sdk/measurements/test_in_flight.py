@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Nodes, Pod, Scores
@@ -74,7 +74,6 @@ def test_pods_add_up() -> None:
     assert missing("average", 1, 2, 60 + WINDOW / 4) == pytest.approx(275)
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     st.floats(0, 1500), st.floats(0, 300), st.floats(1, 1200), st.sampled_from((0.0, 60.0, 150.0))
 )

@@ -155,4 +155,4 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
-TestChanges.settings = settings(deadline=None, max_examples=40, stateful_step_count=20)
+TestChanges.settings = settings(stateful_step_count=20)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -192,7 +192,6 @@ def test_weights_beyond_64_bits_do_no_harm() -> None:
     assert len(nodes.terms_about(make_pod(labels={"app": "web"}))) == 1
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), st.lists(pod_terms, max_size=2), st.sampled_from(NAMESPACES), st.booleans())
 def test_counts_agree_with_a_look_at_each_pod(
     cluster: Cluster, terms: list[PodAffinityTerm], namespace: str, terminating: bool
@@ -206,7 +205,6 @@ def test_counts_agree_with_a_look_at_each_pod(
     assert nodes.count_pods(terms, namespace, terminating=terminating).tolist() == expected
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), pod_labels, st.sampled_from(NAMESPACES))
 def test_terms_agree_with_a_look_at_each_pod(
     cluster: Cluster, labels: dict[str, str], namespace: str

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import PluginFailedError, Pod, Rejection
@@ -145,7 +145,6 @@ def test_namespaces_by_labels_that_nobody_knows_are_a_failure() -> None:
         verdicts(make_pod("new", affinity=apart(wide)))
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), affinities, pod_labels, st.sampled_from(NAMESPACES))
 def test_agrees_with_a_look_at_each_node(
     cluster: Cluster, affinity: Affinity | None, labels: dict[str, str], namespace: str

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import PluginFailedError, Rejection
@@ -92,7 +92,6 @@ def test_an_operator_that_does_not_exist_is_a_failure_not_a_no() -> None:
         passing(requiring(term(label("zone", "Near", "a"))))
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), labels, st.none() | selectors)
 def test_agrees_with_a_look_at_each_node(
     cluster: Cluster, selector: dict[str, str], required: NodeSelector | None

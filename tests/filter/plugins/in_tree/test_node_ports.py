@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import Pod, Rejection
 from moorage.models import Container, ContainerPort, NodeManifest
@@ -41,7 +41,6 @@ def test_a_port_taken_without_an_address_conflicts_with_all() -> None:
     assert verdicts == {"n1": TAKEN}
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     def clash(one: ContainerPort, other: ContainerPort) -> bool:

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import DEVICE_CLASSES, Pod, Rejection
 from moorage.models import NodeManifest
@@ -129,7 +129,6 @@ def test_a_node_that_offers_such_a_resource_itself_must_have_enough() -> None:
     }
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     order = ["cpu", "memory", "ephemeral-storage", GPU, "hugepages-2Mi"]

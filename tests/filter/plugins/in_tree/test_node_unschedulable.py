@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import Pod, Rejection
 from moorage.models import Taint, Toleration
@@ -36,7 +36,6 @@ def test_only_pods_that_tolerate_it_go_onto_cordoned_nodes(
     assert verdicts == {"free": None, "cordoned": verdict}
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     taint = Taint(key=KEY, effect="NoSchedule")

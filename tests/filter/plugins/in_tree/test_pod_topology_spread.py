@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -192,7 +192,6 @@ def test_default_constraints_need_the_type_list() -> None:
         check_arguments(args, PodTopologySpread.Args, "args")
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     clusters(),
     st.lists(spread_constraints, min_size=1, max_size=2),

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import Pod, Rejection
 from moorage.models import NodeManifest, Taint, Toleration
@@ -28,7 +28,6 @@ def test_every_taint_of_a_node_must_be_tolerated() -> None:
     assert verdicts == {"one": None, "both": TAINTED, "none": None}
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     def verdict(node: NodeManifest) -> Rejection | None:

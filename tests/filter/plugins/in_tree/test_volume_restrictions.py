@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Pod, Rejection
@@ -87,7 +87,6 @@ def test_disks_are_read_from_pods_as_kubernetes_writes_them() -> None:
     )
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), st.lists(volumes, max_size=2))
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, wanted: list[Volume]) -> None:
     def clash(one: Volume, other: Volume) -> bool:

@@ -4,10 +4,11 @@ from copy import deepcopy
 from typing import Any
 
 from aiohttp import ClientSession
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.apiserver import ApiServer
+from tests.conftest import EXAMPLES
 from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, node, pod
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -82,7 +83,7 @@ async def check_readable(http: Http) -> None:
         assert (await http.get(f"{PODS}?fieldSelector={selector}")).code == 200
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * EXAMPLES)
 @given(st.lists(broken(), min_size=1, max_size=3), st.sampled_from(paths(STATUS)), values)
 async def test_nonsense_is_refused_or_harmless(
     writes: list[tuple[str, Any]], status_path: tuple[Any, ...], value: Any
@@ -103,7 +104,6 @@ async def test_nonsense_is_refused_or_harmless(
                 await check_readable(http)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(["merge-patch+json", "strategic-merge-patch+json"]),
     st.sampled_from(paths(FULL[PODS])),
@@ -121,7 +121,7 @@ async def test_nonsense_in_patches_is_refused_or_harmless(
         await check_readable(http)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * EXAMPLES)
 @given(st.binary(max_size=80))
 async def test_any_bytes_as_protobuf_are_refused_politely(data: bytes) -> None:
     async with ApiServer() as api, ClientSession(api.url) as session:

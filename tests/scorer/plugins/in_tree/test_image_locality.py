@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -94,7 +94,6 @@ def test_thresholds_are_arguments_and_must_be_in_order() -> None:
         check_arguments({"minThreshold": 2**40}, ImageLocality.Args, "args")
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods(), st.integers(0, 100 * MIB))
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod, low: int) -> None:
     sizes = [

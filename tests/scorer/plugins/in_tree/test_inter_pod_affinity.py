@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Pod
@@ -131,7 +131,6 @@ def test_running_pods_can_be_ignored_for_pods_without_wishes() -> None:
     assert scores == {"a1": 100, "a2": 100, "b1": 0, "x": 20}
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), affinities, pod_labels, st.sampled_from(NAMESPACES), st.sampled_from((0, 1, 30)))
 def test_agrees_with_a_look_at_each_node(
     cluster: Cluster,

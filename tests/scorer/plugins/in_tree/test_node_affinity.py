@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.models import (
@@ -58,7 +58,6 @@ def test_pods_without_wishes_are_skipped() -> None:
     assert run_score(NodeAffinity(), preferring(), *NODES) == {}
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     clusters(),
     st.lists(

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Pod
@@ -70,7 +70,6 @@ def test_pods_that_request_nothing_are_skipped_since_1_36() -> None:
     assert run_score(plugin("older"), make_pod(), NODE) == {"n1": 100}
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods(), st.sampled_from(["1.36", "older"]))
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod, form: str) -> None:
     resources = ["cpu", "memory", "ephemeral-storage", GPU]

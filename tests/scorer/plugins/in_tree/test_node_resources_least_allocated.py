@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import Pod
 from moorage.models import NodeManifest
@@ -80,7 +80,6 @@ def test_extended_resources_count_where_requested_and_present(
     assert run_score(plugin(**{"cpu": 1, GPU: 1}), make_pod(requests=requests), *nodes) == scores
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     weights = {"cpu": 2, "memory": 3, "ephemeral-storage": 1, GPU: 5}

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import Pod
 from moorage.models import NodeManifest
@@ -60,7 +60,6 @@ def test_weights_make_a_weighted_mean_of_what_is_there_and_requested() -> None:
     assert run_score(weighted, make_pod(requests={"cpu": "1"}), *nodes) == {"n1": 25, "n2": 25}
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     weights = {"cpu": 2, "memory": 3, "ephemeral-storage": 1, GPU: 5}

@@ -2,7 +2,7 @@ import asyncio
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -164,7 +164,6 @@ def test_domains_are_those_of_all_nodes_also_where_others_score_some_of_them() -
     assert [*plugin.score(pod, nodes[:1]), *plugin.score(pod, nodes[1:])] == whole
 
 
-@settings(deadline=None, max_examples=30)
 @given(clusters(), st.lists(spread_constraints, min_size=1, max_size=2), pod_labels)
 def test_agrees_with_a_look_at_each_node(
     cluster: Cluster, constraints: list[TopologySpreadConstraint], labels: dict[str, str]

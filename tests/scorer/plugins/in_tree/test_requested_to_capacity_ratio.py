@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import ConfigurationError, Pod
@@ -73,7 +73,6 @@ def test_utilization_must_rise(shape: Shape) -> None:
         plugin(shape)
 
 
-@settings(deadline=None, max_examples=30)
 @given(
     clusters(),
     incoming_pods(),

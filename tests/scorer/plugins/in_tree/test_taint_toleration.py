@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 
 from moorage import Pod
 from moorage.models import NodeManifest, Taint, Toleration
@@ -36,7 +36,6 @@ def test_nodes_without_such_taints_are_all_best() -> None:
     }
 
 
-@settings(deadline=None, max_examples=50)
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
     def count(node: NodeManifest) -> int:
