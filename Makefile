@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Where Python does not keep what it compiled, each process and each test worker compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
 # Test processes side by side. Most tests wait most of the time, so more than the cores; those of a real control plane do not.
-WORKERS ?= 6
+WORKERS ?= 5
 # AGAIN=1 runs only the tests that failed last time. REPORT=file writes their results as JUnit does.
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) $(if $(REPORT),--junitxml=$(REPORT) --durations=30)

@@ -8,17 +8,14 @@ import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
 from gateway.cluster.changes import Changes
 from gateway.cluster.state import ClusterState
-from moorage.models import STATEFUL_SETS, ObjectName, Pod, decode_node, encode
-from moorage.testing import make_node, make_pod
+from moorage.models import STATEFUL_SETS, ObjectName, decode_node, encode
+from moorage.testing import make_node
 from moorage_host.plugins import Replica
-
-
-def place(name: str, node: str = "", cpu: str = "100m") -> Pod:
-    return make_pod(name, node=node, requests={"cpu": cpu})
+from tests.gateway.cluster.state_changes import NAMES, StateChanges, place
 
 
 @dataclass
@@ -80,11 +77,8 @@ def picture(replica: Replica) -> dict[str, Any]:
     return {**seen, "sets": {n: sets.get(n, "default") for n in "abcd"}, "newest": newest}
 
 
-class ReplicasFollow(RuleBasedStateMachine):
+class ReplicasFollow(StateChanges):
     """Whatever happens, a replica fed with deltas equals one fed with everything at once."""
-
-    names = st.sampled_from(["a", "b", "c", "d"])
-    cpus = st.sampled_from(["100m", "1", "2"])
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,46 +86,14 @@ class ReplicasFollow(RuleBasedStateMachine):
         self.state.objects.open(STATEFUL_SETS)
         self.follower = synchronised(self.state)
 
-    @rule(name=names, cpu=cpus)
-    def node(self, name: str, cpu: str) -> None:
-        self.state.set_node(make_node(name, allocatable={"cpu": cpu}))
-
-    @rule(name=names)
-    def node_gone(self, name: str) -> None:
-        self.state.drop_node(name)
-
-    @rule(name=names, node=st.sampled_from(["", "a", "b", "c", "d"]), cpu=cpus)
-    def pod(self, name: str, node: str, cpu: str) -> None:
-        self.state.set_pod(place(name, node, cpu))
-
-    @rule(name=names)
-    def pod_gone(self, name: str) -> None:
-        self.state.drop_pod(place(name).uid)
-
-    @rule(name=names, node=names)
-    def assumed(self, name: str, node: str) -> None:
-        self.state.assume(place(name), node)
-
-    @rule(name=names, node=names)
-    def claimed(self, name: str, node: str) -> None:
-        self.state.claim(place(name), node)
-
-    @rule(name=names)
-    def released(self, name: str) -> None:
-        self.state.release(place(name).uid)
-
-    @rule(name=names, number=st.integers(0, 3))
+    @rule(name=NAMES, number=st.integers(0, 3))
     def stateful_set(self, name: str, number: int) -> None:
         content = encode({"n": number})
         self.state.objects.put(ObjectName(STATEFUL_SETS, "default", name), content)
 
-    @rule(name=names)
+    @rule(name=NAMES)
     def stateful_set_gone(self, name: str) -> None:
         self.state.objects.drop(ObjectName(STATEFUL_SETS, "default", name))
-
-    @rule(name=names)
-    def forgotten(self, name: str) -> None:
-        self.state.forget(place(name).uid)
 
     @rule()
     def synchronise(self) -> None:

@@ -6,18 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from gateway.cluster.state import ClusterState
-from moorage.models import STATEFUL_SETS, ObjectName, Pod, encode
-from moorage.testing import make_node, make_pod
+from moorage.models import STATEFUL_SETS, ObjectName, encode
+from moorage.testing import make_node
+from tests.gateway.cluster.state_changes import StateChanges, place
 
 Change = Callable[[ClusterState], object]
-
-
-def place(name: str, node: str = "", cpu: str = "100m") -> Pod:
-    return make_pod(name, node=node, requests={"cpu": cpu})
 
 
 UID = place("p").uid
@@ -139,11 +135,8 @@ def test_thousands_of_rows(world: World) -> None:
     assert (world.state.rows.touched[: world.state.rows.capacity] > 0).all()
 
 
-class RowsThatLookTheSameAreTheSame(RuleBasedStateMachine):
+class RowsThatLookTheSameAreTheSame(StateChanges):
     """Whatever happens, a row that was not touched since has the same node and pods."""
-
-    names = st.sampled_from(["a", "b", "c", "d"])
-    cpus = st.sampled_from(["100m", "1"])
 
     @initialize()
     def begin(self) -> None:
@@ -165,38 +158,6 @@ class RowsThatLookTheSameAreTheSame(RuleBasedStateMachine):
             for row, pod in sorted(part.pods, key=lambda placed: placed[1].uid):
                 seen[row].append(pod)
         return dict(seen)
-
-    @rule(name=names, cpu=cpus)
-    def node(self, name: str, cpu: str) -> None:
-        self.state.set_node(make_node(name, allocatable={"cpu": cpu}))
-
-    @rule(name=names)
-    def node_gone(self, name: str) -> None:
-        self.state.drop_node(name)
-
-    @rule(name=names, node=st.sampled_from(["", "a", "b", "c", "d"]), cpu=cpus)
-    def pod(self, name: str, node: str, cpu: str) -> None:
-        self.state.set_pod(place(name, node, cpu))
-
-    @rule(name=names)
-    def pod_gone(self, name: str) -> None:
-        self.state.drop_pod(place(name).uid)
-
-    @rule(name=names, node=names)
-    def assumed(self, name: str, node: str) -> None:
-        self.state.assume(place(name), node)
-
-    @rule(name=names, node=names)
-    def claimed(self, name: str, node: str) -> None:
-        self.state.claim(place(name), node)
-
-    @rule(name=names)
-    def confirmed(self, name: str) -> None:
-        self.state.confirm(place(name).uid)
-
-    @rule(name=names)
-    def forgotten(self, name: str) -> None:
-        self.state.forget(place(name).uid)
 
     @rule()
     def later(self) -> None:
