@@ -19,7 +19,7 @@ from tools.docs.api_tables import FOREIGN, INTERNAL, MODULES, PublicName, public
 
 _TABLE = re.compile(r"<!-- table: api (\S+) -->.*?<!-- end -->", re.DOTALL)
 _OTHERS = re.compile(
-    r"(typing|logging|types|collections|abc|enum|contextlib|numpy|np|npt|msgspec|pathlib)\b"
+    r"(typing|logging|types|collections|abc|datetime|enum|contextlib|numpy|np|npt|msgspec|pathlib)\b"
 )
 _ATTRIBUTES: dict[str, list[str]] = {}
 _BASES = ", ".join(
