@@ -10,6 +10,7 @@ from cli.decisions.explain.command import explain
 from cli.decisions.shadow.command import shadow
 from cli.decisions.top.command import top
 from cli.doctor.command import doctor
+from cli.gate.command import gate
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -38,7 +39,7 @@ GROUPS = {
     "Look at a gateway": (explain, top, shadow, doctor),
     "Write and try plugins": (new_plugin, up, simulate, replay, journal),
     "Set up": (config, certs, convert_policy, completion),
-    "Stand in for a scheduler": (bind, conformance),
+    "Stand in for a scheduler": (bind, gate, conformance),
 }
 """The commands as `--help` shows them."""
 

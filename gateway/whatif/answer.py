@@ -12,6 +12,7 @@ from gateway.cycle.decision import (
     ClaimRecord,
     Decision,
     FilterRecord,
+    GroupRecord,
     NodeScoreRecord,
     PluginRecord,
     ReasonCount,
@@ -20,6 +21,7 @@ from gateway.cycle.decision import (
 )
 from gateway.cycle.rules import claimed, tied, whole
 from gateway.decisions.sentences import sentences
+from gateway.replicas.filters import read_group
 from gateway.replicas.scorers import read_top
 from gateway.replicas.sharding import read_reports
 from gateway.whatif.question import Question
@@ -61,6 +63,7 @@ class Answer(Record):
         score: What each score plugin did.
         ranking: The feasible nodes, the best first; empty without scores.
         claim: The node that the pod would claim; None if no plugin wants that.
+        group: How the trial placement of the pod's group ended; None without a group.
         no_scores: Why there is no ranking although the profile has score plugins.
     """
 
@@ -76,6 +79,7 @@ class Answer(Record):
     score: list[PluginRecord]
     ranking: list[Ranked]
     claim: ClaimRecord | None = None
+    group: GroupRecord | None = None
     no_scores: str = ""
 
 
@@ -138,6 +142,8 @@ def compose(
         seconds=0.0,
         plugins=plugins,
     )
+    if filtered is not None and filtered.HasField("group"):
+        decision.group = read_group(filtered.group)
     if scored is not None:
         decision.score = ScoreRecord(
             nodes=len(feasible),
@@ -167,6 +173,7 @@ def compose(
             for rank, (each, score) in enumerate(zip(ranking, sent.tolist(), strict=True), start=1)
         ],
         claim=claim,
+        group=decision.group,
         no_scores=no_scores,
     )
     return msgspec.json.encode(answer)

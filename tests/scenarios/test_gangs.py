@@ -2,6 +2,10 @@
 
 import pytest
 
+from cli.gate.gating import Gates
+from cli.shared.gateway.client import connected
+from cli.shared.gateway.options import GatewayOptions
+from moorage_host.kube import connect
 from tests.scenarios.world import PODS, World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
@@ -77,3 +81,33 @@ async def test_of_two_groups_with_room_for_one_one_runs_and_the_other_follows(
         second = "two" if first == "one" else "one"
         await world.bound(*(f"{second}-{i}" for i in range(3)))
         await nothing_held(world)
+
+
+async def test_the_gate_lets_groups_go_one_after_another_once_they_fit(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    client = await connect(world.plane.kubeconfig("admin"))
+    gates = Gates(client, timeout=60)
+    options = GatewayOptions(admin=world.services.admin)
+
+    async def look() -> list[str]:
+        async with connected(options, client) as gateway:
+            return await gates.look(gateway)
+
+    async def says(text: str) -> bool:
+        return any(text in line for line in await look())
+
+    gated = {"schedulingGates": [{"name": "moorage.io/group"}]}
+    both = [*members("one", 3), *members("two", 3)]
+    try:
+        async with world.scheduler("ganged"):
+            await world.create(*({**p, "spec": {**p["spec"], **gated}} for p in both))
+            await world.until(lambda: says("default/one: its 3 pods may go"))
+            await world.bound("one-0", "one-1", "one-2")
+            await world.until(lambda: says("group default/two does not fit"))
+            assert not any(n for name, n in (await world.places()).items() if "two" in name)
+            for i in range(3):
+                (await world.request("DELETE", f"{PODS}/one-{i}")).check()
+            await world.until(lambda: says("default/two: its 3 pods may go"))
+            await world.bound("two-0", "two-1", "two-2")
+    finally:
+        await client.close()

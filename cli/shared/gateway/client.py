@@ -88,17 +88,24 @@ class Gateway:
                 f"{self.url}{path} answers no JSON: is it the gateway's admin port?"
             ) from error
 
+    async def post(self, path: str, body: object) -> Any:
+        """Send *body* as JSON; return the answer and raise as `get`."""
+        return msgspec.json.decode(await self.text(path, body=msgspec.json.encode(body)))
+
     async def text(
         self,
         path: str,
         query: Mapping[str, str] | None = None,
         *,
         statuses: Collection[int] = (200,),
+        body: bytes | None = None,
     ) -> str:
-        """Return the text of an answer; raises the same."""
+        """Return the text of an answer, to a POST if there is a *body*; raises the same."""
         try:
-            async with self._session.get(
+            async with self._session.request(
+                "GET" if body is None else "POST",
                 f"{self.url}{path}",
+                data=body,
                 params=query or {},
                 timeout=aiohttp.ClientTimeout(total=SECONDS),
                 allow_redirects=False,

@@ -1,0 +1,1 @@
+"""The command `moorage gate`: it holds groups back until they fit."""

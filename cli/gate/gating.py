@@ -1,0 +1,147 @@
+"""Removes the gate of groups that fit, one group after the other.
+
+Whether a group fits the gateway says, by a simulation, which holds and changes nothing. Then the
+gates of its pods go, and kube-scheduler takes them; the gateway finds nodes for them again. So a
+node that is gone in the meantime, or taken, costs an attempt and nothing else. The next group is
+let go once the pods of that one are bound, so that its simulation counts them.
+"""
+
+import asyncio
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from cli.shared.gateway.client import Gateway, connected
+from cli.shared.gateway.finding import GatewayError
+from cli.shared.gateway.options import GatewayOptions
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError, connect
+
+GATE = "moorage.io/group"
+"""The name of the gate, and the label that names the group."""
+
+SECONDS = 10.0
+
+Pod = Mapping[str, Any]
+Name = tuple[str, str]
+
+
+async def keep(options: GatewayOptions, *, once: bool, interval: float, timeout: float) -> None:
+    """Look at the groups every *interval* seconds, or once.
+
+    Raises:
+        ConfigurationError: There is no kubeconfig, or a file cannot be used.
+        GatewayError: With *once*: the gateway does not answer.
+        KubeError: With *once*: the API server does not answer, or refuses to.
+    """
+    client = await connect(options.kubeconfig, context=options.context or None)
+    gates = Gates(client, timeout)
+    try:
+        while True:
+            try:
+                async with connected(options, client) as gateway:
+                    for line in await gates.look(gateway):
+                        click.echo(line)
+            except (GatewayError, KubeError, TimeoutError) as error:
+                if once:
+                    raise
+                click.echo(f"groups stay at their gates: {error}", err=True)
+            if once:
+                return
+            await asyncio.sleep(interval)
+    finally:
+        await client.close()
+
+
+class Gates:
+    """Knows which group was let go last.
+
+    Attributes:
+        reported: What was last reported of each group that stays.
+    """
+
+    def __init__(self, client: KubeClient, timeout: float) -> None:
+        """Let the next group go *timeout* seconds after one that is not bound, at the latest."""
+        self._client = client
+        self._timeout = timeout
+        self._going: dict[Name, float] = {}
+        self.reported: dict[Name, str] = {}
+
+    async def look(self, gateway: Gateway) -> list[str]:
+        """Let the first group go that fits, if none is on its way; return what is new, in lines."""
+        groups = await self._groups()
+        now = time.monotonic()
+        self._going = {
+            name: at
+            for name, at in self._going.items()
+            if now - at < self._timeout and not all(map(_is_bound, groups.get(name, ())))
+        }
+        if self._going:
+            return []
+        lines: list[str] = []
+        for name in sorted(groups, key=lambda each: _order(each, groups[each])):
+            gated = [pod for pod in groups[name] if _is_gated(pod)]
+            if not gated:
+                continue
+            answer = await gateway.post("/simulate", {"pod": gated[0]})
+            sentence = str(answer["words"][0]) if answer["words"] else "it does not fit"
+            if answer.get("group", {}).get("fits"):
+                for pod in gated:
+                    await self._open(pod)
+                self._going[name] = now
+                self.reported.pop(name, None)
+                return [*lines, f"{'/'.join(name)}: its {len(gated)} pods may go"]
+            if self.reported.get(name) != sentence:
+                lines.append(f"{'/'.join(name)} stays: {sentence}")
+                self.reported[name] = sentence
+        return lines
+
+    async def _groups(self) -> Mapping[Name, Sequence[Pod]]:
+        """Return the pods of each group that have not ended."""
+        listed = await self._client.items(
+            "/api/v1/pods", query={"labelSelector": GATE}, timeout=SECONDS
+        )
+        groups: defaultdict[Name, list[Pod]] = defaultdict(list)
+        for raw in listed:
+            pod = json.loads(bytes(raw))
+            metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
+            if not metadata.get("deletionTimestamp") and phase not in ("Succeeded", "Failed"):
+                groups[metadata["namespace"], metadata["labels"][GATE]].append(pod)
+        return groups
+
+    async def _open(self, pod: Pod) -> None:
+        """Remove the gate of a pod, if it is still the one that was seen."""
+        metadata, gates = pod["metadata"], pod["spec"]["schedulingGates"]
+        patch = {
+            "metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
+            "spec": {"schedulingGates": [each for each in gates if each["name"] != GATE] or None},
+        }
+        try:
+            answer = await self._client.request(
+                "PATCH",
+                f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}",
+                body=json.dumps(patch).encode(),
+                content_type="application/merge-patch+json",
+                timeout=SECONDS,
+            )
+            answer.check()
+        except KubeStatusError as error:
+            if error.status not in (404, 409):  # gone, or changed: the next look sees that
+                raise
+
+
+def _is_gated(pod: Pod) -> bool:
+    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
+
+
+def _is_bound(pod: Pod) -> bool:
+    return bool(pod["spec"].get("nodeName"))
+
+
+def _order(name: Name, pods: Sequence[Pod]) -> tuple[int, str, Name]:
+    """Return the key by which groups come one after another, as in the plugin Gang."""
+    priority = max(pod["spec"].get("priority") or 0 for pod in pods)
+    return -priority, min(pod["metadata"]["creationTimestamp"] for pod in pods), name
