@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from moorage.errors import suggestion
+
 Object = Mapping[str, Any]
 
 
@@ -101,7 +103,7 @@ def silence(pod: Object, profiles: Collection[str]) -> str:
     spec = pod["spec"]
     scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
     if scheduler not in profiles:
-        served = ", ".join(profiles) or "none"
+        served = f"{', '.join(profiles) or 'none'}{suggestion(scheduler, profiles)}"
         return f"its schedulerName is {scheduler}, which no profile serves (profiles: {served})"
     if node:
         return f"it is bound to {node}; Moorage was not asked, or the gateway restarted since"

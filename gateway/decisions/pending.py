@@ -68,6 +68,7 @@ def as_shown(pod: Pod, waiting: Waiting) -> Object:
             "schedulerName": spec.scheduler_name,
             "nodeSelector": spec.node_selector,
             "affinity": {"nodeAffinity": msgspec.to_builtins(affinity)} if affinity else {},
+            "schedulingGroup": bool(spec.scheduling_group),
             "schedulingGates": [{"name": gate.name} for gate in spec.scheduling_gates],
         },
         "status": {

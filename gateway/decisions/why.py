@@ -26,6 +26,11 @@ RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest
 
 BACKOFF = "kube-scheduler tries it again after 1, 2, 4, 8 and then every 10 seconds"
 
+GROUP_BACKOFF = (
+    "kube-scheduler tries a pod group again at once; the gateway holds its binds back, longer "
+    "after each failure, up to 8 s"
+)
+
 AT_EXTENDER = "see whether the gateway runs and kube-scheduler reaches it: `moorage doctor`"
 
 FIRST_BACKOFF, LONGEST_BACKOFF = timedelta(seconds=1), timedelta(seconds=10)
@@ -294,10 +299,12 @@ def _failing(known: Known) -> _Cause:
     if newest is None and broken and broken[0] is known.attempts[0]:
         newest = broken[0]
     reason = newest["reason"] if newest else f"kube-scheduler failed: {message}"
-    until = backoff_end(known, datetime.now(UTC))
+    is_grouped = bool(known.pod["spec"].get("schedulingGroup"))
+    until = None if is_grouped else backoff_end(known, datetime.now(UTC))
     waiting = f"; in backoff until about {until:%H:%M:%S}" if until else ""
     since = known.scheduled.get("lastTransitionTime") or ""
-    return _Cause(f"{reason}{waiting}", since, [*first_step(FAILURES, reason), BACKOFF])
+    again = GROUP_BACKOFF if is_grouped else BACKOFF
+    return _Cause(f"{reason}{waiting}", since, [*first_step(FAILURES, reason), again])
 
 
 def _error(attempt: Object) -> str:

@@ -393,6 +393,7 @@ async def test_all_pending_pods_are_listed_with_their_first_line(
         assert "1 it is the third (Moorage NoThird)" in lines["default/rejected"]["reason"]
         assert lines["default/rejected"]["attempts"] == 1
         assert "schedulerName is morage" in lines["default/mistyped"]["reason"]
+        assert "did you mean `moorage`?" in lines["default/mistyped"]["reason"]
         one = await listed("?limit=1")
         assert (len(one["items"]), one["pods"]) == (1, 4)
         assert [each["pod"] for each in (await listed("?namespace=shop"))["items"]] == [

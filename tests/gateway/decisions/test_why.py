@@ -139,6 +139,8 @@ def test_the_failure_is_that_of_the_condition_though_another_attempt_runs() -> N
         )
     )
     assert found.reason == "the bind to n1 failed: permit: timed out"
+    grouped = pod(reason="SchedulerError", message="EOF", schedulingGroup={"podGroupName": "g"})
+    assert "1, 2, 4, 8" not in str(explanation(Known(pod=grouped, attempts=[failed])).next)
     other = pod(reason="SchedulerError", message="EOF")
     assert explanation(Known(pod=other, attempts=[{"time": AGO}, failed])).reason == (
         "kube-scheduler failed: EOF"
