@@ -6,6 +6,7 @@ from cli.bind.command import bind
 from cli.certs.command import certs
 from cli.config.command import config
 from cli.conformance.command import conformance
+from cli.decisions.dashboard.command import dashboard
 from cli.decisions.explain.command import explain
 from cli.decisions.shadow.command import shadow
 from cli.decisions.top.command import top
@@ -36,7 +37,7 @@ def completion(shell: str) -> None:
 
 
 GROUPS = {
-    "Look at a gateway": (explain, top, shadow, doctor),
+    "Look at a gateway": (explain, dashboard, top, shadow, doctor),
     "Write and try plugins": (new_plugin, up, simulate, replay, journal),
     "Set up": (config, certs, convert_policy, completion),
     "Stand in for a scheduler": (bind, gate, conformance),

@@ -305,7 +305,9 @@ class _Gateway:
             group_route(self.reservations.items),
             shadow_route(self.shadows),
             *self.inspector.routes,
-            *simulate_routes(self._settings, self.cluster, self.policy, self.filters, self.scorers),
+            *simulate_routes(
+                self._settings, self.cluster, self.policy, self.filters, self.scorers, pod_of
+            ),
         ]
 
     def checks(self) -> Mapping[str, Check]:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import msgspec
 import numpy as np
 
 from gateway.cycle.decision import (
@@ -91,8 +90,8 @@ def compose(
     policy_revision: str,
     scale: int,
     no_scores: str,
-) -> bytes:
-    """Return the answer as JSON; takes a while for thousands of nodes.
+) -> Answer:
+    """Return the answer; takes a while for thousands of nodes.
 
     Args:
         question: What was asked.
@@ -157,7 +156,7 @@ def compose(
     if claimants and feasible:
         position = claimed(question.pod.uid, names, totals if ranking else None)
         claim = ClaimRecord(node=names[position], plugins=claimants)
-    answer = Answer(
+    return Answer(
         pod=f"{decision.namespace}/{decision.pod}",
         profile=question.profile,
         policy_revision=policy_revision,
@@ -176,7 +175,6 @@ def compose(
         group=decision.group,
         no_scores=no_scores,
     )
-    return msgspec.json.encode(answer)
 
 
 def _words(decision: Decision, claim: ClaimRecord | None) -> list[str]:

@@ -5,13 +5,16 @@ The services are asked by hand: in the lane that takes no time from the sessions
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import grpc.aio
 import msgspec
 import numpy as np
 from aiohttp import web
+from msgspec.structs import replace
+from multidict import MultiMapping
 
 from gateway.cluster.cluster import Cluster
 from gateway.cycle import CallFailedError
@@ -23,7 +26,8 @@ from gateway.policy.policy import PolicyHolder
 from gateway.replicas.set import ReplicaSet
 from gateway.scheduling.bind_check import STALE
 from gateway.settings import GatewaySettings
-from gateway.whatif.answer import compose
+from gateway.whatif.answer import Answer, compose
+from gateway.whatif.change import Change, plugins_of, read_change, reweighed, side
 from gateway.whatif.question import Question, extender_question, read_question
 from moorage.models import encode
 from moorage.v1 import filter_pb2, scorer_pb2
@@ -31,6 +35,7 @@ from moorage.v1 import types_pb2 as pb
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
 from moorage_host.http.callers import ALL_NAMESPACES, require_read
+from moorage_host.policy import KINDS
 from moorage_host.slots import Slots
 
 TRIES: Final = 6
@@ -94,15 +99,47 @@ class Simulator:
         """Return the verdicts by plugin and the ranking, in words too; raises the same."""
         self._require_ready()
         question = await read_question(self._cluster.state, self._policy, body)
+        found = await self._answer(question)
+        return await asyncio.to_thread(msgspec.json.encode, found)
+
+    async def compare(self, pod: Mapping[str, Any], query: MultiMapping[str]) -> bytes:
+        """Return what is said of a pod now and with a change, see `read_change`; raises the same.
+
+        It is looked at as if it had no node.
+        """
+        self._require_ready()
+        state, resolved = self._cluster.state, self._policy.resolved
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        body = msgspec.json.encode({"pod": {**pod, "spec": spec}})
+        question = await read_question(state, self._policy, body)
+        assert resolved is not None  # noqa: S101 - the gateway is ready
+        change = read_change(query, resolved, question.profile, state)
+        more = replace(
+            question,
+            names=[*question.names, *(node.name for node in change.nodes)],
+            given=change.nodes,
+        )
+        before, after = await self._answer(question), await self._answer(more, change)
+        plugins = {kind: plugins_of(resolved, kind, question.profile) for kind in KINDS[:2]}
+        return await asyncio.to_thread(
+            lambda: msgspec.json.encode(
+                {"before": side(before), "after": side(after), "plugins": plugins}
+            )
+        )
+
+    async def _answer(self, question: Question, change: Change | None = None) -> Answer:
         dependencies, profile = self._policy.dependencies, question.profile
         filtered, scored, no_scores = None, None, ""
         feasible: Sequence[str] = question.names
         if profile in dependencies.filters and question.names:
             filtered = await self._verdicts(question)
+            if change is not None and change.off:
+                filtered = await self._without(question, change, filtered)
             feasible = list(filtered.feasible)
         if profile in dependencies.scores and feasible:
             try:
                 scored = await self._scores(question, feasible)
+                reweighed(scored, change.weights if change is not None else {})
             except CallFailedError as error:  # kube-scheduler goes on without scores
                 no_scores = str(error)
         # With thousands of nodes this takes a while, in which live pods must not wait.
@@ -114,6 +151,27 @@ class Simulator:
             policy_revision=self._policy.revision,
             scale=self._policy.score_scale,
             no_scores=no_scores,
+        )
+
+    async def _without(
+        self, question: Question, change: Change, filtered: filter_pb2.FilterResponse
+    ) -> filter_pb2.FilterResponse:
+        """Return verdicts without some plugins: about what these rejected, others decide."""
+        kept = [each for each in filtered.rejected if each.reason.plugin not in change.off]
+        left = [each.node for each in filtered.rejected if each.reason.plugin in change.off]
+        for plugin in change.others:
+            if not left:
+                break
+            found = await self._verdicts(replace(question, names=left), plugin)
+            kept += found.rejected
+            left = list(found.feasible)
+        passing = {*filtered.feasible, *left}
+        return filter_pb2.FilterResponse(
+            feasible=[name for name in question.names if name in passing],
+            rejected=kept,
+            generation=filtered.generation,
+            plugins=[each for each in filtered.plugins if each.plugin not in change.off],
+            claimants=[each for each in filtered.claimants if each not in change.off],
         )
 
     def _require_ready(self) -> None:
@@ -129,8 +187,11 @@ class Simulator:
         if self._policy.resolved is None:
             raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
 
-    async def _verdicts(self, question: Question) -> filter_pb2.FilterResponse:
-        request = filter_pb2.FilterRequest(node_names=question.names, **_common(question))
+    async def _verdicts(self, question: Question, plugin: str = "") -> filter_pb2.FilterResponse:
+        """Return the verdicts of one plugin, or of all."""
+        request = filter_pb2.FilterRequest(
+            node_names=question.names, plugin=plugin, **_common(question)
+        )
         response: filter_pb2.FilterResponse = await self._ask(
             self._filters,
             lambda channel: FilterServiceStub(channel).Filter(request, timeout=self._seconds),
@@ -171,6 +232,9 @@ def _common(question: Question) -> dict[str, Any]:
     }
 
 
+PodOf = Callable[[str, str], Awaitable[Mapping[str, Any] | None]]
+"""Returns a pod by namespace and name: empty if there is none, None if the API server is silent."""
+
 Respond = Callable[[bytes], Awaitable[bytes]]
 
 
@@ -193,6 +257,16 @@ class Questions:
             BadRequestError: It is too large, or badly framed.
             BusyError: Too many wait.
         """
+        async with self.turn():
+            body = await self._bodies.read(request, self._limit)
+            try:
+                return await respond(body)
+            finally:
+                self._bodies.held -= len(body)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a question's turn, which lasts until the block is left; raises BusyError."""
         if self._slots.is_full:
             # Its body is not read meanwhile, so that a storm of large ones costs live pods less.
             await self._slots.slow_down(REFUSAL_SECONDS)
@@ -201,11 +275,7 @@ class Questions:
                 "later, or raise --simulate-calls or --simulate-waiting"
             )
         async with self._slots.slot():
-            body = await self._bodies.read(request, self._limit)
-            try:
-                return await respond(body)
-            finally:
-                self._bodies.held -= len(body)
+            yield
 
 
 def simulate_routes(
@@ -214,6 +284,7 @@ def simulate_routes(
     policy: PolicyHolder,
     filters: ReplicaSet,
     scorers: ReplicaSet,
+    pod_of: PodOf,
 ) -> Sequence[web.RouteDef]:
     """Return the routes; a caller with a bearer token must be allowed to get all pods."""
     questions = Questions(settings)
@@ -221,14 +292,22 @@ def simulate_routes(
 
     async def simulate(request: web.Request) -> web.Response:
         await require_read(request, ALL_NAMESPACES)
-        try:
-            return _json(await questions.answer(request, simulator.answer))
-        except BadRequestError as error:
-            return _error(str(error), 413 if error.reason == TOO_LARGE else 400)
-        except BusyError as error:
-            return _error(str(error), 429)
-        except CallFailedError as error:
-            return _error(str(error), 503)
+        return await _answered(questions.answer(request, simulator.answer))
+
+    async def compare(request: web.Request) -> web.Response:
+        await require_read(request, ALL_NAMESPACES)
+        namespace, name = request.match_info["namespace"], request.match_info["pod"]
+
+        async def compared() -> bytes:
+            async with questions.turn():
+                pod = await pod_of(namespace, name)
+                if pod is None:
+                    raise CallFailedError("the API server does not show the pod")
+                if not pod:
+                    raise BadRequestError(f"there is no pod {namespace}/{name}")
+                return await simulator.compare(pod, request.query)
+
+        return await _answered(compared())
 
     async def simulate_filter(request: web.Request) -> web.Response:
         await require_read(request, ALL_NAMESPACES)
@@ -239,7 +318,22 @@ def simulate_routes(
         except CallFailedError as error:
             return _json(answers.filter_error(str(error)))
 
-    return (web.post("/simulate", simulate), web.post("/simulate/filter", simulate_filter))
+    return (
+        web.post("/simulate", simulate),
+        web.post("/simulate/filter", simulate_filter),
+        web.get("/simulate/{namespace}/{pod}", compare),
+    )
+
+
+async def _answered(answer: Awaitable[bytes]) -> web.Response:
+    try:
+        return _json(await answer)
+    except BadRequestError as error:
+        return _error(str(error), 413 if error.reason == TOO_LARGE else 400)
+    except BusyError as error:
+        return _error(str(error), 429)
+    except CallFailedError as error:
+        return _error(str(error), 503)
 
 
 def _json(body: bytes, status: int = 200) -> web.Response:

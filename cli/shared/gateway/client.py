@@ -4,12 +4,13 @@ import base64
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from cli.shared.gateway.finding import GatewayError, find_gateway
 from cli.shared.gateway.forwarding import LOOPBACK, Forwarding, forwarded
@@ -115,7 +116,7 @@ class Gateway:
                 if response.status in statuses:
                     return text
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._unreachable(error) from error
+            raise self.unreachable(error) from error
         raise self._refused(path, response.status, text)
 
     def _refused(self, path: str, status: int, text: str) -> GatewayError:
@@ -128,7 +129,26 @@ class Gateway:
                 problem = f"the gateway's admin port answers: {problem} ({self._missing()})"
         return GatewayError(problem, status=status)
 
-    def _unreachable(self, error: Exception) -> GatewayError:
+    def open(
+        self, path: str, headers: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Open an answer, of any status, to be read as it comes, however long that takes.
+
+        Raises:
+            aiohttp.ClientError: It cannot be had; see `unreachable`.
+            OSError: The same.
+        """
+        arguments = {**self._arguments}
+        return self._session.get(
+            URL(f"{self.url}{path}", encoded=True),
+            headers={**headers, **arguments.pop("headers", {})},
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=SECONDS),
+            allow_redirects=False,
+            **arguments,
+        )
+
+    def unreachable(self, error: Exception) -> GatewayError:
+        """Return why no answer came, with the next step."""
         reason = str(error) or "it does not answer in time"
         if self._forwarded is not None:
             if self._forwarded.refused is not None:

@@ -12,6 +12,7 @@ import pytest
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
+from tools.waiting import until
 
 POLICY = """
 apiVersion: moorage.io/v1alpha1
@@ -37,7 +38,7 @@ class ByNumber(ScorePlugin):
     """Likes nodes better the larger the number in their names is."""
 
     def score_node(self, pod: Pod, node: Node) -> float:
-        return float(node.name[1:])
+        return float(node.name[1:].partition("-")[0])
 
 
 @pytest.fixture
@@ -221,3 +222,53 @@ async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
     assert sorted(status for status, _ in answers) == [200, 200, 429, 429]
     assert [status for status, _ in refusals] == [429, 429]
     assert "--simulate-waiting" in refusals[0][1]["error"]
+
+
+async def test_a_pod_of_the_cluster_is_compared_with_what_might_be(process: Gateway) -> None:
+    """More nodes, a filter plugin that is off, another weight; nothing of it happens."""
+    process.api.label("/api/v1/nodes/n3", hot="")
+    made = pod("3")
+    process.api.pod("web", schedulerName="moorage", containers=made["spec"]["containers"])
+    process.api.pod("there", nodeName="n2", containers=made["spec"]["containers"])
+
+    async def compared(query: str) -> tuple[Any, Any]:
+        status, answer = await process.get(f"/simulate/default/web{query}")
+        assert status == 200, answer
+        return answer["before"], answer["after"]
+
+    async def seen() -> bool:
+        before, _ = await compared("")
+        return [each["reason"] for each in before["rejected"]] != [] and before["feasible"] == 1
+
+    await until(seen)
+    before, after = await compared("")
+    assert before == after
+    assert (before["best"], before["nodes"]) == ("n1", 3)
+    before, after = await compared("?nodes=3&like=n2")
+    assert (after["nodes"], after["feasible"]) == (6, 4)
+    assert after["best"].startswith("n2-new-")
+    _, after = await compared("?off=Cool")
+    assert (after["feasible"], after["best"]) == (2, "n3")
+    assert {(each["plugin"], each["nodes"]) for each in after["rejected"]} == {
+        ("NodeResourcesFit", 1)
+    }
+    _, after = await compared("?off=Cool&off=NodeResourcesFit&weight=ByNumber:9")
+    assert (after["feasible"], after["best"]) == (3, "n3")
+    assert after["top"][0]["plugins"][-1] == {
+        "plugin": "ByNumber",
+        "raw": 3.0,
+        "normalized": 3.0,
+        "weight": 9,
+    }
+    _, after = await compared("?off=ByNumber&off=Cool")
+    assert [each["plugin"] for each in after["top"][0]["plugins"]] == ["NodeResourcesFit"]
+    for query, part in (
+        ("?off=None", "it has Cool, NodeResourcesFit"),
+        ("?weight=ByNumber:-1", "from 0 to 1000"),
+        ("?nodes=101&like=n1", "from 0 to 100"),
+        ("?nodes=1&like=n9", "no node n9"),
+        ("?colour=red", "no parameter colour"),
+    ):
+        status, answer = await process.get(f"/simulate/default/web{query}")
+        assert (status, part in answer["error"]) == (400, True), answer
+    assert (await process.get("/simulate/default/none"))[0] == 400

@@ -4,6 +4,7 @@ import { get, query } from "../lib/api.js";
 import { append, badge, el, facts, note, replace, typed } from "../lib/dom.js";
 import { clock, count, date, path, plural, score, seconds, span } from "../lib/format.js";
 import { nodeTable } from "./nodetable.js";
+import { whatIf } from "./whatif.js";
 
 const REFRESH = 10000; // milliseconds
 
@@ -13,7 +14,7 @@ export async function decision({ stream }, namespace, pod, id = "") {
   let known = await read();
   const head = el("div", {});
   const body = el("div", {});
-  const page = { element: el("section", { class: "page decision" }, head, body), back: "#/pods" };
+  const page = { element: el("section", { class: "page decision" }, head, whatIf(namespace, pod), body), back: "#/pods" };
   let nodes;
 
   const current = () => known.attempts.find((each) => each.id === id) || known.attempts[0];

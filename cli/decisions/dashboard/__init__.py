@@ -1,0 +1,1 @@
+"""`moorage dashboard`: the inspector in a browser."""

@@ -1,0 +1,76 @@
+"""Serves the inspector on loopback, and asks the gateway as the command is known to it.
+
+So no browser needs a certificate or a token. The path begins with a secret: other users of this
+machine, and pages of other sites, do not know it.
+"""
+
+import asyncio
+import secrets
+import webbrowser
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import click
+from aiohttp import hdrs, web
+
+from cli.shared.gateway.client import Gateway, connected
+from cli.shared.gateway.forwarding import LOOPBACK
+from cli.shared.gateway.options import GatewayOptions
+
+SECRET_BYTES = 24
+
+PASSED_ON = (hdrs.ACCEPT, hdrs.IF_NONE_MATCH)
+"""Headers of requests that the gateway is sent."""
+
+LEFT_OUT = frozenset(
+    {hdrs.CONTENT_ENCODING, hdrs.CONTENT_LENGTH, hdrs.TRANSFER_ENCODING, hdrs.CONNECTION}
+)
+"""Headers of answers that are about the gateway's own connection."""
+
+
+async def run(options: GatewayOptions, *, opens: bool) -> None:
+    """Serve until cancelled, and open the page in a browser if it is to.
+
+    Raises:
+        ConfigurationError: A file cannot be used, or options do not go together.
+        GatewayError: There is no gateway, or it refuses the caller.
+        KubeError: The API server does not answer, or refuses to.
+    """
+    async with connected(options) as gateway, serving(gateway) as url:
+        await gateway.get("/decisions", {"limit": "1"})  # says at once what is wrong
+        click.echo(f"The inspector of {gateway.place} is at {url} until Ctrl-C.")
+        if opens and not await asyncio.to_thread(webbrowser.open, url):
+            click.echo("No browser opened: open the address in one.", err=True)
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def serving(gateway: Gateway) -> AsyncIterator[str]:
+    """Serve a gateway's admin port on loopback, to read; give the address of the inspector."""
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        path = request.rel_url.raw_path_qs.removeprefix(f"/{secret}")
+        headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        try:
+            async with gateway.open(path, headers) as found:
+                kept = {name: each for name, each in found.headers.items() if name not in LEFT_OUT}
+                response = web.StreamResponse(status=found.status, headers=kept)
+                await response.prepare(request)
+                async for chunk in found.content.iter_any():
+                    await response.write(chunk)
+                return response
+        except (aiohttp.ClientError, OSError) as error:
+            text = str(gateway.unreachable(error))
+            return web.json_response({"error": text}, status=web.HTTPBadGateway.status_code)
+
+    app = web.Application()
+    app.router.add_get(f"/{secret}/{{path:.*}}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, LOOPBACK, 0).start()
+        yield f"http://{LOOPBACK}:{runner.addresses[0][1]}/{secret}/inspector/"
+    finally:
+        await runner.cleanup()
