@@ -17,8 +17,7 @@ from gateway.edge.bodies import BadRequestError
 from gateway.whatif.answer import Answer
 from moorage.models import NodeManifest
 from moorage.v1 import scorer_pb2
-from moorage_host.policy import KINDS, ResolvedPolicy
-from moorage_host.policy.resolve import Kind
+from moorage_host.policy import KINDS, Kind, ResolvedPolicy
 
 MOST_NODES = 100
 """Nodes that may be added."""

@@ -52,7 +52,9 @@ async def serving(gateway: Gateway) -> AsyncIterator[str]:
 
     async def answer(request: web.Request) -> web.StreamResponse:
         path = request.rel_url.raw_path_qs.removeprefix(f"/{secret}")
-        headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        headers = {
+            str(name): request.headers[name] for name in PASSED_ON if name in request.headers
+        }
         try:
             async with gateway.open(path, headers) as found:
                 kept = {name: each for name, each in found.headers.items() if name not in LEFT_OUT}

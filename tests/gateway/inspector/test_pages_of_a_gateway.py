@@ -164,6 +164,22 @@ async def test_a_pod_that_moorage_was_not_asked_about_is_explained(
         await expect(page.locator(".why")).to_contain_text("lower the pod's requests of cpu")
 
 
+async def test_what_if_stands_beside_what_is(page: Page, tmp_path: Path) -> None:
+    async with a_gateway(tmp_path) as running:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}
+        running.api.pod("big", schedulerName="moorage", containers=[container])
+        await page.goto(f"{running.admin}/inspector/#/pod/default/big")
+        await page.get_by_text("What if", exact=True).click()
+        now, then = page.locator(".sides section").first, page.locator(".sides section").last
+        await expect(now).to_contain_text("2 Insufficient cpu (NodeResourcesFit)")
+        await page.get_by_label("Plugin that is off").select_option("NodeResourcesFit")
+        await page.get_by_label("More nodes").fill("3")
+        await page.get_by_label("Node to copy").fill("n1")
+        await page.get_by_role("button", name="Compare").click()
+        await expect(then).to_contain_text("5 of 5")
+        await expect(now).to_contain_text("0 of 2")
+
+
 async def test_with_certificates_the_page_is_for_operators(
     browser: Browser, tmp_path: Path
 ) -> None:

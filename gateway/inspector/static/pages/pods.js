@@ -10,9 +10,8 @@ const MOST = 20000; // pods in the list; older ones leave it
 const REFRESH = 5000; // milliseconds
 let left = {}; // what was asked for when the page was left
 
-// Times are whole seconds; ids of one gateway end with a number that grows.
-const number = (summary) => Number(summary.id.split("-").pop());
-const byAge = (one, other) => one.time === other.time ? number(other) - number(one) : one.time < other.time ? 1 : -1;
+// Times are whole seconds: of a pod's attempts in one second, the number tells.
+const byAge = (one, other) => one.time === other.time ? (other.attempt || 1) - (one.attempt || 1) : one.time < other.time ? 1 : -1;
 
 const pod = (row) => `${row.namespace}/${row.pod}`;
 
@@ -37,7 +36,7 @@ export async function pods({ stream }) {
     empty: "No pod matches.",
     open: (row) => { location.hash = to(row); },
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(170px, 2fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, to(row)) },
+      { key: "pod", title: "Pod", width: "minmax(170px, 2.8fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, to(row)) },
       { key: "outcome", title: "Outcome", width: "124px", narrow: "118px", cell: (row) => badge(row.outcome) },
       { key: "node", title: "Node", width: "minmax(60px, 1fr)", phone: "hide", cell: (row) => row.node ? el("a", { class: "name", href: path("node", row.node), title: row.node }, row.node) : "–" },
       { key: "reason", title: "Reason", width: "minmax(160px, 6fr)", phone: "line", cell: (row) => row.reason || "" },
@@ -99,7 +98,7 @@ export async function pods({ stream }) {
   async function load() {
     const answer = await get(`../decisions?${query({ limit: PAGE, continue: next })}`);
     next = answer.continue || "";
-    answer.items.forEach(take);
+    answer.items.reverse().forEach(take); // the newest last, which stays
     newestFirst();
   }
 

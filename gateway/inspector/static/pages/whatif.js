@@ -1,4 +1,4 @@
-// What would be said of a pod now with another weight, more nodes, or without a plugin.
+// What plugins would answer about a pod now with another weight, more nodes, or without a plugin.
 
 import { get } from "../lib/api.js";
 import { el, facts, note, replace } from "../lib/dom.js";
