@@ -103,7 +103,7 @@ class Simulator:
         return await asyncio.to_thread(msgspec.json.encode, found)
 
     async def compare(self, pod: Mapping[str, Any], query: MultiMapping[str]) -> bytes:
-        """Return what plugins answer about a pod now and with a change, see `read_change`; raises the same.
+        """Return the answers about a pod now and with a change; see `read_change`, raises the same.
 
         It is looked at as if it had no node.
         """
