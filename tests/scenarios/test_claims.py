@@ -85,3 +85,48 @@ async def test_runs_whose_pods_have_ended_keep_their_node(world: World) -> None:
         places = await world.bound("b-1", "a-2")
     assert places["a-2"] == first
     assert places["b-1"] != first
+
+
+async def test_pods_that_come_at_once_get_a_slot_each_and_the_next_one_that_is_given_back(
+    world: World,
+) -> None:
+    await world.nodes(*map(node, NAMES[:2]))
+    names = [f"p{number}" for number in range(5)]
+    async with world.scheduler("slotted"):
+        await world.create(*(pod(name, "slotted") for name in names))
+        await world.placed(4)
+        places = await world.places()
+        waiting = next(name for name in names if not places[name])
+        await world.event(waiting, "no slot is free")
+        gone = next(name for name in names if places[name])
+        (await world.request("DELETE", f"{PODS}/{gone}?gracePeriodSeconds=0")).check()
+        await world.bound(waiting)
+        left = await world.pods()
+    slots = [
+        (obj["spec"]["nodeName"], obj["metadata"]["annotations"]["example.com/slot"])
+        for obj in left.values()
+    ]
+    assert sorted(slots) == [(name, slot) for name in NAMES[:2] for slot in ("left", "right")]
+
+
+async def test_no_more_pods_than_seats_are_bound_until_one_ends(world: World) -> None:
+    await world.nodes(*map(node, NAMES))
+    labels = {"example.com/license": "cad"}
+    async with world.scheduler("seated"):
+        await world.create(*(pod(f"p{i}", "seated", labels=labels) for i in range(4)))
+        await world.placed(2)
+        places = await world.places()
+        first, second = (name for name, place in places.items() if not place)
+        await world.event(first, "all seats of the pod's license are taken")
+        await world.event(second, "all seats of the pod's license are taken")
+        gone = next(name for name, place in places.items() if place)
+        (await world.request("DELETE", f"{PODS}/{gone}?gracePeriodSeconds=0")).check()
+        await world.until(lambda: _are_bound(world, gone, 2))
+        places = await world.places()
+    assert sum(map(bool, places.values())) == 2
+    assert len(places) == 3
+
+
+async def _are_bound(world: World, gone: str, count: int) -> bool:
+    places = await world.places()
+    return gone not in places and sum(map(bool, places.values())) == count
