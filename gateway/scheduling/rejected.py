@@ -10,6 +10,9 @@ minutes. What it does not see, the gateway brings to it, by a write to the pod's
 
 The last has to wait: mostly kube-scheduler sees the change too, and tries the pod by itself. And
 it has a bound: after each such write a pod waits twice as long for the next one.
+
+What a gateway before this one rejected is not known: pods that have no node when this one begins to
+decide, and are not tried by themselves, are tried again once.
 """
 
 import asyncio
@@ -60,7 +63,7 @@ class RejectedPod:
         plugins: Those that rejected some.
         rows: A bitmap of the rows of the nodes that the verdicts are about.
         has_unknown: Whether kube-scheduler named nodes that the gateway did not know.
-        judged: The verdicts are of this generation of the state.
+        judged: The verdicts are of this generation of the state; 0 if a gateway before had them.
         generation: The same, or when the pod was woken since.
         rules: The filter plugins of its profile, as they were.
         due: From when on it may be woken because the cluster has changed, on the clock.
@@ -104,6 +107,7 @@ class RejectedPods:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _pods: OrderedDict[str, RejectedPod] = field(default_factory=OrderedDict)
     _asked: dict[str, tuple[float, str]] = field(default_factory=dict)
+    _has_begun: bool = False
 
     def note(self, cycle: Cycle) -> None:
         """Take over how the filter phase of a cycle ended."""
@@ -111,6 +115,8 @@ class RejectedPods:
         before, record = self._pods.pop(cycle.uid, None), decision.filter
         if record is None or record.feasible:
             return
+        if before is not None and not before.judged:
+            before = None
         now, backoff = self.clock(), min(2.0 ** (decision.attempt - 1), BACKOFF_SECONDS)
         pod = RejectedPod(
             namespace=decision.namespace,
@@ -153,6 +159,9 @@ class RejectedPods:
 
     def take(self) -> Mapping[tuple[str, str], Sequence[RejectedPod]]:
         """Return which pods to try again, by the plugin that wants it and why; no wish is left."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._begin()
         last_change = _LastChange(self.state)
         found: dict[tuple[str, str], list[RejectedPod]] = {}
         for pod in list(self._pods.values()):
@@ -166,6 +175,31 @@ class RejectedPods:
             pod.generation, pod.outdated_since = self.state.generation, math.inf
             found.setdefault(wish, []).append(pod)
         return found
+
+    def _begin(self) -> None:
+        rules, due = self._rules(), self.clock() + BACKOFF_SECONDS
+        for uid in self.state.known_pods():
+            pod = self.state.pod(uid)
+            if pod is None or pod.spec.scheduling_gates:
+                continue
+            if self.state.place_of(uid) or uid in self._pods:
+                continue
+            profile = pod.spec.scheduler_name
+            if profile in self.policy.dependencies.filters and len(self._pods) < self.limit:
+                self._pods[uid] = RejectedPod(
+                    namespace=pod.namespace,
+                    name=pod.name,
+                    uid=uid,
+                    profile=profile,
+                    plugins=(),
+                    rows=b"",
+                    has_unknown=True,
+                    judged=0,
+                    generation=0,
+                    rules=rules.get(profile),
+                    due=due,
+                    pause=math.inf,
+                )
 
     def is_outdated(self, uid: str) -> bool:
         """Return whether nodes that a waiting pod was judged on have changed since its verdict.

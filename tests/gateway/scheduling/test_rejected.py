@@ -274,3 +274,26 @@ async def test_the_binder_wakes_a_pod_that_was_rejected_by_an_old_view(tmp_path:
             assert (condition["reason"], condition["message"]) == ("Hot", CLUSTER_CHANGED)
             assert (await process.filter(created, "n1"))["NodeNames"] == ["n1"]
             assert process.sample("moorage_retried_pods_total", plugin="Hot", outcome="written")
+
+
+def test_pods_that_a_gateway_before_may_have_rejected_are_tried_again_once() -> None:
+    world = World()
+    for name in ("left", "tried"):
+        world.state.set_pod(make_pod(name))
+    world.state.set_pod(make_pod("gated", gates=["example.com/wait"]))
+    world.state.set_pod(make_pod("foreign", scheduler_name="other"))
+    world.state.set_pod(make_pod("placed", node="n1"))
+    assert not world.pods.take()
+    world.now = 5.0
+    pod = world.state.pod(make_pod("tried").uid)
+    assert pod is not None
+    world.judge(pod, ("n1",), feasible=1)
+    world.now = 11.0
+    assert not world.pods.take()
+    world.now = 13.0
+    ((wish, found),) = world.pods.take().items()
+    assert wish == ("Moorage", CLUSTER_CHANGED)
+    assert [each.name for each in found] == ["left"]
+    world.heat("n1", 20)
+    world.now = 1000.0
+    assert not world.pods.take()
