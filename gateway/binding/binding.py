@@ -82,7 +82,7 @@ class PodsAheadOfWatch:
 
     def note(self, pod: Pod) -> None:
         """Take over the pod of a call."""
-        if self._state.pod(pod.uid) is not None:
+        if self._state.pods.get(pod.uid) is not None:
             self._by_uid.pop(pod.uid, None)
             return
         self._by_uid[pod.uid] = pod
@@ -92,7 +92,7 @@ class PodsAheadOfWatch:
 
     def pod(self, uid: str) -> Pod | None:
         """Return a pod, from the state or else from its last call."""
-        return self._state.pod(uid) or self._by_uid.get(uid)
+        return self._state.pods.get(uid) or self._by_uid.get(uid)
 
     def forget(self, uid: str) -> None:
         """Forget the call of a pod whose bind has ended."""
@@ -174,7 +174,9 @@ class Binding:
                 self._policy.learn("bind", known)
             await asyncio.sleep(interval)
 
-    async def bind(self, call: BindCall, decision: Decision | None, epoch: int) -> None:
+    async def bind(
+        self, call: BindCall, pod: Pod | None, decision: Decision | None, epoch: int
+    ) -> None:
         """Bind the pod, or find it bound to this node already; note the outcome in *decision*.
 
         Raises:
@@ -182,7 +184,6 @@ class Binding:
             CallFailedError: It is not bound, or that is not known.
         """
         start = time.perf_counter()
-        pod = self.pods_ahead.pod(call.uid)
         annotations: Mapping[str, str] = NOTHING
         if call.uid in self._cycle_states.by_uid:
             annotations = self._cycle_states.annotations(call.uid, call.node)

@@ -14,7 +14,6 @@ import grpc.aio
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.channel import connect
-from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.stream import MessageStream, StreamLostError
 from moorage_host.tls.certificate import Certificate
 from moorage_host.tls.identities import service_identity
@@ -97,7 +96,8 @@ class BinderClient:
         def encode() -> bytes:
             if answer.done():
                 return b""  # its time ran out before there was a binder
-            set_duration(request.timeout, max(deadline - now(), 0.001))
+            left = max(deadline - now(), 0.001)
+            request.timeout.FromNanoseconds(int(left * 1e9))
             return request.SerializeToString()
 
         messages.send(encode)

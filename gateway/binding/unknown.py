@@ -132,5 +132,5 @@ class UnknownBinds:
 
     def _is_bound(self, call: BindCall) -> bool:
         """Whether the watch has shown the pod on a node."""
-        pod = self._state.pod(call.uid)
+        pod = self._state.pods.get(call.uid)
         return pod is not None and bool(pod.spec.node_name)

@@ -62,16 +62,16 @@ class Cluster:
             NODES,
             put=state.set_node,
             drop=state.drop_node,
-            received=lambda event: metrics.events("nodes", event).inc(),
+            received=partial(metrics.events, "nodes"),
             restarted=lambda reason: metrics.restarts("nodes", reason).inc(),
             limits=limits,
         )
         self._pods: Reflector[SeenPod] = Reflector(
             client,
-            replace(PODS, decode=partial(decode_seen_pod, known=state.pod)),
+            replace(PODS, decode=partial(decode_seen_pod, known=state.pods.get)),
             put=self._take_pod,
             drop=self._drop_pod,
-            received=lambda event: metrics.events("pods", event).inc(),
+            received=partial(metrics.events, "pods"),
             restarted=lambda reason: metrics.restarts("pods", reason).inc(),
             limits=limits,
         )
@@ -145,11 +145,11 @@ class Cluster:
         return "; ".join(self.kinds.problems(self._max_age)) or None
 
     def _take_pod(self, seen: SeenPod) -> None:
+        uid, failure = seen.pod.metadata.uid, ""
         if seen.waiting is not None:
-            self.waiting[seen.pod.uid] = seen.waiting
+            self.waiting[uid], failure = seen.waiting, seen.waiting.failure
         else:
-            self.waiting.pop(seen.pod.uid, None)
-        failure = seen.waiting.failure if seen.waiting is not None else ""
+            self.waiting.pop(uid, None)
         self.state.set_pod(seen.pod, failure, seen.size)
 
     def _drop_pod(self, uid: str) -> None:

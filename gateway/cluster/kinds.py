@@ -7,6 +7,7 @@ still have an older policy.
 import asyncio
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 import structlog
@@ -136,7 +137,7 @@ class AdditionalKinds:
             resource,
             put=sink.put,
             drop=sink.drop,
-            received=lambda event: metrics.events(name, event).inc(),
+            received=partial(metrics.events, name),
             restarted=restarted,
             limits=self._limits,
         )

@@ -23,10 +23,12 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 import msgspec
 import structlog
+from prometheus_client import Counter
 
 from moorage.backoff import Backoff
 from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, Status
@@ -124,7 +126,7 @@ class Reflector(Generic[T]):
         resource: What is followed.
         put: Takes an object that is new or changed. Neither this nor *drop* may wait or raise.
         drop: Forgets an object by its key, which was given before.
-        received: Counts an event by its type, such as "ADDED".
+        received: Returns what counts events of a type, such as "ADDED".
         restarted: Counts a watch that ended.
         limits: How patient to be.
     """
@@ -136,7 +138,7 @@ class Reflector(Generic[T]):
         *,
         put: Callable[[T], object],
         drop: Callable[[str], object],
-        received: Callable[[str], object],
+        received: Callable[[str], Counter],
         restarted: Callable[[Restart], object],
         limits: WatchLimits | None = None,
     ) -> None:
@@ -148,11 +150,13 @@ class Reflector(Generic[T]):
         """Why the last watch ended; empty from the next watch on."""
         self._client = client
         self._resource = resource
+        self._key = attrgetter(resource.key)
         self._keys_are_uids = resource.key == "uid"
         self._put, self._drop = put, drop
         self._received, self._restarted = received, restarted
         self._limits = limits or WatchLimits()
-        self._versions: dict[str, str] = {}  # UID and resource version: see `_identity`
+        # UID and resource version: the garbage collector would look at each of 150,000 pairs.
+        self._versions: dict[str, str] = {}
         self._position = ""  # the opaque resource version to go on from
         self._lost_at: float | None = None  # since when no watch is open
         self._expired_at = -math.inf
@@ -220,7 +224,7 @@ class Reflector(Generic[T]):
                 async for line in lines:
                     event: Event = decode_event(line)
                     self.last_heard, self.problem = time.monotonic(), ""
-                    self._received(event.type)
+                    self._received(event.type).inc()
                     if event.type == "ERROR":
                         raise self._error_of(event)
                     if event.type == "BOOKMARK":
@@ -283,7 +287,9 @@ class Reflector(Generic[T]):
 
     def _apply(self, event: "Event") -> None:
         """Hand over a change."""
-        key, version, self._position = self._identity(event.object)
+        identity: Identity = decode_header(event.object).metadata
+        key, self._position = self._key(identity), identity.resource_version
+        version = f"{identity.uid} {self._position}"
         known = self._versions.get(key)
         is_gone = event.type == "DELETED"
         if known is not None and (
@@ -297,7 +303,8 @@ class Reflector(Generic[T]):
 
     def _collect(self, full: "_FullList[T]", raw: msgspec.Raw, *, gone: bool = False) -> None:
         """Take an object into a list; one that was handed over in this version is not decoded."""
-        key, version, _ = self._identity(raw)
+        identity: Identity = decode_header(raw).metadata
+        key, version = self._key(identity), f"{identity.uid} {identity.resource_version}"
         full.versions.pop(key, None)
         full.changed.pop(key, None)
         if gone:
@@ -327,15 +334,6 @@ class Reflector(Generic[T]):
 
     def _show(self, as_of: float) -> None:
         self._as_of = max(self._as_of, as_of)
-
-    def _identity(self, raw: msgspec.Raw) -> tuple[str, str, str]:
-        """Return an object's key, its UID and resource version as one text, and the latter.
-
-        One text, since the garbage collector would look at each of 150,000 pairs.
-        """
-        identity: Identity = decode_header(raw).metadata
-        key = identity.name if self._resource.key == "name" else identity.uid
-        return key, f"{identity.uid} {identity.resource_version}", identity.resource_version
 
     def _decoded(self, raw: msgspec.Raw) -> T | None:
         """Read an object; one that cannot be read is left out, so that the others go on."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.cluster.changes import Backlog, Changes, Key, Keys
@@ -33,8 +34,7 @@ class Placement:
     state: Literal["bound", "assumed", "claimed"]
 
 
-@dataclass(slots=True)
-class Assumption:
+class Assumption(Struct):
     """A pod as it will be on its node, until a time on the clock.
 
     Attributes:
@@ -60,6 +60,7 @@ class ClusterState:
         generation: Grows with every change that replicas must see.
         rows: The nodes, each with its row.
         manifests_changed: The generation in which a node or an object last came, went or changed.
+        pods: The pods that have not ended, bound or not, by UID.
         objects: The objects of the additional kinds that plugins read.
         heavy: The large pods.
         listeners: Called after each change, also of pods without a place; must not change anything.
@@ -90,7 +91,7 @@ class ClusterState:
         self.listeners: list[Callable[[], None]] = []
         self._assumed_ttl, self._claim_ttl, self._clock = assumed_ttl, claim_ttl, clock
         self.heavy = HeavyPods()
-        self._known: dict[str, Pod] = {}
+        self.pods: dict[str, Pod] = {}
         self._assumed: dict[str, Assumption] = {}
         self._ended: deque[str] = deque(maxlen=ended_pods)
         self._place: dict[str, str] = {}
@@ -113,13 +114,9 @@ class ClusterState:
         """Return the time on the clock by which claims end."""
         return self._clock()
 
-    def pod(self, uid: str) -> Pod | None:
-        """Return a pod that has not ended, bound or not."""
-        return self._known.get(uid)
-
     def has_ended(self, uid: str) -> bool:
         """Whether a pod was deleted or has ended not long ago."""
-        return uid not in self._known and uid in self._ended
+        return uid not in self.pods and uid in self._ended
 
     def place_of(self, uid: str) -> str:
         """Return the node that a pod is bound to, assumed on, or has claimed; "" if none."""
@@ -127,7 +124,7 @@ class ClusterState:
 
     def bound_to(self, uid: str) -> str:
         """Return the node that the watch shows a pod on; "" if none."""
-        pod = self._known.get(uid)
+        pod = self.pods.get(uid)
         return pod.spec.node_name if pod is not None else ""
 
     def placements(self, node: str) -> list[Placement]:
@@ -137,7 +134,7 @@ class ClusterState:
     def _placement(self, uid: str) -> Placement:
         assumption = self._assumed.get(uid)
         if assumption is None:
-            return Placement(pod=self._known[uid], state="bound")
+            return Placement(pod=self.pods[uid], state="bound")
         return Placement(pod=assumption.pod, state="claimed" if assumption.is_claim else "assumed")
 
     def held(self) -> list[Pod]:
@@ -150,12 +147,12 @@ class ClusterState:
 
     def known_pods(self) -> Sequence[str]:
         """Return the UIDs of all pods that were seen."""
-        return list(self._known)
+        return list(self.pods)
 
     def pods_by_profile(self) -> dict[str, tuple[int, int]]:
         """Return how many pods name each schedulerName, and how many of them have no node."""
         found: dict[str, tuple[int, int]] = {}
-        for pod in self._known.values():
+        for pod in self.pods.values():
             name = pod.spec.scheduler_name
             pods, waiting = found.get(name, (0, 0))
             found[name] = pods + 1, waiting + (not pod.spec.node_name)
@@ -187,9 +184,9 @@ class ClusterState:
         uid, node = pod.metadata.uid, pod.spec.node_name
         if size >= HEAVY_BYTES or uid in self.heavy.of:
             pod = self.heavy.take(pod, size)
-        old = self._known.get(uid)
+        old = self.pods.get(uid)
         if old != pod:
-            self._known[uid] = pod
+            self.pods[uid] = pod
             assumed = self._assumed.pop(uid, None) if node else None
             if assumed is not None and assumed.pod == pod:
                 return  # as it was assumed: replicas know it
@@ -204,7 +201,7 @@ class ClusterState:
 
     def drop_pod(self, uid: str) -> None:
         """Forget a pod that was deleted or has ended."""
-        self._known.pop(uid, None)
+        self.pods.pop(uid, None)
         if uid in self.heavy.of:
             self.heavy.drop(uid)
         self._ended.append(uid)
@@ -366,7 +363,7 @@ class ClusterState:
                 removed_pods.append(uid)
             else:
                 assumption = self._assumed.get(uid)
-                pods.append((placed_on, assumption.pod if assumption else self._known[uid]))
+                pods.append((placed_on, assumption.pod if assumption else self.pods[uid]))
         contents = self.objects.contents(keys.objects) if keys.objects else []
         return Changes(
             generation=self.generation,
@@ -381,7 +378,7 @@ class ClusterState:
     def _update_placement(self, uid: str) -> None:
         """Determine where a pod is now, and record that it or its place changed."""
         assumption = self._assumed.get(uid)
-        pod = assumption.pod if assumption is not None else self._known.get(uid)
+        pod = assumption.pod if assumption is not None else self.pods.get(uid)
         node = pod.spec.node_name if pod is not None else ""
         before = self._place.pop(uid, "")
         if before:

@@ -23,7 +23,7 @@ def oldest_first(
     state: ClusterState, waiting: Mapping[str, Waiting], namespace: str
 ) -> Sequence[Pod]:
     """Return the pods without a node, of one namespace or, for "", of all."""
-    known = filter(None, map(state.pod, waiting))
+    known = filter(None, map(state.pods.get, waiting))
     pods = [each for each in known if namespace in ("", each.namespace)]
     return sorted(pods, key=lambda each: (each.metadata.creation_timestamp, each.name))
 
@@ -37,7 +37,7 @@ def matches(words: Sequence[str], pod: Pod, *more: str) -> bool:
 async def with_a_node(state: ClusterState, words: Sequence[str]) -> AsyncIterator[Pod]:
     """Yield pods on nodes whose names match, not all at once: cycles go on."""
     for count, uid in enumerate(state.known_pods(), start=1):
-        pod = state.pod(uid)
+        pod = state.pods.get(uid)
         if pod is not None and pod.spec.node_name and matches(words, pod):
             yield pod
         if count % COMPARED_AT_ONCE == 0:

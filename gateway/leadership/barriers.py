@@ -212,7 +212,7 @@ class StateRecovery:
         by_uid = {pod.uid: pod for pod in read if pod is not None}
         placed = []
         for bind in result.binds:
-            seen, read_now = self.state.pod(bind.uid), by_uid.get(bind.uid)
+            seen, read_now = self.state.pods.get(bind.uid), by_uid.get(bind.uid)
             if seen is not None and not seen.spec.node_name:
                 placed.append((seen, bind))
             # What was read may show its node already; the watch does not.
@@ -230,7 +230,7 @@ class StateRecovery:
                     self._resolve(_given_up(bind))
 
     def _is_unknown(self, uid: str) -> bool:
-        return self.state.pod(uid) is None and not self.state.has_ended(uid)
+        return self.state.pods.get(uid) is None and not self.state.has_ended(uid)
 
     async def _read(self, bind: RecordedBind) -> Pod | None:
         """Read a pod, however long the API server is away; None if the pod is gone."""

@@ -64,11 +64,11 @@ class Term:
     @property
     def is_active(self) -> bool:
         """Whether calls may be answered; false from the instant at which the term runs out."""
-        return not self.ended.is_set() and self._clock() < self._valid_until
+        return self._clock() < self._valid_until
 
     def is_current(self, epoch: int) -> bool:
         """Whether binds of *epoch* may be sent."""
-        return self.is_active and epoch == self.epoch
+        return epoch == self.epoch and self._clock() < self._valid_until
 
     def begin(self, epoch: int, *, valid_until: float = math.inf) -> None:
         """Begin a term that ends on the clock at *valid_until* unless it is extended."""
@@ -81,7 +81,8 @@ class Term:
 
     def extend(self, valid_until: float) -> None:
         """Let the term end later than it would."""
-        self._valid_until = valid_until
+        if not self.ended.is_set():
+            self._valid_until = valid_until
 
     def end(self, epoch: int, problem: str) -> None:
         """End the term of *epoch*, if that has not ended yet."""
@@ -91,6 +92,7 @@ class Term:
         self.problem = problem
         self._begun.clear()
         self.ended.set()
+        self._valid_until = -math.inf
 
     def expect(self) -> None:
         """Let calls come, and wait: the gateway that decides is about to hand over."""
@@ -113,7 +115,7 @@ class Term:
         Raises:
             CallFailedError: There is none, or none in time.
         """
-        while not self.is_active:
+        while self._clock() >= self._valid_until:
             if self.stands_by or not self.ended.is_set():
                 raise StandsByError(STANDS_BY)
             self.wanted.set()

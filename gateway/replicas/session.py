@@ -127,7 +127,7 @@ class Session:
 
     def is_stale(self) -> bool:
         """True if changes are unsent and the outbox is empty."""
-        return self._feed.state.generation > self._sent and not self._stream.is_behind
+        return self._feed.state.generation > self._sent and not self._stream.outbox
 
     def send_changes(self) -> None:
         """Send the changes since the last message.
@@ -190,7 +190,7 @@ class Session:
     @property
     def keeps_up(self) -> bool:
         """Whether the replica has taken all messages that were sent."""
-        return not self._stream.is_behind
+        return not self._stream.outbox
 
     def start(
         self, cycle: Cycle, part: Part, deadline: float, generation: int | None = None

@@ -36,8 +36,8 @@ log = structlog.get_logger()
 MANY_CHANGES = 50
 """Changes that are not left for the next cycle to bring along."""
 
-FEW_CHANGES_TICKS = 10
-"""Times `delta_interval` after which fewer changes are sent as well."""
+FEW_CHANGES_WAITS = (1, 2, 3, 4)
+"""Times `delta_interval`, one after the other, after which fewer changes are sent as well."""
 
 LONGEST_SLEEP = 5.0
 """Seconds after which replicas that lack changes are looked for even if nothing has changed: one
@@ -319,8 +319,8 @@ class ReplicaSet:
             longest = asyncio.get_running_loop().time() + LONGEST_SLEEP
             await wait_for(self.feed.state, self._is_stale, longest)
             many = state.generation + MANY_CHANGES
-            for _ in range(FEW_CHANGES_TICKS):
-                await asyncio.sleep(self.settings.delta_interval)
+            for wait in FEW_CHANGES_WAITS:
+                await asyncio.sleep(wait * self.settings.delta_interval)
                 if state.generation >= many:
                     break
             for member in self.all:

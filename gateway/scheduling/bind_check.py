@@ -10,8 +10,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-import numpy as np
-
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judge, NodeSet
@@ -32,20 +30,23 @@ STALE = "Moorage's view of the cluster is too old; see /readyz of its gateway"
 TOO_LATE = "the node could not be checked again in time"
 
 
-def changed_at(state: ClusterState, node: str, filters: FilterDependencies) -> int:
-    """Return the generation in which something last changed that verdicts on a node depend on."""
-    row = state.rows.of.get(node)
-    return state.generation if row is None else changed_on(state, np.array([row]), filters)
+def changed_on(state: ClusterState, nodes: str | Rows, filters: FilterDependencies) -> int:
+    """Return the generation in which something last changed that verdicts on nodes depend on.
 
-
-def changed_on(state: ClusterState, rows: Rows, filters: FilterDependencies) -> int:
-    """Return the same for verdicts on the nodes in some rows."""
+    *nodes* is the name of one, or the rows of several.
+    """
+    row = state.rows.of.get(nodes) if isinstance(nodes, str) else 0
+    if row is None:
+        return state.generation
     if not filters.reads_placements:
         return state.manifests_changed
     if filters.scope >= Scope.CLUSTER:
         return state.generation
     touched = state.rows.touched
-    newest = int(touched[rows[rows < len(touched)]].max(initial=0))
+    if isinstance(nodes, str):
+        newest = touched.item(row)
+    else:
+        newest = int(touched[nodes[nodes < len(touched)]].max(initial=0))
     return newest if filters.scope < Scope.MANIFESTS else max(newest, state.manifests_changed)
 
 
@@ -91,19 +92,28 @@ class BindCheck:
         self._is_stale = is_stale
         self._unknown_pod_wait = unknown_pod_wait
 
-    async def run(self, call: BindCall, decision: Decision | None, epoch: int) -> None:
-        """Return if the pod may be bound in the term of *epoch*; if checked, it is assumed there.
+    async def run(
+        self, call: BindCall, pod: Pod | None, decision: Decision | None, epoch: int
+    ) -> Pod | None:
+        """Return the pod if it may be bound in the term of *epoch*; if checked, it is assumed.
 
         Whoever calls this assumes it before anything else happens.
+
+        Args:
+            call: The bind.
+            pod: The pod, if it is known already; None is returned if it is gone.
+            decision: What was decided about it.
+            epoch: That of the term.
 
         Raises:
             CallFailedError: A plugin rejects the node, or cannot be asked.
         """
-        pod = await self._known(call)
+        if pod is None or self._policy.resolved is None:
+            pod = await self._known(call)
         cause = self._cause(pod, call, decision, epoch) if pod is not None else None
         if pod is None or cause is None:
             self._metrics.bind_checked["spared"].inc()
-            return
+            return pod
         outcome: BindCheckOutcome = "failed"
         start, error = time.perf_counter(), ""
         try:
@@ -125,18 +135,19 @@ class BindCheck:
         if error:
             self._state.release(pod.uid)
             raise CallFailedError(error)
+        return pod
 
     async def _known(self, call: BindCall) -> Pod | None:
-        """Return the pod, once it is known; None if it is gone, or there are no filter plugins."""
+        """Return the pod, once it is known; None if it is gone. Without filters, nobody waits."""
         if self._policy.resolved is None:
             try:
                 async with asyncio.timeout_at(call.deadline - ANSWER_SECONDS):
                     await self._policy.until_filters_are_known()
             except TimeoutError as error:
                 raise CallFailedError(NO_POLICY) from error
-        if not self._policy.dependencies.filters:
-            return None
         pod = self._pod(call.uid)
+        if not self._policy.dependencies.filters:
+            return pod
         if pod is None:
             await wait_a_while(
                 self._state,
@@ -166,12 +177,12 @@ class BindCheck:
             holds = self._state.place_of(pod.uid) == call.node
             # Every cycle and check since has counted the pod on its node.
             return None if holds else "claim lost"
-        outdated = changed_at(self._state, call.node, filters) > decision.generation
+        outdated = changed_on(self._state, call.node, filters) > decision.generation
         return "node changed" if outdated else None
 
     def _changed_since(self, generation: int, pod: Pod, node: str) -> bool:
         filters = self._policy.dependencies.filters.get(pod.spec.scheduler_name)
-        return filters is not None and changed_at(self._state, node, filters) > generation
+        return filters is not None and changed_on(self._state, node, filters) > generation
 
     async def _checked(self, pod: Pod, call: BindCall) -> str:
         """Assume the pod on its node if the plugins let it pass; else return why not."""

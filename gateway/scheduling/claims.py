@@ -18,7 +18,7 @@ from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import ClaimRecord
 from gateway.cycle.rules import claimed
 from gateway.policy.policy import PolicyHolder
-from gateway.scheduling.bind_check import changed_at
+from gateway.scheduling.bind_check import changed_on
 from gateway.scheduling.groups import Groups
 from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.reservations import Reservations
@@ -51,9 +51,9 @@ class Claims:
     async def prepare(self, cycle: Cycle) -> None:
         """Wait for a pod that may claim a node and that the watch has not shown yet."""
         state, uid = self._state, cycle.uid
-        if state.pod(uid) is None and not state.has_ended(uid):
+        if state.pods.get(uid) is None and not state.has_ended(uid):
             end = cycle.deadline - ANSWER_SECONDS
-            is_known = lambda: state.pod(uid) is not None  # noqa: E731
+            is_known = lambda: state.pods.get(uid) is not None  # noqa: E731
             await wait_a_while(state, is_known, self._unknown_pod_wait, end)
 
     async def take(self, cycle: Cycle) -> None:
@@ -62,7 +62,7 @@ class Claims:
         group = cycle.verdicts.group if cycle.verdicts is not None else None
         if group is not None:
             await self._know_members(cycle)
-        pod = self._state.pod(cycle.uid)
+        pod = self._state.pods.get(cycle.uid)
         if pod is None:
             return  # nothing would end the claim of a pod that the watch never shows
         if pod.spec.node_name:  # its caller may not have seen that
@@ -71,7 +71,7 @@ class Claims:
         (node,) = chosen.names
         filters = self._policy.dependencies.filters.get(cycle.profile)
         # Binds do not wait for cycles: one may have put a pod there while this one was scored.
-        outdated = filters is None or (changed_at(self._state, node, filters) > decision.generation)
+        outdated = filters is None or (changed_on(self._state, node, filters) > decision.generation)
         annotations = self._cycle_states.annotations(cycle.uid, node)
         failure, seconds = waiting_of(cycle.pod_json).failure, math.inf
         if group is not None:
@@ -92,7 +92,7 @@ class Claims:
         state, found = self._state, cycle.verdicts.found if cycle.verdicts is not None else {}
 
         def are_known() -> bool:
-            return all(state.pod(uid) is not None for uid in found)
+            return all(state.pods.get(uid) is not None for uid in found)
 
         if not are_known():
             end = cycle.deadline - ANSWER_SECONDS

@@ -241,7 +241,7 @@ class RejectedPods:
         return True
 
     def _waits(self, pod: RejectedPod) -> bool:
-        known = self.state.pod(pod.uid)
+        known = self.state.pods.get(pod.uid)
         if known is None:  # the watch may be late
             return not self.state.has_ended(pod.uid)
         return not known.spec.node_name

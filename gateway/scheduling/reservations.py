@@ -63,7 +63,7 @@ class Reservations:
         verdicts, state = cycle.verdicts, self._state
         seconds, held = self.seconds(cycle, group), self._known(cycle, group)
         for uid, node in verdicts.found.items() if verdicts is not None else ():
-            pod = state.pod(uid)
+            pod = state.pods.get(uid)
             # The watch of pods may be behind that of members, or ahead of it.
             if uid != cycle.uid and pod is not None and not state.place_of(uid):
                 state.claim(pod, node, None, seconds)
@@ -72,7 +72,7 @@ class Reservations:
     def items(self) -> list[GroupItem]:
         """Return the groups that have pods, the newest last."""
         for key, held in list(self._held.items()):
-            if not any(map(self._state.pod, held.uids)):
+            if not any(map(self._state.pods.get, held.uids)):
                 del self._held[key]
         return [self._counted(held) for held in self._held.values()]
 
@@ -98,7 +98,7 @@ class Reservations:
     def _let_go(self, held: Held) -> None:
         for uid in held.uids:
             self._state.release(uid)
-        held.uids = {uid for uid in held.uids if self._state.pod(uid) is not None}
+        held.uids = {uid for uid in held.uids if self._state.pods.get(uid) is not None}
         held.ends = 0.0
 
     def _bound(self, held: Held) -> int:

@@ -209,34 +209,35 @@ class Scheduler:
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._uncollected.pop(call.uid, None)
-        bound, pod = False, self._binding.pods_ahead.pod(call.uid)
-        if pod is not None and pod.spec.scheduling_group is not None:
-            self._groups.binds(pod, call.node)
-            await self._groups.wait(pod, call)
+        bound, pod_of = False, self._binding.pods_ahead.pod
+        member = pod = pod_of(call.uid)
+        if member is not None and member.spec.scheduling_group is not None:
+            self._groups.binds(member, call.node)
+            await self._groups.wait(member, call)
+            pod = pod_of(call.uid)
         try:
             while not bound:
                 epoch = await self._term.enter(call.deadline)
-                with suppress(StaleTermError):  # checked and sent again in the next term
-                    await self._bind(call, epoch)
-                    bound = True
+                decision = self._log.latest(call.namespace, call.name, call.uid)
+                if self._state.place_of(call.uid) not in ("", call.node):
+                    await self._binding.unknown.resolve_pending_bind(
+                        call.namespace, call.name, call.uid, call.node
+                    )
+                try:
+                    with suppress(StaleTermError):  # checked and sent again in the next term
+                        pod = await self._bind_check.run(call, pod, decision, epoch)
+                        await self._binding.bind(call, pod, decision, epoch)
+                        bound = True
+                finally:
+                    if decision is not None:
+                        for call_back in self._on_bind:
+                            call_back(decision)
+                if not bound:
+                    pod = pod_of(call.uid)
         finally:
             self._binding.pods_ahead.forget(call.uid)
-            if pod is not None and pod.spec.scheduling_group is not None:
-                self._groups.ended(pod, bound=bound)
-
-    async def _bind(self, call: BindCall, epoch: int) -> None:
-        decision = self._log.latest(call.namespace, call.name, call.uid)
-        if self._state.place_of(call.uid) not in ("", call.node):
-            await self._binding.unknown.resolve_pending_bind(
-                call.namespace, call.name, call.uid, call.node
-            )
-        try:
-            await self._bind_check.run(call, decision, epoch)
-            await self._binding.bind(call, decision, epoch)
-        finally:
-            if decision is not None:
-                for call_back in self._on_bind:
-                    call_back(decision)
+            if member is not None and member.spec.scheduling_group is not None:
+                self._groups.ended(member, bound=bound)
 
     async def _filter(self, cycle: Cycle, previous: Attempt | None) -> None:
         decision = cycle.decision

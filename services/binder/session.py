@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 
 from moorage.v1 import binder_pb2 as pb
-from moorage_host.rpc.convert import from_duration, set_duration
+from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
 from moorage_host.rpc.state import check_room
 from services.binder.binding.attempt import Attempt
@@ -162,7 +162,8 @@ class _Session:
         if not self._takes_more:
             raise _ending()
         bind = request.bind
-        remaining = from_duration(request.timeout) if request.HasField("timeout") else None
+        has_limit = request.HasField("timeout")
+        remaining = request.timeout.ToNanoseconds() / 1e9 if has_limit else None
         deadline, binding = self._deadline_of(remaining), binding_from_proto(bind)
         policy = policy_from_proto(bind) if bind.HasField("policy") else None
         try:

@@ -59,7 +59,8 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
     for field, form in _FORMS.items():
         if not form.fullmatch(getattr(request, field)):
             raise _malformed("cannot bind", field, getattr(request, field))
-    _check_epoch("cannot bind", request.epoch)
+    if request.epoch > highest_epoch():
+        raise _far_epoch("cannot bind", request.epoch)
     try:
         decision = _decode_summary(request.decision) if request.decision else None
     except msgspec.DecodeError as error:
@@ -127,7 +128,8 @@ def fence_from_proto(request: pb.BinderServiceBarrierRequest) -> tuple[int, str]
     if not request.epoch:
         message = f"{attempt}: epoch is missing, which must be 1 or more"
         raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
-    _check_epoch(attempt, request.epoch)
+    if request.epoch > highest_epoch():
+        raise _far_epoch(attempt, request.epoch)
     if not _HOLDER.fullmatch(request.holder):
         message = (
             f"{attempt}: holder is {request.holder[:253]!r}; it must have 1 to 253 printable ASCII "
@@ -164,12 +166,11 @@ def _malformed(attempt: str, field: str, value: str) -> CallError:
     return CallError(grpc.StatusCode.INVALID_ARGUMENT, f"{attempt}: {field} {problem}")
 
 
-def _check_epoch(attempt: str, epoch: int) -> None:
-    """Refuse an epoch after which no gateway could begin a term."""
-    if epoch > (highest := highest_epoch()):
-        _log.warning("An epoch that no gateway should have is refused", epoch=epoch)
-        message = (
-            f"{attempt}: epoch is {epoch}, more than {highest}, which is a year ahead of the "
-            "binder's clock; compare the clocks of gateway and binder"
-        )
-        raise CallError(grpc.StatusCode.INVALID_ARGUMENT, message)
+def _far_epoch(attempt: str, epoch: int) -> CallError:
+    """Return the refusal of an epoch after which no gateway could begin a term."""
+    _log.warning("An epoch that no gateway should have is refused", epoch=epoch)
+    message = (
+        f"{attempt}: epoch is {epoch}, more than {highest_epoch()}, which is a year ahead of the "
+        "binder's clock; compare the clocks of gateway and binder"
+    )
+    return CallError(grpc.StatusCode.INVALID_ARGUMENT, message)

@@ -40,6 +40,7 @@ class MessageStream(Generic[T]):
         last_heard: When the server last sent something, or was connected to, in `loop.time()`;
             infinite before that.
         lost: Why the stream is over; None while it is open.
+        outbox: The messages that wait to be written.
     """
 
     def __init__(
@@ -61,20 +62,15 @@ class MessageStream(Generic[T]):
         # uvloop returns handles without `when` for times that have passed.
         self._timer: asyncio.Handle | None = None
         self._timer_at = math.inf
-        self._outbox: deque[Message] = deque()
+        self.outbox: deque[Message] = deque()
         self._idle: asyncio.Future[None] | None = None  # what the writer waits for
         # To cancel a write or a read would end the stream, so callers do neither.
         self._writer = asyncio.create_task(self._write_all())
         self._reader = asyncio.create_task(self._read_all())
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether messages wait to be written."""
-        return bool(self._outbox)
-
     def send(self, message: Message) -> None:
         """Write a message after those that wait."""
-        self._outbox.append(message)
+        self.outbox.append(message)
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
@@ -133,10 +129,10 @@ class MessageStream(Generic[T]):
                 self.last_heard = self._loop.time()
                 await self._call.initial_metadata()
                 while True:
-                    while not self._outbox:
+                    while not self.outbox:
                         self._idle = self._loop.create_future()
                         await self._idle
-                    message = self._outbox.popleft()
+                    message = self.outbox.popleft()
                     encoded = message if isinstance(message, bytes) else message()
                     if encoded:
                         await self._call.write(encoded)

@@ -176,18 +176,7 @@ class Binder:
             result = task.result()
         else:
             result = BindError(Reason.UNAVAILABLE, "the binder failed")
-        self._keep(attempt, result)
-        if attempt.is_given_up:
-            self._metrics.fenced("waiting")
-        self._metrics.ended(binding, result, time.monotonic() - started)
-        if self._events is not None and (result is not self._events.unwanted or attempt.warning):
-            self._events.record(binding, result, attempt.warning)
-        if error is not None and result is not error:
-            # Callers may be gone, so the failure must be logged here.
-            _log.error("A bind failed unexpectedly", pod_uid=binding.uid, exc_info=error)
-
-    def _keep(self, attempt: Attempt, result: Outcome | BindError) -> None:
-        binding, unresolved = attempt.binding, attempt.unresolved
+        unresolved = attempt.unresolved
         if isinstance(result, Outcome):
             self._history.add(binding, binding.node, unknown=False)
             if unresolved.node != binding.node:
@@ -198,6 +187,14 @@ class Binder:
             self._unresolved.keep(binding.uid, unresolved)
             if unresolved.node and attempt.has_written:
                 self._history.add(binding, unresolved.node, unknown=True)
+        if attempt.is_given_up:
+            self._metrics.fenced("waiting")
+        self._metrics.ended(binding, result, time.monotonic() - started)
+        if self._events is not None and (result is not self._events.unwanted or attempt.warning):
+            self._events.record(binding, result, attempt.warning)
+        if error is not None and result is not error:
+            # Callers may be gone, so the failure must be logged here.
+            _log.error("A bind failed unexpectedly", pod_uid=binding.uid, exc_info=error)
 
 
 def _about(binding: Binding) -> dict[str, str]:

@@ -28,7 +28,7 @@ def test_past_its_limit_a_namespace_s_large_pods_are_kept_without_labels_and_ann
     def kept(name: str, namespace: str) -> bool:
         pod = make_pod(name, namespace=namespace, labels={"a": "b"}, requests={"cpu": "1"})
         state.set_pod(pod, size=HALF)
-        known = state.pod(pod.uid)
+        known = state.pods.get(pod.uid)
         assert known is not None
         assert known.requests == pod.requests
         return known.labels == {"a": "b"}
@@ -37,7 +37,7 @@ def test_past_its_limit_a_namespace_s_large_pods_are_kept_without_labels_and_ann
     assert kept("d", "other")
     small = make_pod("e", namespace="tenant", labels={"a": "b"})
     state.set_pod(small, size=100)
-    assert state.pod(small.uid) == small
+    assert state.pods.get(small.uid) == small
 
 
 def test_a_metric_has_the_namespaces_with_most() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from prometheus_client import Counter
 
 from gateway.cluster.cluster import NODES
 from gateway.cluster.pods import PODS as POD_RESOURCE
@@ -41,8 +42,9 @@ class Recorded:
     def delete(self, key: str) -> None:
         self.calls.append(f"delete {self.objects.pop(key).metadata.name}")
 
-    def received(self, event: str) -> None:
+    def received(self, event: str) -> Counter:
         self.events.append(event)
+        return Counter("events", "Of this test.", registry=None)
 
     def restarted(self, reason: Restart) -> None:
         self.restarts.append(reason)

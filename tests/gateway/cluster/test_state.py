@@ -191,7 +191,7 @@ def test_an_unbound_pod_is_no_change_for_replicas(world: World) -> None:
     before = world.state.generation
     world.state.set_pod(place("p"))
     assert world.state.generation == before
-    assert world.state.pod(place("p").uid) == place("p")
+    assert world.state.pods.get(place("p").uid) == place("p")
 
 
 def test_a_row_stays_with_its_node_and_is_given_away_when_it_is_gone(world: World) -> None:

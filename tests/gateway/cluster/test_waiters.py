@@ -43,7 +43,7 @@ async def test_a_change_ends_the_wait_for_a_newer_state(
 async def test_other_changes_do_not_end_it() -> None:
     state, pod = ClusterState(), make_pod("p")
     waiting = asyncio.create_task(
-        wait_for(state, lambda: state.pod(pod.uid) is not None, end=math.inf)
+        wait_for(state, lambda: state.pods.get(pod.uid) is not None, end=math.inf)
     )
     for name in "abc":
         await asyncio.sleep(0)

@@ -71,7 +71,7 @@ class World:
     def reject(self, name: str = "p", nodes: tuple[str, ...] = ("n1",), unknown: int = 0) -> None:
         """Reject a pod on nodes, by the state now."""
         pod = make_pod(name)
-        if self.state.pod(pod.uid) is None:
+        if self.state.pods.get(pod.uid) is None:
             self.state.set_pod(pod)
         self.judge(pod, nodes, unknown=unknown)
 
