@@ -125,10 +125,6 @@ class Session:
         for acknowledgement in unacknowledged:
             await _accepted(acknowledgement)
 
-    def is_stale(self) -> bool:
-        """True if changes are unsent and the outbox is empty."""
-        return self._feed.state.generation > self._sent and not self._stream.outbox
-
     def send_changes(self) -> None:
         """Send the changes since the last message.
 
@@ -137,7 +133,7 @@ class Session:
         Raises:
             StreamLostError: The replica is too far behind.
         """
-        if self.is_stale():
+        if not self._stream.outbox:
             self.flush()
 
     def flush(self) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import structlog
 
 from gateway.cluster.cluster import Cluster
-from gateway.cluster.waiters import wait_for
 from gateway.cycle import CallFailedError, Cycle
 from gateway.policy.policy import PolicyHolder, Share, policy_for
 from gateway.policy.versions import versions_of
@@ -314,25 +313,24 @@ class ReplicaSet:
         A cycle brings a few along at no cost, while a message of their own makes all sides work.
         Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
         """
-        state = self.feed.state
-        while True:
-            longest = asyncio.get_running_loop().time() + LONGEST_SLEEP
-            await wait_for(self.feed.state, self._is_stale, longest)
-            many = state.generation + MANY_CHANGES
-            for wait in FEW_CHANGES_WAITS:
-                await asyncio.sleep(wait * self.settings.delta_interval)
-                if state.generation >= many:
-                    break
-            for member in self.all:
-                with suppress(StreamLostError):  # who keeps the session finds out
-                    member.session.send_changes()
-
-    def _is_stale(self) -> bool:
-        """Whether a replica that keeps up has not been sent the newest state."""
-        for member in self.all:  # noqa: SIM110 - called for each change, and a generator is two calls
-            if member.session.is_stale():
-                return True
-        return False
+        state, changed = self.feed.state, asyncio.Event()
+        state.listeners.append(changed.set)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LONGEST_SLEEP):
+                        await changed.wait()
+                many = state.generation + MANY_CHANGES
+                for wait in FEW_CHANGES_WAITS:
+                    await asyncio.sleep(wait * self.settings.delta_interval)
+                    if state.generation >= many:
+                        break
+                changed.clear()
+                for member in self.all:
+                    with suppress(StreamLostError):  # who keeps the session finds out
+                        member.session.send_changes()
+        finally:
+            state.listeners.remove(changed.set)
 
     async def _keep_session(self, place: str) -> None:
         """Keep a session with a replica.

@@ -209,15 +209,14 @@ class Scheduler:
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._uncollected.pop(call.uid, None)
-        bound, pod_of = False, self._binding.pods_ahead.pod
-        member = pod = pod_of(call.uid)
+        bound, member = False, self._binding.pods_ahead.pod(call.uid)
         if member is not None and member.spec.scheduling_group is not None:
             self._groups.binds(member, call.node)
             await self._groups.wait(member, call)
-            pod = pod_of(call.uid)
         try:
             while not bound:
                 epoch = await self._term.enter(call.deadline)
+                pod = self._state.pods.get(call.uid, member)  # as it is after these waits
                 decision = self._log.latest(call.namespace, call.name, call.uid)
                 if self._state.place_of(call.uid) not in ("", call.node):
                     await self._binding.unknown.resolve_pending_bind(
@@ -232,8 +231,6 @@ class Scheduler:
                     if decision is not None:
                         for call_back in self._on_bind:
                             call_back(decision)
-                if not bound:
-                    pod = pod_of(call.uid)
         finally:
             self._binding.pods_ahead.forget(call.uid)
             if member is not None and member.spec.scheduling_group is not None:
