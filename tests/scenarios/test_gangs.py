@@ -39,6 +39,17 @@ async def test_a_group_that_fits_is_bound_as_a_whole(world: World) -> None:
     assert await world.metric("moorage_bind_checks_total", outcome="rejected") == 0
 
 
+async def test_a_pod_that_comes_late_joins_those_that_are_bound(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    least = {"moorage.io/group-min-count": "2"}
+    first, second, third = members("elastic", 3, cpu="1", **least)
+    async with world.scheduler("ganged"):
+        await world.create(first, second)
+        await world.bound("elastic-0", "elastic-1")
+        await world.create(third)
+        await world.bound("elastic-2")
+
+
 async def test_a_group_that_does_not_fit_holds_no_node(world: World) -> None:
     await world.nodes(node("n1"), node("n2"))
     async with world.scheduler("ganged"):

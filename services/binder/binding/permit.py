@@ -26,6 +26,9 @@ from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Point, Reason, WaitEnd
 from services.binder.metrics import BindMetrics
 
+LOOK_INTERVAL = 0.5
+"""Seconds after which a plugin that reads the snapshot is asked again though nobody came."""
+
 
 @dataclass(slots=True, eq=False)
 class _Member:
@@ -229,10 +232,14 @@ class Permits:
             if left <= 0 and not member.woken.is_set():
                 member.end = "timeout"
                 raise _timed_out(member, wait, is_cut=latest < ends)
+            if getattr(member.enabled.plugin, "reads_snapshot", False):
+                left = min(left, LOOK_INTERVAL)
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await member.woken.wait()
                 return
+            if time.monotonic() < min(ends, latest):
+                return  # the state may have changed
         member.end = "ended"
         raise BindError(
             Reason.UNAVAILABLE,

@@ -1,0 +1,81 @@
+"""Which pods are a group, where the API has no groups: by labels, or by a PodGroup.
+
+The pods of a group have the label `moorage.io/group` with its name, and one of the labels
+`moorage.io/group-size` and `moorage.io/group-min-count`: how many they are, and how many are enough
+to begin. Or they have the label of a PodGroup of scheduler-plugins
+(`scheduling.x-k8s.io/v1alpha1`), which says how many are enough. A plugin that uses this reads the
+kinds of `GROUP_KINDS`.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from moorage.models import ObjectKind, Pod
+from moorage.snapshot import Nodes, Objects
+
+GROUP, SIZE = "moorage.io/group", "moorage.io/group-size"
+MIN_COUNT = "moorage.io/group-min-count"
+POD_GROUP = "scheduling.x-k8s.io/pod-group"
+"""The label by which scheduler-plugins knows the pods of its PodGroups."""
+
+PODS = ObjectKind("v1", "pods", label_selector=GROUP)
+PODS_OF_POD_GROUPS = ObjectKind("v1", "pods", label_selector=POD_GROUP)
+POD_GROUPS = ObjectKind("scheduling.x-k8s.io/v1alpha1", "podgroups", optional=True)
+GROUP_KINDS = (PODS, PODS_OF_POD_GROUPS, POD_GROUPS)
+"""What a plugin reads that asks for groups."""
+
+Name = tuple[str, str]
+"""The namespace and the name of a group."""
+
+
+def group_name(pod: Pod) -> Name | None:
+    """Return the group of a pod; None if it has no label of one."""
+    group = pod.labels.get(GROUP) or pod.labels.get(POD_GROUP)
+    return (pod.namespace, group) if group else None
+
+
+def group_members(nodes: Nodes) -> Mapping[Name, Sequence[Pod]]:
+    """Return the pods of each group that have not ended and are not being deleted.
+
+    `spec.node_name` is "" until the API server has bound a pod, also while the pod counts on a node
+    already.
+    """
+    return {**_members(nodes, PODS), **_members(nodes, PODS_OF_POD_GROUPS)}
+
+
+def group_min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[int, str]:
+    """Return how many pods of a group are enough to begin, and what is wrong with the group.
+
+    The text is constant; "" if nothing is wrong.
+    """
+    if GROUP not in members[0].labels:
+        found: Any = nodes.objects(POD_GROUPS).get(name[1], name[0])
+        if found is None:
+            return 1, "PodGroup of the group does not exist"
+        return int(found.get("spec", {}).get("minMember", 1)), ""
+    texts = {member.labels.get(MIN_COUNT) or member.labels.get(SIZE, "") for member in members}
+    numbers = [to_number(text) or 0 for text in texts]
+    if min(numbers) < 1:
+        return 1, f"label {SIZE} of the group is not a number from 1 on"
+    if len(numbers) > 1:
+        return max(numbers), "pods of the group say different sizes"
+    return numbers[0], ""
+
+
+def to_number(text: str) -> int | None:
+    """Return the number that a label has; None if it has none."""
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _members(nodes: Nodes, kind: ObjectKind) -> Mapping[Name, Sequence[Pod]]:
+    return nodes.objects(kind, Pod).derived("groups", _by_group)
+
+
+def _by_group(pods: Objects[Pod]) -> Mapping[Name, Sequence[Pod]]:
+    found: dict[Name, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        name = group_name(pod)
+        if name is not None and not pod.is_terminal and not pod.is_terminating:
+            found[name].append(pod)
+    return found

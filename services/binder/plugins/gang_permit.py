@@ -1,0 +1,45 @@
+"""Binds groups of pods whole or not at all."""
+
+from typing import Annotated, ClassVar
+
+from moorage import Allow, Arguments, Binding, BindPlugin, Meta, Refusal, Wait
+from moorage.groups import GROUP_KINDS, group_members, group_min_count, group_name
+
+
+class GangPermit(BindPlugin):
+    """Binds the pods of a group together or not at all: the groups that `Gang` places.
+
+    A bind waits until as many pods of its group are bound or wait as are enough to begin.
+    """
+
+    reads = GROUP_KINDS
+    reads_snapshot: ClassVar[bool] = True
+
+    class Args(Arguments):
+        """How long a bind waits.
+
+        Attributes:
+            wait: Seconds for which a bind waits for others of its group. Less than half of the
+                extender's httpTimeout leaves time to write.
+        """
+
+        wait: Annotated[float, Meta(ge=0.1, le=30)] = 2.0
+
+    def permit_key(self, binding: Binding) -> str:
+        """Return the group; binds of pods without one wait for nobody."""
+        return "/".join(group_name(binding.pod) or ())
+
+    async def permit(self, binding: Binding) -> Allow | Wait | Refusal:
+        """Allow the bind once enough pods of its group are bound or may be."""
+        name = group_name(binding.pod)
+        if name is None:
+            return Allow()
+        members = group_members(binding.nodes).get(name, (binding.pod,))
+        count, problem = group_min_count(name, members, binding.nodes)
+        if problem:
+            return Refusal(problem)
+        ready = {member.uid for member in members if member.spec.node_name}
+        ready |= {other.uid for other in binding.arrived}
+        if len(ready) >= count:
+            return Allow()
+        return Wait(self.args.wait, f"{count} pods of group {'/'.join(name)}")
