@@ -63,7 +63,7 @@ html_search_scorer = "docs/site/scorer.js"
 html_extra_path = ["site/root"]
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {"navigation_with_keys": True}
+html_theme_options: dict[str, bool | str] = {"navigation_with_keys": True}
 if home := os.environ.get("MOORAGE_HOME", "").rstrip("/"):  # as in deploy/metadata.py
     html_theme_options |= {
         "source_edit_link": f"{home}/edit/main/{{filename}}",

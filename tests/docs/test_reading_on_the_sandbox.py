@@ -84,6 +84,12 @@ def in_gang(name: str) -> dict[str, Any]:
     return made
 
 
+def in_job(name: str) -> dict[str, Any]:
+    made = pod(name)
+    made["metadata"]["labels"] = {"example.com/job": "a", "example.com/job-size": "2"}
+    return made
+
+
 def test_all_examples_that_read_are_run_here() -> None:
     reading = {
         block.text.partition("\n")[0]
@@ -91,7 +97,13 @@ def test_all_examples_that_read_are_run_here() -> None:
         if block.page.parent == DOCS / "how-to" / "plugins"
         and re.search(r"^    reads = ", block.text, re.M)
     }
-    assert reading == {"# rack_power.py", "# spot_prices.py", "# small_gang.py", "# pod_state.py"}
+    assert reading == {
+        "# rack_power.py",
+        "# spot_prices.py",
+        "# small_gang.py",
+        "# pod_state.py",
+        "# one_rack.py",
+    }
 
 
 @pytest.mark.parametrize(
@@ -100,6 +112,11 @@ def test_all_examples_that_read_are_run_here() -> None:
         ("rack_power.py", RACKS, "n-cold"),
         ("spot_prices.py", PRICES, "n-b"),
         ("pod_state.py", [node("n-a"), node("n-b"), nominated("next", "n-a")], "n-b"),
+        (
+            "one_rack.py",
+            [node("n-a", labels={"example.com/rack": "r"}), in_job("b"), in_job("web")],
+            "n-a",
+        ),
         ("small_gang.py", [node("n-a"), in_gang("other"), in_gang("web")], "n-a"),
     ],
 )

@@ -20,12 +20,13 @@ from gateway.cycle import BindCall, CallFailedError, Cycle, NodeSet
 from gateway.cycle.verdicts import Verdicts
 from gateway.replicas.filters import read
 from moorage.execution import EnabledPlugin, Profile, Supervisor, start_plugin
+from moorage.groups import PODS
 from moorage.models import ObjectName, Pod, decode_node, decode_pod, encode
 from moorage.v1 import filter_pb2
 from moorage_host.plugins import CycleInput
 from moorage_host.rpc.session import Outcome
 from services.filter.engine import run_filters
-from services.filter.plugins.gang import PODS, Gang
+from services.filter.plugins.gang import Gang
 from services.filter.servicer import FilterServicer
 from tools.model.api import Api, Event
 from tools.model.binder import BinderProcess

@@ -85,7 +85,7 @@ async def test_a_replica_that_hangs_costs_a_moment_once(
             suspects.append(request.cycle.suspect)
         return True
 
-    gates = {service: gate, f"other {service}": other}
+    gates: dict[str, Gate] = {service: gate, f"other {service}": other}
     async with two_of_each(tmp_path, gates, hedge_floor=0.5, **settings) as running:
         for number in range(12):  # enough to know how long answers take
             before = await place(running, pod(f"before-{number}"))
