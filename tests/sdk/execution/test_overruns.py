@@ -1,3 +1,6 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from moorage.execution.overruns import (
     FREE_SECONDS,
     LESS,
@@ -130,3 +133,34 @@ def test_pods_of_a_namespace_that_owes_time_have_a_smaller_budget() -> None:
     assert overruns.budget_share(OTHER) == 1
     clock.now += 1.0 / SHARE
     assert overruns.budget_share(INNOCENT) == 1
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("overran", "succeeded", "ended", "time")),
+            st.sampled_from(("a", "b", "c")),
+            st.floats(0.01, 100),
+        ),
+        max_size=60,
+    )
+)
+def test_nothing_that_pods_of_one_namespace_do_keeps_a_plugin_from_another_s(
+    steps: list[tuple[str, str, float]],
+) -> None:
+    overruns, clock = made()
+    for what, name, seconds in steps:
+        if what == "overran":
+            overruns.overran(("tenant", name), "filter", "", seconds)
+        elif what == "succeeded":
+            overruns.succeeded(("tenant", name), "filter")
+        elif what == "ended":
+            overruns.ended_process(("tenant", name), "ended by SIGSEGV")
+        else:
+            clock.now += seconds
+        assert not overruns.refusal(OTHER)
+        assert overruns.budget_share(OTHER) == 1
+    clock.now += 1e6
+    overruns.refusal(OTHER)
+    assert not overruns.pods
+    assert len(overruns.ended) <= 1
