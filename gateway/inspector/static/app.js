@@ -5,6 +5,7 @@ import { el, note, replace } from "./lib/dom.js";
 import { recolor } from "./lib/heat.js";
 import { Keys } from "./lib/keys.js";
 import { decision } from "./pages/decision.js";
+import { groups } from "./pages/groups.js";
 import { map } from "./pages/map.js";
 import { node } from "./pages/node.js";
 import { nodes } from "./pages/nodes.js";
@@ -14,8 +15,8 @@ import { policy } from "./pages/policy.js";
 import { replicas } from "./pages/replicas.js";
 import { shadow } from "./pages/shadow.js";
 
-const ROUTES = { pods, nodes, map, plugins, replicas, policy, shadow, node, pod: decision };
-const LISTED = { pods: "Pods", nodes: "Nodes", map: "Map", plugins: "Plugins", replicas: "Replicas", policy: "Policy", shadow: "Shadow" };
+const ROUTES = { pods, groups, nodes, map, plugins, replicas, policy, shadow, node, pod: decision };
+const LISTED = { pods: "Pods", groups: "Groups", nodes: "Nodes", map: "Map", plugins: "Plugins", replicas: "Replicas", policy: "Policy", shadow: "Shadow" };
 const ABOVE = { pod: "pods", node: "nodes" };
 const LIVE = { live: "Live", lost: "Not connected" };
 const THEMES = ["system", "light", "dark"];

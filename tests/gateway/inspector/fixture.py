@@ -112,6 +112,7 @@ class Cluster:
     nodes: int
     decisions: list[Object]
     waiting: list[Object] = field(default_factory=list)
+    groups: list[Object] = field(default_factory=list)
     shadows: list[Object] = field(default_factory=list)
     clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
 
@@ -269,11 +270,15 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
         total = len(nodes)
         return web.json_response({"by": by, "labels": labels, "total": total, "nodes": nodes})
 
+    async def groups(_: web.Request) -> web.Response:
+        return web.json_response({"items": cluster.groups})
+
     async def shadow(_: web.Request) -> web.Response:
         return web.json_response({"profiles": cluster.shadows})
 
     return [
         web.get("/shadow", shadow),
+        web.get("/groups", groups),
         web.get("/map", tiles),
         web.get("/decisions/pending", pending),
         web.get("/decisions", decisions),

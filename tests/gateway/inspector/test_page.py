@@ -222,6 +222,29 @@ async def test_a_phone_shows_the_reason_and_never_scrolls_sideways(page: Page) -
         await expect(page.locator(".window .row").first).to_contain_text("feasible")
 
 
+async def test_groups_show_which_waits_for_what_since_when(page: Page) -> None:
+    cluster = a_cluster()
+    sentence = "group ml/train does not fit: 12 of 16 placed; 4 need example.com/gpu"
+    cluster.groups = [
+        {
+            "pod": "batch/worker-0070",
+            "group": {"name": "ml/train", "minCount": 16},
+            "bound": 0,
+            "since": BEGIN.isoformat(),
+            "sentence": sentence,
+            "evidence": [],
+            "next": ["with 4 more nodes like n1 it starts"],
+        }
+    ]
+    async with serving(cluster) as url:
+        await page.goto(f"{url}#/groups")
+        group = page.locator(".groups li").first
+        for part in (sentence, "with 4 more nodes", "for 2"):  # minutes
+            await expect(group).to_contain_text(part)
+        await group.get_by_role("link").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-0070")
+
+
 async def test_a_shadow_shows_how_often_it_disagrees_and_leads_to_the_decision(page: Page) -> None:
     cluster = a_cluster()
     async with serving(cluster) as url:

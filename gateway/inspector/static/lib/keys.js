@@ -2,9 +2,9 @@
 
 import { el, replace } from "./dom.js";
 
-const EVERYWHERE = [["/", "search"], ["j / k", "next, previous row"], ["Enter", "open the row"], ["Escape", "leave the search, or go back"], ["g then p n m l r o s", "pods, nodes, map, plugins, replicas, policy, shadow"], ["t", "theme: as the system, light, dark"], ["?", "this help"]];
+const EVERYWHERE = [["/", "search"], ["j / k", "next, previous row"], ["Enter", "open the row"], ["Escape", "leave the search, or go back"], ["g then p g n m l r o s", "pods, groups, nodes, map, plugins, replicas, policy, shadow"], ["t", "theme: as the system, light, dark"], ["?", "this help"]];
 
-const PAGES = { p: "pods", n: "nodes", m: "map", l: "plugins", r: "replicas", o: "policy", s: "shadow" };
+const PAGES = { p: "pods", g: "groups", n: "nodes", m: "map", l: "plugins", r: "replicas", o: "policy", s: "shadow" };
 
 export class Keys {
   constructor(theme) {

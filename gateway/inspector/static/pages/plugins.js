@@ -41,7 +41,7 @@ export async function plugins() {
       el("div", { class: "charts" },
         el("section", {}, el("h2", {}, "Time in a cycle, p99"), charts[0].element, legend(slow)),
         isFilter ? el("section", {}, el("h2", {}, "Rejected nodes a second"), rejecting.length ? [charts[1].element, legend(rejecting)] : el("p", { class: "muted" }, "No filter plugin rejected a node in this time.")) : null),
-      el("div", { class: "scroll" }, summary(mine, times, isFilter)));
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, summary(mine, times, isFilter)));
     const to = Date.now() / 1000;
     const from = to - WINDOWS.find(([value]) => value === remembered.since)[2];
     charts[0].show(times, slow.map((each) => each.p99), from, to);

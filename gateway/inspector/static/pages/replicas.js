@@ -34,7 +34,7 @@ function show({ service, problem, replicas: members }, open) {
   return el("section", {},
     el("h2", {}, service, " ", el("span", { class: "muted" }, plural(members.length, "replica"))),
     problem ? note(problem, members.length ? "" : "bad") : null,
-    el("div", { class: "scroll" }, el("table", { class: "plain" },
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, el("table", { class: "plain" },
       el("thead", {}, el("tr", {}, ["Address", "Replica", "Generation", "Behind", "Unanswered", "Plugins"].map((each, index) => el("th", { class: index > 1 && index < 5 ? "number" : "" }, each)))),
       el("tbody", {}, members.map((each) => el("tr", {},
         el("td", { class: "mono" }, each.place), el("td", { class: "mono" }, each.replica),

@@ -44,7 +44,7 @@ function show(report) {
 
 function reasons(found) {
   if (!found.length) return null;
-  return el("div", { class: "scroll" }, el("table", { class: "plain" },
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, ["In", "Plugin", "Reason", "Cycles"].map((each, index) => el("th", { class: index === 3 ? "number" : "" }, each)))),
     el("tbody", {}, found.map((each) => el("tr", {}, el("td", {}, each.kind), el("td", {}, each.plugin), el("td", {}, each.reason), el("td", { class: "number" }, count(each.cycles)))))));
 }
