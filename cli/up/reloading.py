@@ -117,7 +117,10 @@ class Reloader:
         goal += Counter({kind: len(each) for kind, each in names.items() if kind != "bind"})
         problem = ""
         try:
-            async with self._processes.replacing([n for each in names.values() for n in each]):
+            replaced = [n for each in names.values() for n in each]
+            if replaced:  # replicas of shadows too, for which nobody waits
+                replaced += [n for n in self._processes.names if n.startswith("shadow-")]
+            async with self._processes.replacing(replaced):
                 if not self._config and self._stack.config:
                     self._stack.config.write_text(checked.text)
         except* ProcessFailedError as errors:

@@ -179,7 +179,7 @@ class RejectedPods:
     def _begin(self) -> None:
         rules, due = self._rules(), self.clock() + BACKOFF_SECONDS
         for uid in self.state.known_pods():
-            pod = self.state.pod(uid)
+            pod = self.state.pods.get(uid)
             if pod is None or pod.spec.scheduling_gates:
                 continue
             if self.state.place_of(uid) or uid in self._pods:

@@ -285,7 +285,7 @@ def test_pods_that_a_gateway_before_may_have_rejected_are_tried_again_once() -> 
     world.state.set_pod(make_pod("placed", node="n1"))
     assert not world.pods.take()
     world.now = 5.0
-    pod = world.state.pod(make_pod("tried").uid)
+    pod = world.state.pods.get(make_pod("tried").uid)
     assert pod is not None
     world.judge(pod, ("n1",), feasible=1)
     world.now = 11.0
