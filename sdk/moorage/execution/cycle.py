@@ -190,13 +190,15 @@ class Supervisor(msgspec.Struct, kw_only=True):
         if not overran:
             return failed(enabled, point, error)
         # Where the call has less time than the budget, who took half of that is why it passed.
-        own = enabled.time_budget * enabled.overruns.budget_share(self.owner)
+        share = enabled.overruns.budget_share(self.owner)
+        own = enabled.time_budget * share
         if seconds >= min(own, (self.deadline - self.runs[0].start) / 2):
             place = where(error, enabled.plugin)
             enabled.overruns.overran(self.owner, point, place, seconds)
         if budget < own:
             return TimeoutError(DEADLINE_PASSED)
-        return failed(enabled, point, error, overrun_of(error, enabled.plugin, budget))
+        problem = overrun_of(error, enabled.plugin, enabled.time_budget, share)
+        return failed(enabled, point, error, problem)
 
 
 def _is_from_outside(error: BaseException, stepwise: Stepwise[Any] | None) -> bool:

@@ -49,9 +49,13 @@ def problem_of(error: BaseException, plugin: Plugin) -> str:
     return f"{described}{_node(error)}{where(error, plugin)}"
 
 
-def overrun_of(error: BaseException, plugin: Plugin, budget_seconds: float) -> str:
-    """Describe, in one line, where the plugin was when its time was up."""
+def overrun_of(
+    error: BaseException, plugin: Plugin, budget_seconds: float, share: float = 1.0
+) -> str:
+    """Describe, in one line, where the plugin was when its time, or a share of it, was up."""
     problem = f"it took longer than its time budget of {budget_seconds:g} s"
+    if share < 1:
+        problem += f", of which former overruns leave {share:.0%},"
     return f"{problem}{_node(error)}{where(error, plugin)}"
 
 
