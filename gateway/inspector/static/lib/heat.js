@@ -8,27 +8,32 @@ const GAP = 2;
 const LIGHT_STEPS = [[241, 245, 250], [198, 219, 239], [123, 174, 214], [49, 117, 182], [8, 58, 122]];
 const DARK_STEPS = [[30, 36, 46], [33, 62, 98], [40, 96, 152], [84, 148, 208], [188, 220, 250]];
 
-let dark = false;
 let palette = []; // by score, so that nothing is worked out for each cell
+let inks = []; // black or white, whichever has the better contrast: 4.58 at least
 
 // Chooses the colours of the theme that is shown now.
 export function recolor() {
-  dark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
+  const dark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
   const steps = dark ? DARK_STEPS : LIGHT_STEPS;
-  palette = Array.from({ length: 101 }, (_, value) => {
+  const mixes = Array.from({ length: 101 }, (_, value) => {
     const place = (value / 100) * (steps.length - 1);
     const lower = Math.min(steps.length - 2, Math.floor(place));
-    const mixed = steps[lower].map((from, part) => Math.round(from + (steps[lower + 1][part] - from) * (place - lower)));
-    return `rgb(${mixed.join(" ")})`;
+    return steps[lower].map((from, part) => Math.round(from + (steps[lower + 1][part] - from) * (place - lower)));
   });
+  palette = mixes.map((mixed) => `rgb(${mixed.join(" ")})`);
+  inks = mixes.map((mixed) => (luminance(mixed) > 0.179 ? "#000" : "#fff"));
 }
 
-const heat = (value) => palette[Math.round(Math.min(100, Math.max(0, value)))];
+const linear = (part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+const luminance = ([red, green, blue]) => 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+
+const step = (value) => Math.round(Math.min(100, Math.max(0, value)));
+const heat = (value) => palette[step(value)];
 
 export function paint(cell, value) {
   if (value === undefined || value === null) return;
   cell.style.background = heat(value);
-  cell.style.color = dark ? (value > 62 ? "#0c1320" : "#e8edf4") : value > 70 ? "#fff" : "#16202c";
+  cell.style.color = inks[step(value)];
 }
 
 // One column for each node, one line for each plugin. lines: {title, value(node)} with a value of
