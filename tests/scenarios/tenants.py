@@ -96,7 +96,8 @@ async def check_tenants(services: Services, folders: Path, tokens: Mapping[str, 
             await decide(tenant)
         _, found = await ask("GET /no-such-path")
         known = {request.split(" ")[1] for request in table()}
-        assert known ^ set(json.loads(found)["paths"]) == set(), f"{PAGE.name} has other paths"
+        differing = known ^ set(json.loads(found)["paths"])
+        assert not differing, f"either {PAGE.name} or the gateway lacks {sorted(differing)}"
         for tenant, other in (TENANTS, TENANTS[::-1]):
             own = await _id_of(ask, tenant, tokens[tenant])
             others = await _id_of(ask, other, "")
