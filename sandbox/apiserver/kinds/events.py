@@ -71,5 +71,8 @@ def _write_empty_times(event: Object) -> None:
         event.setdefault(key, None)
 
 
-CORE_HOOKS = Hooks(default=_write_empty_times, validate=_validate_core)
-GROUP_HOOKS = Hooks(default=_write_empty_times, validate=_validate_group)
+MOST_EVENTS = 10_000
+"""In a namespace. kube-apiserver drops events after an hour instead."""
+
+CORE_HOOKS = Hooks(default=_write_empty_times, validate=_validate_core, most=MOST_EVENTS)
+GROUP_HOOKS = Hooks(default=_write_empty_times, validate=_validate_group, most=MOST_EVENTS)

@@ -128,6 +128,8 @@ class Hooks:
     """Yield the fields that are wrong, at every write."""
     validate_update: Callable[[Object, Object], Iterable[Cause]] = lambda new, old: ()
     """Yield the fields of the new object (first) that may not differ from the old one."""
+    most: int | None = None
+    """How many objects a namespace keeps: with a further one the oldest goes."""
     name_syntax: Syntax = DNS_SUBDOMAIN
     keeps_status: bool = False
     """A new object keeps the status that the client sent."""

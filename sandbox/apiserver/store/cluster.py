@@ -100,6 +100,10 @@ class Cluster:
         if dry_run or not resource.is_stored:
             return Item(obj, self.store.revision)
         item = self.store.put(resource.stored_as, obj)
+        if hooks.most is not None and (
+            oldest := self.collection(resource).oldest(target.space, hooks.most)
+        ):
+            self._remove(resource, oldest.object["metadata"])
         if self.store.owners.is_orphaned(metadata):
             self.delete(replace(target, name=name))
         return item

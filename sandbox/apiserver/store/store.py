@@ -102,6 +102,11 @@ class Collection:
         spaces = sorted(self._items) if namespace is None else [namespace]
         return [item for space in spaces for _, item in sorted(self._items.get(space, {}).items())]
 
+    def oldest(self, namespace: str, most: int) -> Item | None:
+        """Return the object that was created first if a namespace has more than so many."""
+        items = self._items.get(namespace, {})
+        return next(iter(items.values())) if len(items) > most else None
+
     def has_any(self, namespace: str) -> bool:
         """Return whether the namespace has objects here."""
         return bool(self._items.get(namespace))

@@ -2,6 +2,8 @@
 
 import re
 
+from sandbox.apiserver import ApiServer
+from sandbox.apiserver.kinds.events import MOST_EVENTS
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
 
 
@@ -136,3 +138,15 @@ async def test_yaml_is_read_as_well(http: Http) -> None:
     text = b"kind: Node\nmetadata:\n  name: n1\n  labels: {a: b}\n"
     reply = await http.send("POST", NODES, text, media="application/yaml")
     assert (reply.code, reply.body["metadata"]["labels"]) == (201, {"a": "b"})
+
+
+async def test_a_namespace_keeps_its_newest_events(api: ApiServer, http: Http) -> None:
+    path = "/api/v1/namespaces/default/events"
+    target = api.cluster.target(path)
+    for number in range(MOST_EVENTS + 1):
+        about = {"kind": "Pod", "name": "web", "namespace": "default"}
+        event = {"metadata": {"name": f"e-{number}"}, "involvedObject": about, "reason": "Tested"}
+        api.cluster.create(target, {"apiVersion": "v1", "kind": "Event", **event})
+    names = await http.names(path)
+    assert len(names) == MOST_EVENTS
+    assert "e-0" not in names
