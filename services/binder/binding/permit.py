@@ -39,6 +39,7 @@ class _Member:
         woken: It is to be asked, or to end.
         answered: Resolved when it has been asked; of those that wait for its answer.
         settled: It is allowed, or has failed.
+        counted: Those that were there when it was last asked, some of which may have failed since.
         end: How its wait ends.
         ready: Set when it is prepared, or has failed.
         failed: Why it is not bound, if it is known not to be.
@@ -53,6 +54,7 @@ class _Member:
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     answered: list[asyncio.Future[None]] = field(default_factory=list)
     settled: bool = False
+    counted: "Sequence[_Member]" = ()
     end: WaitEnd = "failed"
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     failed: str = ""
@@ -108,7 +110,8 @@ class _Gathering:
 
     def allowed(self, member: _Member) -> list[_Member]:
         """Return the others that may go on with a member."""
-        return [each for each in self.members.values() if each.settled and each is not member]
+        there = dict.fromkeys((*member.counted, *self.members.values()))
+        return [each for each in there if each.settled and each is not member]
 
     async def ask_others(self, member: _Member) -> None:
         """Have all others asked again at once; wait until they were."""
@@ -303,7 +306,8 @@ class Permits:
 async def _ask(member: _Member, others: Sequence[_Member] = ()) -> Permission:
     """Ask the plugin; of the *others*, those count too that have gone on."""
     answered = member.take_answered()
-    arrived = {uid: each.binding for uid, each in member.gathering.members.items()}
+    member.counted = list(member.gathering.members.values())
+    arrived = {each.binding.uid: each.binding for each in member.counted}
     arrived |= {
         each.binding.uid: each.binding
         for each in others
