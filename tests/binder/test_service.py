@@ -205,8 +205,8 @@ async def test_plugins_of_files_are_listed_and_run_with_the_policy_of_the_call(
         stub = BinderServiceStub(channel)
         listed = (await stub.ListPlugins(pb.BinderServiceListPluginsRequest(), timeout=5)).plugins
         assert [plugin.name for plugin in listed] == ["DecisionAnnotation", "GangPermit", "Scan"]
-        assert list(listed[1].extension_points) == ["PreBind"]
-        assert listed[1].origin == str(file)
+        assert list(listed[2].extension_points) == ["PreBind"]
+        assert listed[2].origin == str(file)
         with pytest.raises(grpc.aio.AioRpcError, match=r"plugin Scan: not yet: 7\.5") as caught:
             await stub.Bind(asked, timeout=5)
     assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
