@@ -31,12 +31,20 @@ import structlog
 from prometheus_client import Counter
 
 from moorage.backoff import Backoff
-from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, Status
+from moorage_host.kube import (
+    KubeClient,
+    KubeError,
+    KubeStatusError,
+    KubeUnreachableError,
+    Status,
+)
 
 T = TypeVar("T")
 
 SHORT_WATCH = 1.0
 """Seconds; a watch that ends earlier was not worth its start."""
+
+DISCOVERY_SECONDS = 10.0
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -198,7 +206,8 @@ class Reflector(Generic[T]):
                 lasted = time.monotonic() - opened
                 ending = _Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
             except _FAILURES as error:
-                ending = self._failed(error)
+                is_missing = self._resource.optional and await self._is_missing(error)
+                ending = self._not_served() if is_missing else self._failed(error)
             self._restarted(ending.reason)
             if self._lost_at is None and ending.reason is not Restart.NOT_SERVED:
                 self._lost_at = time.monotonic()
@@ -348,8 +357,6 @@ class Reflector(Generic[T]):
         """Work out what a failure means for the next watch."""
         retry_after, at_once = None, False
         match error:
-            case KubeStatusError() if error.status == 404 and self._resource.optional:
-                return self._not_served()
             case KubeStatusError() if _is_expired(error):
                 self._position = ""
                 # At once, but not over and over: the server answers, and is not busy.
@@ -383,6 +390,17 @@ class Reflector(Generic[T]):
 
     def _lists_no_streams(self, error: KubeStatusError) -> bool:
         return error.status in (400, 422) and self._streamed_list and not self._position
+
+    async def _is_missing(self, error: Exception) -> bool:
+        """Find out whether the server does not have the kind: who may not read it gets 403 first."""
+        if not isinstance(error, KubeStatusError) or error.status != 403:
+            return isinstance(error, KubeStatusError) and error.status == 404
+        group = "/".join(self._resource.path.split("/")[:4])  # /apis/GROUP/VERSION
+        try:
+            answer = await self._client.request("GET", group, timeout=DISCOVERY_SECONDS)
+        except (KubeError, TimeoutError):
+            return False
+        return answer.status == 404
 
     def _not_served(self) -> "_Ending":
         """Take the collection for empty, and look again later."""

@@ -299,7 +299,6 @@ def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]
     values = {
         "highAvailability": {"enabled": True},
         "statefulSets": {"enabled": True},
-        "pluginReads": [{"apiGroup": "scheduling.x-k8s.io", "resource": "podgroups"}],  # for Gang
         "bearerTokens": {"metrics": True},
         "policy": {"profiles": [{"schedulerName": name} for name in profiles]},
     }
