@@ -392,7 +392,7 @@ class Reflector(Generic[T]):
         return error.status in (400, 422) and self._streamed_list and not self._position
 
     async def _is_missing(self, error: Exception) -> bool:
-        """Find out whether the server does not have the kind: who may not read it gets 403 first."""
+        """Return whether the server lacks the kind; who has no right for it gets 403 first."""
         if not isinstance(error, KubeStatusError) or error.status != 403:
             return isinstance(error, KubeStatusError) and error.status == 404
         group = "/".join(self._resource.path.split("/")[:4])  # /apis/GROUP/VERSION
