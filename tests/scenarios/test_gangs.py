@@ -122,3 +122,67 @@ async def test_the_gate_lets_groups_go_one_after_another_once_they_fit(world: Wo
             await world.bound("two-0", "two-1", "two-2")
     finally:
         await client.close()
+
+
+async def held(world: World) -> float:
+    return await world.metric("moorage_cache_size", type="claims")
+
+
+async def tried(world: World, member: Object, *nodes: str) -> list[str]:
+    """Filter a member as kube-scheduler does; return the nodes that it may use."""
+    return list((await world.filter(member, nodes))["NodeNames"] or ())
+
+
+async def created(world: World, group: str, size: int) -> list[Object]:
+    """Create a group that nobody schedules, and wait until the first of its pods fits."""
+    pods = await world.create(*members(group, size))
+
+    async def fits() -> bool:
+        return bool(await tried(world, pods[0], "n1", "n2"))
+
+    await world.until(fits)
+    assert await held(world) == size
+    return pods
+
+
+async def test_a_member_deleted_between_trial_and_bind_ends_what_is_held(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    first, second, _ = await created(world, "shrinks", 3)
+    (await world.request("DELETE", f"{PODS}/{second['metadata']['name']}")).check()
+
+    async def let_go() -> bool:  # the watch of members may be behind that of pods
+        return not await tried(world, first, "n1", "n2") and await held(world) == 0
+
+    await world.until(let_go)
+
+
+async def test_a_node_lost_between_trial_and_bind_ends_what_is_held(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    first, *_ = await created(world, "loses", 4)
+    (await world.request("DELETE", "/api/v1/nodes/n2")).check()
+
+    async def rejected() -> bool:
+        return not await tried(world, first, "n1")
+
+    await world.until(rejected)
+    await nothing_held(world)
+
+
+async def test_members_that_are_not_bound_in_time_let_go_of_their_nodes(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    await created(world, "waits", 4)
+    await nothing_held(world)  # after the 5 s of the policy
+
+
+async def test_a_gateway_killed_between_trial_and_bind_leaves_nothing(world: World) -> None:
+    await world.nodes(node("n1"), node("n2"))
+    first, *_ = await created(world, "outlives", 4)
+    gateway = world.services.programs["gateway"]
+    await gateway.kill()
+    await gateway.start()
+    await nothing_held(world)
+    async with world.scheduler("ganged"):
+        places = await world.bound()
+    assert sorted(places.values()) == ["n1", "n1", "n2", "n2"]
+    assert first["metadata"]["name"] in places
+    await nothing_held(world)

@@ -61,7 +61,10 @@ class Gang(FilterPlugin):
         if name is None:
             return None
         groups = {**group_members(nodes)}
-        groups[name] = [*(each for each in groups.get(name, ()) if each.uid != pod.uid), pod]
+        others = (each for each in groups.get(name, ()) if each.uid != pod.uid)
+        if not pod.spec.scheduling_gates:  # else it is a question: do all fit without their gates?
+            others = (each for each in others if not each.spec.scheduling_gates)
+        groups[name] = [*others, pod]
         now, order = time.monotonic(), _order(name, groups[name])
         self._tried = {n: at for n, at in self._tried.items() if now - at < self.args.timeout}
         waiting = [n for n in self._tried if n in groups and _order(n, groups[n]) < order]
@@ -70,8 +73,8 @@ class Gang(FilterPlugin):
         self._incomplete &= groups.keys()
         mine = self._described(name, groups[name], nodes)
         self._note_completeness(name, mine)
-        others = [self._described(other, groups[other], nodes) for other in ahead]
-        return structs.replace(mine, ahead=others)
+        ahead_of_it = [self._described(other, groups[other], nodes) for other in ahead]
+        return structs.replace(mine, ahead=ahead_of_it)
 
     def _described(self, name: Name, members: Sequence[Pod], nodes: Nodes) -> Group:
         """Return a group; what its pods contradict each other in is its problem."""

@@ -1,6 +1,10 @@
 """Gang places groups whole or not at all."""
 
+import pytest
+from msgspec import structs
+
 from moorage import NodeManifest, Pod, Rejection
+from moorage.models.pod_spec import SchedulingGate
 from moorage.testing import make_node, make_pod, run_group
 from services.filter.plugins.gang import Gang
 
@@ -41,3 +45,95 @@ def test_a_group_waits_for_pods_that_are_missing() -> None:
 
 def test_a_pod_without_a_group_is_none_of_its_business() -> None:
     assert run_group(Gang(), make_pod("single"), gpus("n1", 1)) is None
+
+
+def gated(pod: Pod) -> Pod:
+    gates = (SchedulingGate(name="moorage.io/group"),)
+    return structs.replace(pod, spec=structs.replace(pod.spec, scheduling_gates=gates))
+
+
+def in_profile(pod: Pod, name: str) -> Pod:
+    return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=name))
+
+
+MISSING = "pods of the group are missing"
+BAD_SIZE = "label moorage.io/group-size of the group is not a number from 1 on"
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([member("a", size="2"), gated(member("b", size="2"))], MISSING),
+        (
+            [member("a", size="2"), member("b", size="3"), member("c", size="3")],
+            "pods of the group say different sizes",
+        ),
+        ([member("a", size="two"), member("b", size="2")], BAD_SIZE),
+        ([member("a", size="0")], BAD_SIZE),
+        ([member("a", size="9999999999")], MISSING),
+        (
+            [member("a", size="2"), in_profile(member("b", size="2"), "another")],
+            "pods of the group have different schedulerNames",
+        ),
+        (
+            [make_pod("a", labels={"scheduling.x-k8s.io/pod-group": "a"})],
+            "PodGroup of the group does not exist",
+        ),
+    ],
+)
+def test_a_group_that_is_wrong_waits_and_says_why(pods: list[Pod], reason: str) -> None:
+    first, *others = pods
+    placed = run_group(Gang(), first, gpus("n1", 8), waiting=others)
+    assert placed == Rejection(reason, unresolvable=False)
+
+
+def test_one_name_in_two_namespaces_is_two_groups() -> None:
+    first, *others = members(2)
+    theirs = structs.replace(
+        others[0], metadata=structs.replace(others[0].metadata, namespace="theirs", uid="theirs")
+    )
+    placed = run_group(Gang(), first, gpus("n1", 8), waiting=[theirs])
+    assert placed == Rejection(MISSING, unresolvable=False)
+
+
+def test_pods_at_their_gate_are_placed_when_one_of_them_is_asked_about() -> None:
+    first, *others = map(gated, members(2))
+    assert isinstance(run_group(Gang(), first, gpus("n1", 8), waiting=others), dict)
+
+
+def test_a_min_count_is_enough_to_begin_and_more_are_placed_if_they_fit() -> None:
+    few = {"moorage.io/group-min-count": "2"}
+    first, *others = members(4, **few)
+    assert run_group(Gang(), first, gpus("n1", 3), waiting=others) == {
+        "train-0": "n1",
+        "train-1": "n1",
+        "train-2": "n1",
+    }
+    alone = isinstance(run_group(Gang(), first, gpus("n1", 1), waiting=others), Rejection)
+    assert alone
+
+
+def test_all_pods_of_a_group_are_in_the_first_rack_that_has_room() -> None:
+    racks = [gpus(f"n{i}", 1 if i < 4 else 2, rack=f"r{i // 2}") for i in range(6)]
+    first, *others = members(4)
+    placed = run_group(Gang(Gang.Args(topology_key="rack")), first, *racks, waiting=others)
+    assert isinstance(placed, dict)
+    assert set(placed.values()) == {"n4", "n5"}
+
+
+def test_a_pod_that_comes_again_joins_its_group_where_that_is() -> None:
+    racks = [gpus(f"n{i}", 2, rack=f"r{i // 2}") for i in range(4)]
+    first, *others = members(3)
+    running = [
+        structs.replace(pod, spec=structs.replace(pod.spec, node_name="n3")) for pod in others
+    ]
+    placed = run_group(Gang(Gang.Args(topology_key="rack")), first, *racks, pods=running)
+    assert placed == {"train-0": "n2"}
+
+
+def test_ranks_follow_the_order_of_nodes() -> None:
+    nodes = [gpus(f"n{i}", 1, host=f"h{9 - i}") for i in range(4)]
+    ranked = [member(f"train-{i}", **{"moorage.io/group-rank": str(i)}) for i in range(4)]
+    first, *others = ranked
+    placed = run_group(Gang(Gang.Args(order_key="host")), first, *nodes, waiting=others)
+    assert placed == {"train-0": "n3", "train-1": "n2", "train-2": "n1", "train-3": "n0"}
