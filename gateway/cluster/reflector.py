@@ -400,7 +400,10 @@ class Reflector(Generic[T]):
             answer = await self._client.request("GET", group, timeout=DISCOVERY_SECONDS)
         except (KubeError, TimeoutError):
             return False
-        return answer.status == 404
+        if not answer.ok:
+            return answer.status == 404
+        plural = self._resource.path.rpartition("/")[2]
+        return all(one["name"] != plural for one in msgspec.json.decode(answer.body)["resources"])
 
     def _not_served(self) -> "_Ending":
         """Take the collection for empty, and look again later."""

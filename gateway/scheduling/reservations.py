@@ -90,6 +90,8 @@ class Reservations:
             if len(self._held) > MOST_GROUPS:
                 self._held.popitem(last=False)
         self._held.move_to_end(key)
+        if len(held.uids) > 2 * group.members + 16:
+            held.uids = {uid for uid in held.uids if self._state.pods.get(uid) is not None}
         held.uids.add(cycle.uid)
         held.item.group, held.item.time = group, now
         held.item.pod = f"{cycle.pod.namespace}/{cycle.pod.name}"

@@ -65,7 +65,7 @@ def group_min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[i
 
 def to_number(text: str) -> int | None:
     """Return the number that a label has; None if it has none."""
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _members(nodes: Nodes, kind: ObjectKind) -> Mapping[Name, Sequence[Pod]]:

@@ -72,7 +72,12 @@ async def run_filters(
             apart = Supervisor(
                 owner=supervisor.owner, deadline=supervisor.deadline, clock=supervisor.clock
             )
-            group = ask_for_group(enabled, pod, nodes, apart)
+            try:
+                group = ask_for_group(enabled, pod, nodes, apart)
+            except PluginFailedError:
+                if enabled.aborts:
+                    raise
+                continue
             if group is not None:
                 async with tried(enabled, group, profile, pod, nodes, apart) as trial:
                     run = await _run_each(profile, pod, nodes, supervisor)

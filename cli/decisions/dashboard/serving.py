@@ -37,24 +37,35 @@ async def run(options: GatewayOptions, *, opens: bool) -> None:
         GatewayError: There is no gateway, or it refuses the caller.
         KubeError: The API server does not answer, or refuses to.
     """
-    async with connected(options) as gateway, serving(gateway) as url:
+    async with connected(options) as gateway, serving(gateway) as (url, once):
         await gateway.get("/decisions", {"limit": "1"})  # says at once what is wrong
         click.echo(f"The inspector of {gateway.place} is at {url} until Ctrl-C.")
-        if opens and not await asyncio.to_thread(webbrowser.open, url):
+        if opens and not await asyncio.to_thread(webbrowser.open, once):
             click.echo("No browser opened: open the address in one.", err=True)
         await asyncio.Event().wait()
 
 
 @asynccontextmanager
-async def serving(gateway: Gateway) -> AsyncIterator[str]:
-    """Serve a gateway's admin port on loopback, to read; give the address of the inspector."""
-    secret = secrets.token_urlsafe(SECRET_BYTES)
+async def serving(gateway: Gateway) -> AsyncIterator[tuple[str, str]]:
+    """Serve a gateway's admin port on loopback, to read; give two addresses of the inspector.
+
+    The second works once: others see it among the processes when a browser is started with it.
+    """
+    secret, code = (secrets.token_urlsafe(SECRET_BYTES) for _ in range(2))
+    unused = {code}
+
+    async def lead(_: web.Request) -> web.Response:
+        if not unused:
+            raise web.HTTPGone(text="This address works once: run the command again.")
+        unused.clear()
+        raise web.HTTPFound(f"/{secret}/inspector/")
 
     async def answer(request: web.Request) -> web.StreamResponse:
         path = request.rel_url.raw_path_qs.removeprefix(f"/{secret}")
         headers = {
             str(name): request.headers[name] for name in PASSED_ON if name in request.headers
         }
+        response: web.StreamResponse | None = None
         try:
             async with gateway.open(path, headers) as found:
                 kept = {name: each for name, each in found.headers.items() if name not in LEFT_OUT}
@@ -64,15 +75,19 @@ async def serving(gateway: Gateway) -> AsyncIterator[str]:
                     await response.write(chunk)
                 return response
         except (aiohttp.ClientError, OSError) as error:
+            if response is not None and response.prepared:
+                return response  # what has begun cannot become another answer
             text = str(gateway.unreachable(error))
             return web.json_response({"error": text}, status=web.HTTPBadGateway.status_code)
 
     app = web.Application()
+    app.router.add_get(f"/{code}", lead)
     app.router.add_get(f"/{secret}/{{path:.*}}", answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
         await web.TCPSite(runner, LOOPBACK, 0).start()
-        yield f"http://{LOOPBACK}:{runner.addresses[0][1]}/{secret}/inspector/"
+        place = f"http://{LOOPBACK}:{runner.addresses[0][1]}"
+        yield f"{place}/{secret}/inspector/", f"{place}/{code}"
     finally:
         await runner.cleanup()

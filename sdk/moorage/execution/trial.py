@@ -36,6 +36,11 @@ SHORT = "Insufficient "
 BY_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 """Resources that nodes do not offer: kube-scheduler allocates the devices itself."""
 
+MOST_MEMBERS = 512
+"""Pods of a group that a trial places: all of them in one cycle, while other pods wait."""
+
+TOO_LARGE = f"the group has more than {MOST_MEMBERS} pods"
+
 EXAMPLES = 3
 """Nodes that are named for a reason."""
 
@@ -98,6 +103,8 @@ class Trial(msgspec.Struct, kw_only=True):
     @property
     def refusal(self) -> str:
         """Why there is no need to look for nodes; "" if there is."""
+        if self.members > MOST_MEMBERS:
+            return TOO_LARGE
         missing = "pods of the group are missing" if self.members < self.group.min_count else ""
         return self.group.problem or missing
 
@@ -146,8 +153,16 @@ async def tried(
     trial = Trial(plugin=enabled.name, group=group)
     placing = _Placing(profile, pod, nodes, supervisor)
     try:
+        # What groups of others cost, or break, is not to end the cycle of this pod.
+        halfway = (supervisor.clock() + supervisor.deadline) / 2
         for other in group.ahead:
-            if await placing.place(Trial(plugin=enabled.name, group=other)):
+            before = len(placing.placed)
+            try:
+                fits = await placing.place(Trial(plugin=enabled.name, group=other), until=halfway)
+            except PluginFailedError:
+                placing.undo(before)
+                continue
+            if fits:
                 trial.ahead = trial.ahead or other.name
         fits = await placing.place(trial)
         if not fits and trial.ahead:
@@ -188,8 +203,10 @@ class _Placing:
         self._snapshot.remove_pod(uid)
         self.placed.remove(uid)
 
-    async def place(self, trial: Trial) -> bool:
+    async def place(self, trial: Trial, until: float = float("inf")) -> bool:
         """Place as many members of a group as fit; note in *trial* how that went.
+
+        It is given up as one that does not fit when the clock passes *until*.
 
         Returns:
             Whether they are enough, with the pod of the cycle if it is one of them. Then they stay.
@@ -204,7 +221,7 @@ class _Placing:
         for domain, rows in self._domains(trial.group, there):
             tried = Trial(plugin=trial.plugin, group=trial.group, domain=domain)
             tried.on_nodes = trial.on_nodes
-            await self._fill(tried, waiting, rows)
+            await self._fill(tried, waiting, rows, until)
             if best is trial or (len(tried.nodes), tried.fitting) > (len(best.nodes), best.fitting):
                 best = tried
             self.undo(before)
@@ -247,12 +264,14 @@ class _Placing:
             if value:
                 yield value, nodes.rows[column.isin((value,))]
 
-    async def _fill(self, trial: Trial, waiting: Sequence[Pod], rows: Rows) -> None:
+    async def _fill(self, trial: Trial, waiting: Sequence[Pod], rows: Rows, until: float) -> None:
         """Place members on the nodes in *rows* for as long as enough of them may still fit."""
         needed = max(trial.group.min_count - trial.on_nodes, 0)
         found: dict[str, str] = {}
         has_own, failed = False, 0
         for member in waiting:
+            if self._supervisor.clock() > until:
+                break
             is_own = member.uid == self._pod.uid
             usable = rows[np.isin(rows, self._own_rows)] if is_own else rows
             row = await self._row_for(member, usable, trial)
@@ -264,7 +283,7 @@ class _Placing:
             if len(waiting) - failed < needed:
                 break
         trial.fitting = len(found)
-        if len(found) >= needed and not has_own:
+        if failed + len(found) == len(waiting) and len(found) >= needed and not has_own:
             trial.nodes = found
 
     def _put(self, pod: Pod, row: int) -> str:
@@ -285,6 +304,7 @@ class _Placing:
         for enabled in self._profile.plugins:
             if not nodes.rows.size:
                 break
+            self._supervisor.owner = (pod.namespace, pod.name)
             self._supervisor.begin(enabled)
             try:
                 answer = await ask_for_verdicts(enabled, pod, nodes, self._supervisor)

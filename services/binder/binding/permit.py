@@ -123,7 +123,8 @@ class _Gathering:
         """Have all asked again that wait."""
         if self._timer is None and len(self.members) > 1:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._ask_interval, self._ask_all)
+            wait = self._ask_interval * (1 + len(self.members) / 32)  # each round asks all of them
+            self._timer = loop.call_later(wait, self._ask_all)
 
     def _ask_all(self) -> None:
         self._timer = None

@@ -67,13 +67,17 @@ class Gang(FilterPlugin):
         groups[name] = [*others, pod]
         now, order = time.monotonic(), _order(name, groups[name])
         self._tried = {n: at for n, at in self._tried.items() if now - at < self.args.timeout}
-        waiting = [n for n in self._tried if n in groups and _order(n, groups[n]) < order]
-        ahead = sorted(waiting, key=lambda n: _order(n, groups[n]))[:MOST_AHEAD]
-        self._tried[name] = now
+        waiting = {
+            n: pods for n in self._tried if n != name and (pods := _ready(groups.get(n, ())))
+        }
+        before = (n for n, pods in waiting.items() if _order(n, pods) < order)
+        ahead = sorted(before, key=lambda n: _order(n, waiting[n]))[:MOST_AHEAD]
+        if not pod.spec.scheduling_gates:
+            self._tried[name] = now
         self._incomplete &= groups.keys()
         mine = self._described(name, groups[name], nodes)
         self._note_completeness(name, mine)
-        ahead_of_it = [self._described(other, groups[other], nodes) for other in ahead]
+        ahead_of_it = [self._described(other, waiting[other], nodes) for other in ahead]
         return structs.replace(mine, ahead=ahead_of_it)
 
     def _described(self, name: Name, members: Sequence[Pod], nodes: Nodes) -> Group:
@@ -98,6 +102,12 @@ class Gang(FilterPlugin):
         elif name in self._incomplete:
             self._incomplete.discard(name)
             self.retry_rejected("a group is complete")
+
+
+def _ready(members: Sequence[Pod]) -> Sequence[Pod]:
+    """Return the pods of a group that may be placed now, if one of them has no node yet."""
+    ready = [member for member in members if not member.spec.scheduling_gates]
+    return ready if any(not member.spec.node_name for member in ready) else ()
 
 
 def _order(name: Name, members: Sequence[Pod]) -> tuple[int, str, Name]:

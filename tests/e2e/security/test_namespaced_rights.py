@@ -1,4 +1,4 @@
-"""What plugins read in one namespace needs a Role there and no more, as install.md shows it."""
+"""What plugins read in one namespace needs a Role there and no more, as the chart makes it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.kinds import AdditionalKinds
@@ -15,7 +14,7 @@ from gateway.cluster.metrics import WatchMetrics
 from gateway.cluster.objects import ObjectTable
 from moorage import ObjectKind
 from moorage_host.kube import KubeClient, connect
-from tools.docs.pages import blocks
+from tools.manifests.rendering import render
 from tools.planes.embedded import Object
 from tools.planes.real import RealPlane, path_of
 from tools.waiting import until
@@ -69,9 +68,9 @@ async def _check(admin: KubeClient, table: ObjectTable, kinds: AdditionalKinds) 
 
 
 def shown() -> list[Object]:
-    """Return the Role and its binding as the page has them."""
-    (text,) = (b.text for b in blocks("yaml") if "ConfigMaps of the namespace prices" in b.text)
-    return list(yaml.safe_load_all(text))
+    """Return the Role and its binding."""
+    objects = render({"pluginReads": [{"resource": "configmaps", "namespace": "prices"}]})
+    return [each for each in objects if each["metadata"].get("namespace") == "prices"]
 
 
 def config_map(name: str, **labels: str) -> Object:

@@ -1,14 +1,18 @@
 """Gang places groups whole or not at all."""
 
+from typing import Any
+
 import pytest
 from msgspec import structs
 
 from moorage import NodeManifest, Pod, Rejection
+from moorage.groups import POD_GROUPS, PODS, PODS_OF_POD_GROUPS, group_members
 from moorage.models.pod_spec import SchedulingGate
-from moorage.testing import make_node, make_pod, run_group
+from moorage.testing import make_node, make_nodes, make_pod, run_group
 from services.filter.plugins.gang import Gang
 
 GPU = "example.com/gpu"
+Object = dict[str, Any]
 
 
 def gpus(name: str, count: int, **labels: str) -> NodeManifest:
@@ -137,3 +141,48 @@ def test_ranks_follow_the_order_of_nodes() -> None:
     first, *others = ranked
     placed = run_group(Gang(Gang.Args(order_key="host")), first, *nodes, waiting=others)
     assert placed == {"train-0": "n3", "train-1": "n2", "train-2": "n1", "train-3": "n0"}
+
+
+def manifest(name: str, group: str, size: str, *, gated: bool = False, node: str = "") -> Object:
+    """Return a pod as the API server has it; groups are as old as their names sort."""
+    labels = {"moorage.io/group": group, "moorage.io/group-size": size}
+    created = {"a": "2026-01-01T00:00:00Z", "b": "2026-01-02T00:00:00Z"}[group]
+    metadata = {"namespace": "default", "name": name, "uid": name, "labels": labels}
+    gates = [{"name": "example.com/later"}] if gated else []
+    spec = {"containers": [{"name": "c"}], "schedulingGates": gates, "nodeName": node}
+    return {"metadata": {**metadata, "creationTimestamp": created}, "spec": spec}
+
+
+async def ahead_of_the_younger(*older: Object) -> list[list[str]]:
+    """Return the members of groups ahead of group b, after one of group a was tried."""
+    given = [*older, manifest("b-0", "b", "1")]
+    objects = {PODS: given, PODS_OF_POD_GROUPS: [], POD_GROUPS: []}
+    nodes = make_nodes(make_node("n1"), objects=objects)
+    plugin = Gang()
+    await plugin.start()
+    pods = {pod.name: pod for pods in group_members(nodes).values() for pod in pods}
+    plugin.group(pods["a-0"], nodes)
+    group = plugin.group(pods["b-0"], nodes)
+    assert group is not None
+    return [[member.name for member in each.members] for each in group.ahead]
+
+
+async def test_an_older_group_that_was_tried_is_ahead() -> None:
+    older = manifest("a-0", "a", "2"), manifest("a-1", "a", "2")
+    assert await ahead_of_the_younger(*older) == [["a-0", "a-1"]]
+
+
+async def test_pods_at_a_gate_keep_no_room_from_younger_groups() -> None:
+    older = manifest("a-0", "a", "2"), manifest("a-1", "a", "2", gated=True)
+    assert await ahead_of_the_younger(*older) == [["a-0"]]  # too few: it does not fit
+
+
+async def test_a_group_that_runs_is_not_ahead() -> None:
+    older = manifest("a-0", "a", "2", node="n1"), manifest("a-1", "a", "2", node="n1")
+    assert await ahead_of_the_younger(*older) == []
+
+
+def test_a_group_that_is_too_large_is_not_tried() -> None:
+    first, *others = members(513)
+    placed = run_group(Gang(), first, gpus("n1", 600), waiting=others)
+    assert placed == Rejection("the group has more than 512 pods", unresolvable=False)

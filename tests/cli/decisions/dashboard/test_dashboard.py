@@ -21,7 +21,7 @@ async def test_the_page_is_served_with_the_commands_certificate_and_can_only_rea
         options = GatewayOptions(admin=running.admin, tls=tls)
         async with (
             connected(options) as admin,
-            serving(admin) as url,
+            serving(admin) as (url, once),
             aiohttp.ClientSession() as browser,
         ):
             async with browser.get(url) as page:
@@ -31,6 +31,10 @@ async def test_the_page_is_served_with_the_commands_certificate_and_can_only_rea
                 tag = {"If-None-Match": page.headers["ETag"]}
             async with browser.get(url, headers=tag) as again:
                 assert again.status == 304
+            async with browser.get(once) as opened:
+                assert str(opened.url) == url
+            async with browser.get(once) as used:
+                assert used.status == 410
             base = url.removesuffix("/inspector/")
             async with browser.get(f"{base}/decisions?limit=1") as listed:
                 assert await listed.json() == {"items": [], "continue": ""}
@@ -46,7 +50,7 @@ async def test_the_page_is_served_with_the_commands_certificate_and_can_only_rea
 async def test_a_gateway_that_is_gone_is_named_with_what_to_do() -> None:
     async with (
         connected(GatewayOptions(admin="http://127.0.0.1:9")) as admin,
-        serving(admin) as url,
+        serving(admin) as (url, _),
         aiohttp.ClientSession() as browser,
         browser.get(url) as page,
     ):
