@@ -108,11 +108,16 @@ async def test_the_gate_lets_groups_go_one_after_another_once_they_fit(world: Wo
         return any(text in line for line in await look())
 
     gated = {"schedulingGates": [{"name": "moorage.io/group"}]}
-    both = [*members("one", 3), *members("two", 3)]
+
+    async def create(group: str) -> None:
+        pods = members(group, 3)
+        await world.create(*({**p, "spec": {**p["spec"], **gated}} for p in pods))
+
     try:
         async with world.scheduler("ganged"):
-            await world.create(*({**p, "spec": {**p["spec"], **gated}} for p in both))
+            await create("one")
             await world.until(lambda: says("default/one: its 3 pods may go"))
+            await create("two")
             await world.bound("one-0", "one-1", "one-2")
             await world.until(lambda: says("group default/two does not fit"))
             assert not any(n for name, n in (await world.places()).items() if "two" in name)

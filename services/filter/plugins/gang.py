@@ -72,8 +72,7 @@ class Gang(FilterPlugin):
         }
         before = (n for n, pods in waiting.items() if _order(n, pods) < order)
         ahead = sorted(before, key=lambda n: _order(n, waiting[n]))[:MOST_AHEAD]
-        if not pod.spec.scheduling_gates:
-            self._tried[name] = now
+        self._tried[name] = now
         self._incomplete &= groups.keys()
         mine = self._described(name, groups[name], nodes)
         self._note_completeness(name, mine)

@@ -74,7 +74,7 @@ BAD_SIZE = "label moorage.io/group-size of the group is not a number from 1 on"
         ),
         ([member("a", size="two"), member("b", size="2")], BAD_SIZE),
         ([member("a", size="0")], BAD_SIZE),
-        ([member("a", size="9999999999")], MISSING),
+        ([member("a", size="999999999")], MISSING),
         (
             [member("a", size="2"), in_profile(member("b", size="2"), "another")],
             "pods of the group have different schedulerNames",
