@@ -18,15 +18,17 @@ import click
 from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
+from moorage.groups import GROUP, Name, group_order
+from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, connect
 
-GATE = "moorage.io/group"
-"""The name of the gate, and the label that names the group."""
+GATE = GROUP
+"""The gate has the name of the label that names the group."""
 
 SECONDS = 10.0
 
-Pod = Mapping[str, Any]
-Name = tuple[str, str]
+Manifest = dict[str, Any]
+Members = Sequence[tuple[Pod, Manifest]]
 
 
 async def keep(options: GatewayOptions, *, once: bool, interval: float, timeout: float) -> None:
@@ -77,20 +79,25 @@ class Gates:
         self._going = {
             name: at
             for name, at in self._going.items()
-            if now - at < self._timeout and not all(map(_is_bound, groups.get(name, ())))
+            if now - at < self._timeout
+            and not all(pod.spec.node_name for pod, _ in groups.get(name, ()))
         }
         if self._going:
             return []
         lines: list[str] = []
-        for name in sorted(groups, key=lambda each: _order(each, groups[each])):
-            gated = [pod for pod in groups[name] if _is_gated(pod)]
+        for name in sorted(groups, key=lambda n: group_order(n, [pod for pod, _ in groups[n]])):
+            gated = [
+                manifest
+                for pod, manifest in groups[name]
+                if any(gate.name == GATE for gate in pod.spec.scheduling_gates)
+            ]
             if not gated:
                 continue
             answer = await gateway.post("/simulate", {"pod": gated[0]})
             sentence = str(answer["words"][0]) if answer["words"] else "it does not fit"
             if answer.get("group", {}).get("fits"):
-                for pod in gated:
-                    await self._open(pod)
+                for manifest in gated:
+                    await self._open(manifest)
                 self._going[name] = now
                 self.reported.pop(name, None)
                 return [*lines, f"{'/'.join(name)}: its {len(gated)} pods may go"]
@@ -99,20 +106,19 @@ class Gates:
                 self.reported[name] = sentence
         return lines
 
-    async def _groups(self) -> Mapping[Name, Sequence[Pod]]:
+    async def _groups(self) -> Mapping[Name, Members]:
         """Return the pods of each group that have not ended."""
         listed = await self._client.items(
             "/api/v1/pods", query={"labelSelector": GATE}, timeout=SECONDS
         )
-        groups: defaultdict[Name, list[Pod]] = defaultdict(list)
+        groups: defaultdict[Name, list[tuple[Pod, Manifest]]] = defaultdict(list)
         for raw in listed:
-            pod = json.loads(bytes(raw))
-            metadata, phase = pod["metadata"], (pod.get("status") or {}).get("phase")
-            if not metadata.get("deletionTimestamp") and phase not in ("Succeeded", "Failed"):
-                groups[metadata["namespace"], metadata["labels"][GATE]].append(pod)
+            pod = decode_pod(raw)
+            if not pod.is_terminal and not pod.is_terminating:
+                groups[pod.namespace, pod.labels[GATE]].append((pod, json.loads(bytes(raw))))
         return groups
 
-    async def _open(self, pod: Pod) -> None:
+    async def _open(self, pod: Manifest) -> None:
         """Remove the gate of a pod, if it is still the one that was seen."""
         metadata, gates = pod["metadata"], pod["spec"]["schedulingGates"]
         patch = {
@@ -131,17 +137,3 @@ class Gates:
         except KubeStatusError as error:
             if error.status not in (404, 409):  # gone, or changed: the next look sees that
                 raise
-
-
-def _is_gated(pod: Pod) -> bool:
-    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
-
-
-def _is_bound(pod: Pod) -> bool:
-    return bool(pod["spec"].get("nodeName"))
-
-
-def _order(name: Name, pods: Sequence[Pod]) -> tuple[int, str, Name]:
-    """Return the key by which groups come one after another, as in the plugin Gang."""
-    priority = max(pod["spec"].get("priority") or 0 for pod in pods)
-    return -priority, min(pod["metadata"]["creationTimestamp"] for pod in pods), name

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
+from moorage.groups import Group
 from moorage.models import (
     DEVICE_CLASSES,
     ENDED_PODS,
@@ -28,7 +29,6 @@ from moorage.plugin.bind import (
     Wait,
 )
 from moorage.plugin.filter import FilterPlugin
-from moorage.plugin.group import Group
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
 from moorage.plugin.scope import Scope
 from moorage.plugin.score import ScorePlugin

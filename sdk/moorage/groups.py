@@ -1,4 +1,6 @@
-"""Which pods are a group, where the API has no groups: by labels, or by a PodGroup.
+"""Groups: pods that are placed together or not at all, and which pods are one.
+
+Where the API has no groups, labels or a PodGroup say it.
 
 The pods of a group have the label `moorage.io/group` with its name, and one of the labels
 `moorage.io/group-size` and `moorage.io/group-min-count`: how many they are, and how many are enough
@@ -10,6 +12,8 @@ kinds of `GROUP_KINDS`.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from moorage.models import ObjectKind, Pod
 from moorage.snapshot import Nodes, Objects
@@ -27,6 +31,34 @@ GROUP_KINDS = (PODS, PODS_OF_POD_GROUPS, POD_GROUPS)
 
 Name = tuple[str, str]
 """The namespace and the name of a group."""
+
+GROUP_TIMEOUT = 60.0
+"""Seconds for which the members of a group that fits hold their nodes, until they are bound."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods that are placed together or not at all; `FilterPlugin.group` returns it.
+
+    Attributes:
+        name: What it is called; no other group of the plugin has the name.
+        members: All of its pods that exist, on nodes or not, in the order in which they are placed.
+        min_count: So many of them have to be on nodes together; more are placed if they fit.
+        topology_key: All of them go to nodes with one value of this label; "" for any nodes.
+        order_key: Members are placed on nodes in the order of this label's values, so that one is
+            near the next; "" for the order in which the cluster has them.
+        ahead: Groups that wait and come before it: room is left for those of them that fit.
+        problem: Why it cannot be placed as it is, as a constant text; "" if it can.
+        timeout: Seconds for which members hold the nodes that were found until they are bound.
+    """
+
+    name: str
+    members: Sequence[Pod]
+    min_count: int
+    topology_key: str = ""
+    order_key: str = ""
+    ahead: Sequence["Group"] = ()
+    problem: str = ""
+    timeout: float = GROUP_TIMEOUT
 
 
 def group_name(pod: Pod) -> Name | None:
@@ -61,6 +93,12 @@ def group_min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[i
     if len(numbers) > 1:
         return max(numbers), "pods of the group say different sizes"
     return numbers[0], ""
+
+
+def group_order(name: Name, members: Sequence[Pod]) -> tuple[int, str, Name]:
+    """Return the key by which groups come one after another: priority, then age, then name."""
+    priority = max(member.spec.priority for member in members)
+    return -priority, min(member.metadata.creation_timestamp for member in members), name
 
 
 def to_number(text: str) -> int | None:

@@ -19,10 +19,10 @@ from moorage.errors import PluginFailedError
 from moorage.execution.asking import ask_for_verdicts
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin, Profile
+from moorage.groups import Group
 from moorage.models import Pod, Taint
 from moorage.plugin.errors import WrongAnswerError, WrongTypeError
 from moorage.plugin.filter import FilterPlugin
-from moorage.plugin.group import Group
 from moorage.rules.taints import DO_NOT_SCHEDULE, tolerates, untolerated
 from moorage.snapshot import Nodes
 from moorage.snapshot.snapshot import snapshot_of

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from moorage.groups import Group
 from moorage.models import Pod
 from moorage.plugin.base import Plugin
 from moorage.plugin.cycle_state import ANNOTATION, annotations_at
 from moorage.plugin.errors import WrongTypeError
-from moorage.plugin.group import Group
 from moorage.snapshot import Node, Nodes
 from moorage.snapshot.verdicts import Rejection, Verdicts
 

@@ -13,6 +13,7 @@ from moorage.groups import (
     group_members,
     group_min_count,
     group_name,
+    group_order,
     to_number,
 )
 
@@ -65,13 +66,13 @@ class Gang(FilterPlugin):
         if not pod.spec.scheduling_gates:  # else it is a question: do all fit without their gates?
             others = (each for each in others if not each.spec.scheduling_gates)
         groups[name] = [*others, pod]
-        now, order = time.monotonic(), _order(name, groups[name])
+        now, order = time.monotonic(), group_order(name, groups[name])
         self._tried = {n: at for n, at in self._tried.items() if now - at < self.args.timeout}
         waiting = {
             n: pods for n in self._tried if n != name and (pods := _ready(groups.get(n, ())))
         }
-        before = (n for n, pods in waiting.items() if _order(n, pods) < order)
-        ahead = sorted(before, key=lambda n: _order(n, waiting[n]))[:MOST_AHEAD]
+        before = (n for n, pods in waiting.items() if group_order(n, pods) < order)
+        ahead = sorted(before, key=lambda n: group_order(n, waiting[n]))[:MOST_AHEAD]
         self._tried[name] = now
         self._incomplete &= groups.keys()
         mine = self._described(name, groups[name], nodes)
@@ -107,12 +108,6 @@ def _ready(members: Sequence[Pod]) -> Sequence[Pod]:
     """Return the pods of a group that may be placed now, if one of them has no node yet."""
     ready = [member for member in members if not member.spec.scheduling_gates]
     return ready if any(not member.spec.node_name for member in ready) else ()
-
-
-def _order(name: Name, members: Sequence[Pod]) -> tuple[int, str, Name]:
-    """Return the key by which groups come one after another."""
-    priority = max(member.spec.priority for member in members)
-    return -priority, min(member.metadata.creation_timestamp for member in members), name
 
 
 def _rank(pod: Pod) -> tuple[int, str]:
