@@ -10,8 +10,9 @@ const MOST = 20000; // pods in the list; older ones leave it
 const REFRESH = 5000; // milliseconds
 let left = {}; // what was asked for when the page was left
 
-// Times are whole seconds: of a pod's attempts in one second, the number tells.
-const byAge = (one, other) => one.time === other.time ? (other.attempt || 1) - (one.attempt || 1) : one.time < other.time ? 1 : -1;
+// Times are whole seconds: of a pod's attempts in one second, the number tells; of other pods', the order in which they came.
+const sameSecond = (one, other) => pod(one) === pod(other) ? (other.attempt || 1) - (one.attempt || 1) : other.came - one.came;
+const byAge = (one, other) => one.time === other.time ? sameSecond(one, other) : one.time < other.time ? 1 : -1;
 
 const pod = (row) => `${row.namespace}/${row.pod}`;
 
@@ -23,6 +24,7 @@ export async function pods({ stream }) {
   let found = []; // other pods whose names match, which Moorage has not decided on
   let all = 0; // pods that wait, also those that are not listed
   let next = "";
+  let taken = 0; // attempts
   const wanted = { q: "", outcome: "", ...asked() };
 
   const tabs = el("div", { class: "tabs", role: "group", "aria-label": "Outcome" });
@@ -85,7 +87,7 @@ export async function pods({ stream }) {
   function take(summary) {
     const former = decided.get(pod(summary));
     if (former && byAge(summary, former) > 0) return false;
-    decided.set(pod(summary), summary);
+    decided.set(pod(summary), { ...summary, came: ++taken });
     return true;
   }
 
