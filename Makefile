@@ -11,7 +11,7 @@ override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) $(if $(REPORT),--junitxml=$(REPORT) --durations=30)
 
 .DEFAULT_GOAL := help
-.PHONY: help dist sbom demo up test test-all test-beyond nightly nightly-chaos nightly-e2e nightly-older coverage matrix fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick bench-peers e2e chaos chaos-mutations manifests clean
+.PHONY: help dist sbom demo up test test-all test-beyond nightly nightly-chaos nightly-e2e nightly-groups nightly-older nightly-scheduler coverage matrix fuzz audit soak docs docs-linkcheck lint protos protos-check lock image bench bench-quick bench-peers e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -48,7 +48,7 @@ coverage: $(VENV)/.dev ## Measure the branch coverage of the tests in process, f
 	$(BIN)/coverage report
 
 # Each is run, also after one that failed.
-NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-older soak matrix
+NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-groups nightly-older nightly-scheduler soak matrix
 nightly: export MOORAGE_EXAMPLES := 500
 nightly: ## Run what takes hours: fuzz, chaos, soak, every layout, image, version skew, older Kubernetes, other Pythons
 	$(MAKE) --keep-going $(NIGHTLY)
@@ -59,8 +59,14 @@ nightly-chaos:
 nightly-e2e:
 	$(MAKE) e2e E2E="$(E2E_NIGHTLY)"
 
+nightly-groups:
+	$(MAKE) e2e FEATURE_GATES=GenericWorkload=true RUNTIME_CONFIG=scheduling.k8s.io/v1beta1=true
+
 nightly-older:
 	$(MAKE) e2e KUBERNETES=1.36
+
+nightly-scheduler:
+	$(MAKE) e2e SCHEDULER=1.30 E2E="tests/scenarios tests/e2e/placement"
 
 # Each has a virtual environment of its own.
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
@@ -167,7 +173,7 @@ E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/pac
   tests/e2e/packaging/test_image_processes.py tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
 E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%)
 e2e: WORKERS = 2
-e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it, print a table; KUBERNETES=1.36
+e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it, print a table; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG
 	$(BIN)/python -m tools.build
 	$(BIN)/python -m bench.processes.goprograms
 	MOORAGE_E2E=1 $(PYTEST) $(E2E)

@@ -3,9 +3,9 @@
 Used by the harness, and by hand: python -m tools.build [PROGRAM ...]
 
 The versions are pinned in go/controlplane/MINOR/go.mod and in the go.mod of actionlint, grpcurl and
-helm, and nowhere else. The newest minor version is the default; KUBERNETES=1.36 selects another. Of
-the older versions in go/schedulers/MINOR/go.mod there is kube-scheduler alone. What is built goes
-into a cache outside the tree, whose key is those files, so that it is built once.
+helm, and nowhere else. The newest minor version is the default; KUBERNETES=1.36 selects another,
+SCHEDULER=1.30 one of kube-scheduler alone, also of those in go/schedulers/MINOR/go.mod. What is
+built goes into a cache outside the tree, whose key is those files, so that it is built once.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent / "go"
@@ -26,6 +26,7 @@ GRPCURL = HERE / "grpcurl"
 HELM = HERE / "helm"
 ACTIONLINT = HERE / "actionlint"
 CHOICE = "KUBERNETES"  # the environment variable that selects a minor version
+SCHEDULER = "SCHEDULER"  # the same for kube-scheduler
 KUBERNETES = "k8s.io/kubernetes"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 HELM_MODULE = "helm.sh/helm/v3"
@@ -59,7 +60,9 @@ def tools() -> dict[str, Tool]:
         for module in (control_plane(), GRPCURL, HELM, ACTIONLINT)
         for package in _packages(module)
     )
-    return {tool.name: tool for tool in found}
+    named = {tool.name: tool for tool in found}
+    scheduler = "kube-scheduler"
+    return named | {scheduler: replace(named[scheduler], module=_scheduler())}
 
 
 def find(name: str) -> Path:
@@ -72,22 +75,6 @@ def find(name: str) -> Path:
     if (ready := _ready(tool)) is not None:
         return ready
     target = _cache(tool.module) / name
-    if not target.exists():
-        provide(tool, target)
-    return target
-
-
-def find_scheduler(minor: str) -> Path:
-    """Return the path of kube-scheduler of a minor version, also of one without a control plane.
-
-    Raises:
-        BuildError: It cannot be had.
-    """
-    known = {file.parent.name: file.parent for file in HERE.glob("*/1.*/go.mod")}
-    if minor not in known:
-        raise BuildError(f"there is no kube-scheduler {minor}, only {', '.join(sorted(known))}")
-    tool = Tool(module=known[minor], package=f"{KUBERNETES}/cmd/kube-scheduler")
-    target = _cache(tool.module) / tool.name
     if not target.exists():
         provide(tool, target)
     return target
@@ -120,6 +107,11 @@ def minor_version() -> str:
     return chosen
 
 
+def scheduler_version() -> str:
+    """Return the minor version of kube-scheduler."""
+    return os.environ.get(SCHEDULER) or minor_version()
+
+
 def control_plane() -> Path:
     """Return the Go module of the selected minor version."""
     return CONTROL_PLANES / minor_version()
@@ -139,6 +131,13 @@ def main(names: Sequence[str]) -> int:
         _say(f"{error}\n")
         return 1
     return 0
+
+
+def _scheduler() -> Path:
+    known = {file.parent.name: file.parent for file in HERE.glob("*/1.*/go.mod")}
+    if (minor := scheduler_version()) not in known:
+        raise BuildError(f"there is no kube-scheduler {minor}, only {', '.join(sorted(known))}")
+    return known[minor]
 
 
 def _packages(module: Path) -> list[str]:

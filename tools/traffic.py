@@ -11,7 +11,6 @@ recordings with `moorage conformance`, so they are compressed, always to the sam
 import asyncio
 import gzip
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -25,7 +24,7 @@ from aiohttp import web
 from cli.conformance.recordings import recording_file
 from cli.up.processes import free_ports
 from moorage_host.kube import KubeClient, connect
-from tools.build import find, find_scheduler, minor_version
+from tools.build import find, scheduler_version
 from tools.planes.embedded import Object
 from tools.planes.real import RealPlane
 from tools.waiting import until
@@ -282,16 +281,15 @@ ANSWERS: dict[str, Callable[[Object], object]] = {
 }
 
 
-CHOICE = "SCHEDULER"  # the environment variable that selects the version of kube-scheduler
 TIMEOUT = 60.0
 MODES = {"names": True, "nodes": False}
 
 
 async def record() -> None:
     """Write both files."""
-    version = os.environ.get(CHOICE) or minor_version()
+    version = scheduler_version()
     with tempfile.TemporaryDirectory() as name:
-        plane = RealPlane(Path(name), kube_scheduler=find_scheduler(version))
+        plane = RealPlane(Path(name))
         try:
             await plane.start()
             await _kubectl(plane, "create", CLUSTER)

@@ -44,3 +44,22 @@ def requesting(name: str, resource: str, profile: str = "fitting") -> Object:
     resources = {"requests": {"cpu": "10m", **amounts}, "limits": amounts}
     container = {"name": "main", "image": "app:1", "resources": resources}
     return pod(name, profile, spec={"containers": [container]})
+
+
+def claim(name: str) -> Object:
+    """Build a claim of one device."""
+    request = {"name": "one", "exactly": {"deviceClassName": "fpga"}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [request]}},
+    }
+
+
+def claiming(name: str, profile: str = "fitting") -> Object:
+    """Build a pod that uses the claim of its name."""
+    resources = {"requests": {"cpu": "10m"}, "claims": [{"name": "device"}]}
+    container = {"name": "main", "image": "app:1", "resources": resources}
+    claims = [{"name": "device", "resourceClaimName": name}]
+    return pod(name, profile, spec={"containers": [container], "resourceClaims": claims})

@@ -5,6 +5,7 @@ those that are deployed. The gateway and the binder say who they are by token, a
 administrator and kube-scheduler by client certificate."""
 
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ import msgspec
 from cli.up.processes import free_ports
 from moorage_host.kube import connect
 from sandbox.apiserver.server import kubeconfig
-from tools.build import find
+from tools.build import SCHEDULER, find, minor_version
 from tools.manifests.rendering import render
 from tools.planes.embedded import Identity, Object, answers
 from tools.planes.programs import Program, start_all
@@ -94,6 +95,13 @@ BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
 # the second plugin wants in every namespace, or lets go of volumes that the third protects.
 DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount,StorageObjectInUseProtection"
 
+POD_GROUPS = "scheduling.k8s.io/v1beta1"
+WITH_GROUPS = ("GenericWorkload=true", f"{POD_GROUPS}=true")
+"""Feature gates and APIs that are off by default."""
+if minor_version() == "1.36":
+    POD_GROUPS = "scheduling.k8s.io/v1alpha2"
+    WITH_GROUPS = ("GenericWorkload=true,GangScheduling=true", f"{POD_GROUPS}=true")
+
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -122,7 +130,6 @@ class RealPlane:
         directory: Path,
         feature_gates: str = "",
         runtime_config: str = "",
-        kube_scheduler: Path | None = None,
         *,
         deployed: bool = True,
         profiles: Sequence[str] = ("moorage",),
@@ -130,12 +137,11 @@ class RealPlane:
     ) -> None:
         """Prepare it, by default with the rights of deploy/ for pods of some *profiles*.
 
-        *options* are of kube-apiserver.
+        *options* are of kube-apiserver. Gates and APIs are on beside those of the environment.
         """
         self.directory = directory
-        self._runtime_config = runtime_config
-        self._kube_scheduler = kube_scheduler
-        self._feature_gates = feature_gates
+        self._feature_gates = _joined(os.environ.get("FEATURE_GATES"), feature_gates)
+        self._runtime_config = _joined(os.environ.get("RUNTIME_CONFIG"), runtime_config)
         self._deployed = deployed
         self._profiles = profiles
         self._options = options
@@ -176,7 +182,7 @@ class RealPlane:
 
     def scheduler(self, name: str, config: Object) -> Program:
         (port,) = free_ports(1)
-        path = "healthz" if self._kube_scheduler else "readyz"  # 1.30 has no readyz
+        path = "healthz" if os.environ.get(SCHEDULER) else "readyz"  # 1.30 has no readyz
         file = self.directory / f"{name}.yaml"
         connection = {"kubeconfig": str(self.kubeconfig("scheduler"))}
         connection |= config.get("clientConnection", {})
@@ -184,7 +190,7 @@ class RealPlane:
         return Program(
             name=name,
             command=[
-                str(self._kube_scheduler or find("kube-scheduler")),
+                str(find("kube-scheduler")),
                 f"--config={file}",
                 f"--bind-address={HOST}",
                 f"--secure-port={port}",
@@ -284,6 +290,10 @@ class RealPlane:
                 answer.check()
         finally:
             await client.close()
+
+
+def _joined(*settings: str | None) -> str:
+    return ",".join(filter(None, settings))
 
 
 def who(identity: Identity) -> tuple[str, tuple[str, ...]]:

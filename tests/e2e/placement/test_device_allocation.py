@@ -1,4 +1,4 @@
-"""Beside Moorage a pod gets a device for its extended resource as it does without it (KEP-5004)."""
+"""Beside Moorage a pod gets its device as without it, by a resource (KEP-5004) or a claim."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -6,7 +6,15 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.devices import FPGA, IMPLICIT, device_class, requesting, resource_slice
+from tests.scenarios.devices import (
+    FPGA,
+    IMPLICIT,
+    claim,
+    claiming,
+    device_class,
+    requesting,
+    resource_slice,
+)
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.planes.embedded import Object, shipped_config
@@ -47,31 +55,46 @@ def alone() -> Object:
     return config | {"profiles": [{"schedulerName": "fitting"}]}
 
 
-@pytest.mark.parametrize("resource", [FPGA, IMPLICIT], ids=["named", "implicit"])
+async def create(world: World, name: str, resource: str) -> None:
+    """Create a pod that needs a device, by a resource or by a claim."""
+    if resource:
+        await world.create(requesting(name, resource))
+    else:
+        (await world.request("POST", CLAIMS, claim(name))).check()
+        await world.create(claiming(name))
+
+
+@pytest.mark.parametrize("resource", [FPGA, IMPLICIT, ""], ids=["named", "implicit", "claim"])
 async def test_a_pod_gets_its_device_beside_moorage_as_without_it(
     world: World, resource: str
 ) -> None:
     await world.create(device_class(), resource_slice("n2", devices=2))
     await world.nodes(node("n1"), node("n2"), node("n3"))
     async with world.configured_scheduler("alone", alone()):
-        await world.create(requesting("without", resource))
+        await create(world, "without", resource)
         await world.bound("without")
     async with world.scheduler("fitting"):
-        await world.create(requesting("beside", resource))
+        await create(world, "beside", resource)
         places = await world.bound("beside")
         assert places == {"without": "n2", "beside": "n2"}
         # Both have a device of their own, so there is none left.
-        await world.create(requesting("late", resource))
+        await create(world, "late", resource)
         message = await world.condition("late", "Unschedulable")
-    claims = {name: allocated(obj) for name, obj in (await world.pods()).items()}
-    assert claims["without"] == claims["beside"] == [resource]
     assert "0/3 nodes are available: 3 cannot allocate all claims" in message
-    results = [
-        result["device"]
-        for claim in (await world.read(CLAIMS))["items"]
-        for result in claim["status"]["allocation"]["devices"]["results"]
-    ]
-    assert sorted(results) == ["device-0", "device-1"]
+    async with world.configured_scheduler("alone", alone()):
+        await create(world, "later", resource)
+        assert await world.condition("later", "Unschedulable") == message
+    pods = await world.pods()
+    wanted = [resource] if resource else []
+    assert allocated(pods["without"]) == allocated(pods["beside"]) == wanted
+    devices = {
+        holder["name"]: result["device"]
+        for each in (await world.read(CLAIMS))["items"]
+        for holder in each.get("status", {}).get("reservedFor", ())
+        for result in each["status"]["allocation"]["devices"]["results"]
+    }
+    assert devices.keys() == {"without", "beside"}
+    assert sorted(devices.values()) == ["device-0", "device-1"]
 
 
 def allocated(obj: Object) -> list[str]:

@@ -9,17 +9,16 @@ import pytest_asyncio
 from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import NAMESPACE, node, pod
-from tools.planes.real import RealPlane
+from tools.planes.real import POD_GROUPS, WITH_GROUPS, RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-GROUPS = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{NAMESPACE}/podgroups"
-GATES = "GenericWorkload=true", "scheduling.k8s.io/v1beta1=true"
+GROUPS = f"/apis/{POD_GROUPS}/namespaces/{NAMESPACE}/podgroups"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    plane = RealPlane(tmp_path_factory.mktemp("groups"), *GATES)
+    plane = RealPlane(tmp_path_factory.mktemp("groups"), *WITH_GROUPS)
     async with World.started(plane) as world:
         yield world
 
@@ -27,7 +26,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 async def group(world: World, name: str, count: int) -> None:
     """Create a group that needs so many pods at once."""
     spec = {"schedulingPolicy": {"gang": {"minCount": count}}}
-    made = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "spec": spec}
+    made = {"apiVersion": POD_GROUPS, "kind": "PodGroup", "spec": spec}
     (await world.request("POST", GROUPS, {**made, "metadata": {"name": name}})).check()
 
 

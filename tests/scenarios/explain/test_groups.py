@@ -17,12 +17,11 @@ from tests.scenarios.services import profiles
 from tests.scenarios.world import PODS
 from tools.planes.embedded import EmbeddedPlane, Object, Plane
 from tools.planes.objects import NAMESPACE, pod
-from tools.planes.real import RealPlane
+from tools.planes.real import POD_GROUPS, WITH_GROUPS, RealPlane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-GROUPS = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{NAMESPACE}/podgroups"
-OFF_BY_DEFAULT = "GenericWorkload=true", "scheduling.k8s.io/v1beta1=true"
+GROUPS = f"/apis/{POD_GROUPS}/namespaces/{NAMESPACE}/podgroups"
 MESSAGE = "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."
 
 
@@ -35,7 +34,7 @@ async def plane(
     started: Plane = (
         EmbeddedPlane(directory)
         if embedded
-        else RealPlane(directory, *OFF_BY_DEFAULT, profiles=profiles())
+        else RealPlane(directory, *WITH_GROUPS, profiles=profiles())
     )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(started.stop)
@@ -65,7 +64,7 @@ async def test_members_wait_for_each_other(plane: Plane, record_property: Record
 
     try:
         group = {
-            "apiVersion": "scheduling.k8s.io/v1beta1",
+            "apiVersion": POD_GROUPS,
             "kind": "PodGroup",
             "metadata": {"name": "ring"},
             "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
