@@ -66,7 +66,7 @@ nightly-older:
 	$(MAKE) e2e KUBERNETES=1.36
 
 nightly-scheduler:
-	$(MAKE) e2e SCHEDULER=1.30 E2E="tests/scenarios tests/e2e/placement"
+	$(MAKE) e2e SCHEDULER=1.30 E2E="tests/scenarios tests/e2e/placement/test_placement.py"
 
 # Each has a virtual environment of its own.
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
