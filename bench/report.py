@@ -1,8 +1,8 @@
 """Tables of what a run found: on a terminal, and in the documentation.
 
-python -m bench.report [FILE] writes a run, by default the newest, into docs/reference/benchmarks.md
-and README.md. Both have a section for each part between two comments. Sections of parts that the
-run did not measure stay as they are, and each names the run that it is from.
+python -m bench.report [FILE] writes a run, by default the newest, into docs/reference/benchmarks.md.
+It has a section for each part between two comments. Sections of parts that the run did not measure
+stay as they are, and each names the run that it is from.
 """
 
 import re
@@ -16,17 +16,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bench.cluster.cases import (
-    GO,
-    GO_BINDS,
-    HEAVY,
-    LIGHT,
-    MOORAGE,
-    MOORAGE_BINDS,
-    MOORAGE_UNLIKE,
-    WITHOUT,
-)
-from bench.edge import EMPTY_PROFILE, MAIN, NUMBERED, PER_NODE
 from bench.results import (
     CLUSTER,
     COST,
@@ -46,29 +35,8 @@ from bench.results import (
 ROOT = Path(__file__).resolve().parents[1]
 LATEST = ROOT / "bench" / "out" / "latest.json"
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
-README = ROOT / "README.md"
 
 WORDS = {True: "[green]kept[/]", False: "[bold red]MISSED[/]", None: "[yellow]not measured[/]"}
-
-EDGE_ROWS: Mapping[str, tuple[str, str]] = {
-    "5,000 names, pods of a StatefulSet": ("5000 names", NUMBERED),
-    "5,000 names, pods unlike any before": ("5000 names", MAIN),
-    "5,000 names, a profile without plugins": ("5000 names", EMPTY_PROFILE),
-    "500 names, pods of a StatefulSet": ("500 names", NUMBERED),
-    "500 names, pods unlike any before": ("500 names", MAIN),
-    "500 names, the same with plugins for one node": ("500 names", PER_NODE),
-    "500 names, a profile without plugins": ("500 names", EMPTY_PROFILE),
-    "5,000 whole nodes": ("5000 whole nodes", MAIN),
-}
-CLUSTER_ROWS: Mapping[str, str] = {
-    WITHOUT: "no extender",
-    GO: "Go that does nothing",
-    MOORAGE: "Moorage, equal pods",
-    MOORAGE_UNLIKE: "Moorage, pods unlike any before",
-    GO_BINDS: "Go that only binds",
-    MOORAGE_BINDS: "Moorage, with `bindVerb`",
-}
-"""The rows of README.md by what they are called there."""
 
 
 class PageError(Exception):
@@ -104,11 +72,11 @@ def of_part(results: Results, part: str) -> list[Table]:
     return [*tables, _verdicts(verdicts, f"Budgets, {part}")] if tables and verdicts else tables
 
 
-def publish(file: Path, page: Path = PAGE, readme: Path = README) -> list[str]:
+def publish(file: Path, page: Path = PAGE) -> list[str]:
     """Replace the sections of what was measured; return the parts.
 
     Raises:
-        PageError: The run was a quick one, or a page has no section for a part.
+        PageError: The run was a quick one, or the page has no section for a part.
     """
     results = read(file)
     if results.quick:
@@ -116,10 +84,6 @@ def publish(file: Path, page: Path = PAGE, readme: Path = README) -> list[str]:
     measured = [part for part in PARTS if of_part(results, part)]
     for part in measured:
         _replace(page, part, [*_section(results, part)])
-        if part in SUMMARIES:
-            machine = results.machine
-            head = f"Measured {machine.date}, commit {machine.commit}:"
-            _replace(readme, part, [head, "", *SUMMARIES[part](results)])
     return measured
 
 
@@ -292,31 +256,6 @@ def _groups(results: Results) -> Iterator[Table]:
     yield table
 
 
-def _edge_summary(results: Results) -> Iterator[str]:
-    ratios = {(r.question, r.contender): r.ratio_answered for r in results.edge if not r.pause}
-    yield "| filter and prioritize | time, as a ratio to Go's |"
-    yield "|---|---:|"
-    for name, row in EDGE_ROWS.items():
-        if row in ratios:
-            yield f"| {name} | {ratios[row]:.2f} |"
-
-
-def _cluster_summary(results: Results) -> Iterator[str]:
-    rows = {(r.cluster, r.contender): r for r in results.scheduling}
-    yield "| extender | heavy nodes: pods/s (ratio), CPU | light nodes: pods/s (ratio), CPU |"
-    yield "|---|---:|---:|"
-    for contender, name in CLUSTER_ROWS.items():
-        cells = (_summary_cell(rows.get((cluster, contender))) for cluster in (HEAVY, LIGHT))
-        yield f"| {name} | {' | '.join(cells)} |"
-
-
-def _summary_cell(row: SchedulingResult | None) -> str:
-    if row is None:
-        return "-"
-    time = f", {row.processor_total:.1f} ms" if row.processor else ""
-    return f"{row.pods_per_second:.0f} ({row.ratio:.2f}){time}"
-
-
 TABLES: Mapping[str, Callable[[Results], Iterator[Table]]] = {
     COST: _cost,
     EDGE: _edge,
@@ -325,11 +264,6 @@ TABLES: Mapping[str, Callable[[Results], Iterator[Table]]] = {
     GROUPS: _groups,
     PEERS: _peers,
 }
-SUMMARIES: Mapping[str, Callable[[Results], Iterator[str]]] = {
-    EDGE: _edge_summary,
-    CLUSTER: _cluster_summary,
-}
-
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, path_type=Path), default=LATEST)

@@ -26,23 +26,21 @@ def sections(*parts: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """A page and a README with sections, and the file of a run."""
+    """A page with sections, and the file of a run."""
 
     page: Path
-    readme: Path
     run: Path
 
     def write(self, results: Results) -> list[str]:
         results.verdicts = list(budgets.verdicts(results))
         report.write(results, self.run)
-        return report.publish(self.run, self.page, self.readme)
+        return report.publish(self.run, self.page)
 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Pages:
-    found = Pages(tmp_path / "benchmarks.md", tmp_path / "README.md", tmp_path / "latest.json")
+    found = Pages(tmp_path / "benchmarks.md", tmp_path / "latest.json")
     found.page.write_text(sections(*PARTS) + "After.\n")
-    found.readme.write_text(sections(EDGE, CLUSTER))
     return found
 
 
@@ -75,7 +73,7 @@ def test_each_section_ends_with_the_budgets_of_its_part(pages: Pages) -> None:
 
 def test_parts_that_were_not_measured_keep_their_sections(pages: Pages) -> None:
     pages.write(made.results())
-    before, readme = pages.page.read_text(), pages.readme.read_text()
+    before = pages.page.read_text()
     partial = made.results()
     partial.edge, partial.growth, partial.cost, partial.peers = [], [], [], []
     partial.groups = []
@@ -86,23 +84,6 @@ def test_parts_that_were_not_measured_keep_their_sections(pages: Pages) -> None:
     text = pages.page.read_text()
     assert text.count("later, 2 cores") == 1
     assert before.partition(begin(CLUSTER))[0] == text.partition(begin(CLUSTER))[0]
-    assert (
-        pages.readme.read_text().partition(begin(CLUSTER))[0] == readme.partition(begin(CLUSTER))[0]
-    )
-
-
-def test_the_readme_gets_both_short_tables(pages: Pages) -> None:
-    pages.write(made.results())
-    text = pages.readme.read_text()
-    assert "old" not in text
-    for row in (
-        "| 5,000 names, pods of a StatefulSet | 0.50 |",
-        "| 5,000 names, pods unlike any before | 0.70 |",
-        "| 500 names, a profile without plugins | 0.10 |",
-        "| no extender | 100 (1.00) | 100 (1.00) |",
-        "| Moorage, with `bindVerb` | 90 (0.90), 1.5 ms | 90 (0.90), 1.5 ms |",
-    ):
-        assert row in text
 
 
 def test_a_page_without_a_section_is_named(pages: Pages) -> None:
@@ -120,8 +101,6 @@ def test_a_quick_run_is_refused(pages: Pages) -> None:
 
 
 def test_the_pages_have_the_sections() -> None:
-    text, readme = report.PAGE.read_text(), report.README.read_text()
+    text = report.PAGE.read_text()
     for part in PARTS:
         assert text.index(begin(part)) < text.index(end(part))
-    for part in (EDGE, CLUSTER):
-        assert readme.index(begin(part)) < readme.index(end(part))

@@ -9,7 +9,7 @@ from moorage import Pod
 from moorage.models.decoding import decode_pod
 from moorage.testing import make_node, run_filter
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
-from tests.e2e.placement.placeholder import ISOLATED, PAGE, Object, placeholder, task
+from tests.e2e.placement.placeholder import ISOLATED, TEXT, Object, placeholder, task
 from tools.docs.pages import ROOT
 
 NODES = tuple(make_node(name) for name in ("n1", "n2", "n3"))
@@ -40,11 +40,10 @@ def test_runs_may_share_a_node_unless_they_are_isolated() -> None:
 
 
 def test_the_commands_name_the_files_and_what_is_in_them() -> None:
-    page = PAGE.read_text()
-    files = set(re.findall(r"-f (\S+)", page))
+    files = set(re.findall(r"-f (\S+)", TEXT))
     kinds = {yaml.safe_load((ROOT / file).read_text())["kind"] for file in files}
     assert kinds == {"StatefulSet", "Pod"}
-    assert f"kubectl describe pod {task('build-1', 'compile')['metadata']['name']}`" in page
-    label = dict([re.findall(r"kubectl get pods -l (\S+)=(\S+)", page)[0]])
+    assert f"kubectl describe pod {task('build-1', 'compile')['metadata']['name']}`" in TEXT
+    label = dict([re.findall(r"kubectl get pods -l (\S+)=(\S+)", TEXT)[0]])
     for obj in (task("build-1", "compile"), placeholder("build-1")):
         assert label.items() <= obj["metadata"]["labels"].items()

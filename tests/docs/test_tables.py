@@ -75,9 +75,9 @@ def test_the_plugins_of_every_service_are_shown() -> None:
     assert shown("reference/plugins.md", "plugins") == set(PLUGINS)
 
 
-def test_every_proto_is_shown() -> None:
-    files = {file.stem for file in (ROOT / "protos").rglob("*.proto")}
-    assert shown("reference/protos.md", "protos") == files
+def test_every_proto_is_named() -> None:
+    page = (DOCS / "reference" / "protos.md").read_text()
+    assert all(f"[{file.name}](" in page for file in (ROOT / "protos").rglob("*.proto"))
 
 
 def test_every_command_is_shown() -> None:

@@ -65,7 +65,6 @@ from tools.docs.api_tables import api
 from tools.docs.bench_tables import cost, sizing
 from tools.docs.pages import ROOT, Row, code, escaped, table
 from tools.docs.plugin_tables import arguments, in_tree, plugins
-from tools.docs.proto_tables import protos
 
 
 def conformance(name: str) -> str:
@@ -259,7 +258,6 @@ def _remark(name: str) -> str:
 
 TABLES: Mapping[str, Callable[[str], str]] = {
     "api": api,
-    "protos": protos,
     "settings": settings,
     "metrics": metrics,
     "plugins": plugins,

@@ -1,4 +1,4 @@
-"""The objects of docs/how-to/placeholder.md for any run, as a StatefulSet makes them."""
+"""The objects of docs/how-to/exercises.md for any run, as a StatefulSet makes them."""
 
 import copy
 import re
@@ -8,9 +8,11 @@ import yaml
 
 from tools.planes.embedded import ROOT, Object
 
-__all__ = ["ISOLATED", "PAGE", "Object", "placeholder", "task"]
+__all__ = ["ISOLATED", "TEXT", "Object", "placeholder", "task"]
 
-PAGE: Final = ROOT / "docs" / "how-to" / "placeholder.md"
+PAGE: Final = ROOT / "docs" / "how-to" / "exercises.md"
+TEXT: Final = PAGE.read_text().partition("\n## 7. ")[2]
+"""The section about placeholders."""
 FOLDER: Final = ROOT / "deploy" / "examples" / "placeholder"
 WRITTEN: Final = "build-1"
 """The run in the files; others are made by writing another name."""
@@ -46,7 +48,7 @@ def _pod(name: str, labels: dict[str, str], spec: Object) -> Object:
 
 
 def _isolated() -> Object:
-    (shown,) = re.findall(r"```yaml\n(affinity:.*?)```", PAGE.read_text(), re.S)
+    (shown,) = re.findall(r"```yaml\n(affinity:.*?)```", TEXT, re.S)
     affinity: Object = yaml.safe_load(shown)["affinity"]
     return affinity
 

@@ -1,4 +1,4 @@
-"""What docs/how-to/placeholder.md shows works, on a kube-scheduler without Moorage."""
+"""What docs/how-to/exercises.md shows works, on a kube-scheduler without Moorage."""
 
 from collections.abc import AsyncIterator
 
