@@ -1,7 +1,7 @@
 """Tables of what a run found: on a terminal, and in the documentation.
 
-python -m bench.report [FILE] writes a run, by default the newest, into docs/reference/benchmarks.md.
-It has a section for each part between two comments. Sections of parts that the run did not measure
+python -m bench.report [FILE] writes a run, by default the newest, into
+docs/reference/benchmarks.md. It has a section for each part between two comments. Sections of parts that the run did not measure
 stay as they are, and each names the run that it is from.
 """
 
@@ -264,6 +264,7 @@ TABLES: Mapping[str, Callable[[Results], Iterator[Table]]] = {
     GROUPS: _groups,
     PEERS: _peers,
 }
+
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, path_type=Path), default=LATEST)

@@ -109,14 +109,6 @@ def test_one_per_zone_keeps_pods_of_an_app_in_different_zones(folder: Path) -> N
     assert set(run_filter(one_per_zone(), make_pod(), *nodes, pods=[web]).values()) == {None}
 
 
-def test_cheap_nodes_gives_100_to_the_cheapest_and_0_to_the_dearest(folder: Path) -> None:
-    cheap_nodes = plugin(folder / "cheap_nodes.py", ScorePlugin, "CheapNodes")
-    price = "example.com/cents-per-hour"
-    nodes = [make_node(name, labels={price: name}) for name in ("20", "30", "60")]
-    assert run_score(cheap_nodes(), make_pod(), *nodes) == {"20": 100, "30": 75, "60": 0}
-    assert run_score(cheap_nodes(), make_pod(), nodes[2]) == {"60": 100}
-
-
 def test_low_carbon_reads_its_file_in_the_background_and_skips_pods_without_it(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

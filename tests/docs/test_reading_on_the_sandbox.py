@@ -11,7 +11,6 @@ from tests.cli.support import moorage, pod
 from tools.docs.pages import DOCS, blocks
 from tools.planes.objects import node
 
-ZONE = "topology.kubernetes.io/zone"
 RACKS: list[dict[str, Any]] = [
     {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -49,23 +48,6 @@ RACKS: list[dict[str, Any]] = [
     node("n-cold", labels={"example.com/rack": "cold"}),
     node("n-hot", labels={"example.com/rack": "hot"}),
 ]
-PRICES: list[dict[str, Any]] = [
-    *(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {
-                "name": zone,
-                "namespace": "prices",
-                "labels": {"example.com/tier": "spot"},
-            },
-            "data": {"cents": cents},
-        }
-        for zone, cents in (("a", "40"), ("b", "15"))
-    ),
-    node("n-a", labels={ZONE: "a"}),
-    node("n-b", labels={ZONE: "b"}),
-]
 
 
 def nominated(name: str, node: str) -> dict[str, Any]:
@@ -73,15 +55,6 @@ def nominated(name: str, node: str) -> dict[str, Any]:
     made = pod(name)
     made["spec"]["nodeSelector"] = {"example.com/none": "yes"}
     return {**made, "status": {"nominatedNodeName": node}}
-
-
-def in_gang(name: str) -> dict[str, Any]:
-    made = pod(name)
-    made["metadata"] |= {
-        "labels": {"example.com/gang": "train"},
-        "annotations": {"example.com/gang-size": "2"},
-    }
-    return made
 
 
 def in_job(name: str) -> dict[str, Any]:
@@ -99,8 +72,6 @@ def test_all_examples_that_read_are_run_here() -> None:
     }
     assert reading == {
         "# rack_power.py",
-        "# spot_prices.py",
-        "# small_gang.py",
         "# pod_state.py",
         "# one_rack.py",
     }
@@ -110,14 +81,12 @@ def test_all_examples_that_read_are_run_here() -> None:
     ("plugin", "objects", "place"),
     [
         ("rack_power.py", RACKS, "n-cold"),
-        ("spot_prices.py", PRICES, "n-b"),
         ("pod_state.py", [node("n-a"), node("n-b"), nominated("next", "n-a")], "n-b"),
         (
             "one_rack.py",
             [node("n-a", labels={"example.com/rack": "r"}), in_job("b"), in_job("web")],
             "n-a",
         ),
-        ("small_gang.py", [node("n-a"), in_gang("other"), in_gang("web")], "n-a"),
     ],
 )
 async def test_a_plugin_that_reads_runs_on_the_sandbox(

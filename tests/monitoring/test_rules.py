@@ -90,7 +90,7 @@ def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
     assert set(sections) == names
     for name, text in sections.items():
         parts = re.findall(r"^\*\*(\w[\w ]*)\.\*\*", text, re.M)
-        assert parts == ["Means", "Users notice", "Look", "Do"], name
+        assert [part for part in parts if part != "Look"] == ["Means", "Do"], name
     for alert in alerts():
         assert alert.annotations["runbook_url"] == f"{RUNBOOKS}#{alert.name.lower()}"
         assert {"summary", "description"} < set(alert.annotations)
