@@ -1,8 +1,8 @@
 """Tables of what a run found: on a terminal, and in the documentation.
 
 python -m bench.report [FILE] writes a run, by default the newest, into
-docs/reference/benchmarks.md. It has a section for each part between two comments. Sections of parts that the run did not measure
-stay as they are, and each names the run that it is from.
+docs/reference/benchmarks.md. It has a section for each part between two comments. Sections of parts
+that the run did not measure stay as they are, and each names the run that it is from.
 """
 
 import re
