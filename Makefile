@@ -179,7 +179,7 @@ e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on 
 	MOORAGE_E2E=1 $(PYTEST) $(E2E)
 
 chaos: $(VENV)/.dev ## Break Moorage's processes and links in every known way under load, judge by the audit log; FULL=1 MINUTES=n SEED=n
-	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(WRITE),--write)
+	PYTHONPATH=.:sdk $(BIN)/python -m tools.chaos $(if $(FULL),--full) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(REAL),--real) $(if $(RESULT),--result $(RESULT))
 
 chaos-mutations: $(VENV)/.dev ## Take out one safeguard after another, and show that make chaos fails then
 	PYTHONPATH=.:sdk $(BIN)/python -m tools.mutations chaos $(if $(ONLY),--only "$(ONLY)") $(if $(SEED),--seed $(SEED))

@@ -16,7 +16,14 @@ from gateway.decisions.decisions import Decisions
 from gateway.decisions.known import Known, Object, last_seen, silence
 from gateway.decisions.listing import Listing
 from gateway.decisions.nodes import node_query, node_table, view
-from gateway.decisions.pending import as_shown, item, matches, oldest_first, with_a_node
+from gateway.decisions.pending import (
+    COMPARED_AT_ONCE,
+    as_shown,
+    item,
+    matches,
+    oldest_first,
+    with_a_node,
+)
 from gateway.decisions.query import (
     DEFAULT_LIMIT,
     MOST,
@@ -159,16 +166,20 @@ class _Decisions:
         limit = number(query, "limit", DEFAULT_LIMIT, least=1, most=MOST)
         if namespace := query.get("namespace", ""):
             await require_read(request, namespace)
-        pods = oldest_first(self._state, self._waiting, namespace)
+        pods = await oldest_first(self._state, self._waiting, namespace)
         shown = await readable(request, (pod.namespace for pod in pods))
         pods = [pod for pod in pods if pod.namespace in shown]
         holders = await self._holders(request)
         items: list[Object] = []
         for count, pod in enumerate(pods):
+            if len(items) == limit:
+                break
+            if count % COMPARED_AT_ONCE == 0:
+                await asyncio.sleep(0)  # cycles go on
             named = matches(words, pod)
-            if len(items) == limit or (not named and count >= MOST):
+            if not named and count >= MOST:
                 continue
-            await asyncio.sleep(0)  # cycles go on
+            await asyncio.sleep(0)
             if found := self._waiting.get(pod.uid):
                 known = self._known(as_shown(pod, found), pod.uid, holders, missing=found.claims)
                 why = explanation(known)

@@ -94,8 +94,7 @@ async def extender_question(state: ClusterState, body: bytes) -> tuple[Question,
 async def read_question(state: ClusterState, policy: PolicyHolder, body: bytes) -> Question:
     """Read the body of `POST /simulate`; raises BadRequestError."""
     # Live pods do not wait for a large one.
-    asked, pod_json, (names, given) = await asyncio.to_thread(_read, body)
-    pod = decode_pod(pod_json)
+    asked, pod, pod_json, (names, given) = await asyncio.to_thread(_read, body)
     profile = asked.profile or pod.spec.scheduler_name
     resolved = policy.resolved
     if resolved is not None and profile not in policy.profiles:
@@ -110,7 +109,7 @@ Nodes = tuple[list[str] | None, list[NodeManifest] | None]
 """Names of nodes, or manifests; neither for all nodes of the cluster."""
 
 
-def _read(body: bytes) -> tuple[SimulateRequest, bytes, Nodes]:
+def _read(body: bytes) -> tuple[SimulateRequest, Pod, bytes, Nodes]:
     with decoding("$"):
         request = msgspec.json.decode(body, type=SimulateRequest)
     with decoding("$.pod"):
@@ -122,8 +121,8 @@ def _read(body: bytes) -> tuple[SimulateRequest, bytes, Nodes]:
             metadata["uid"] = metadata.get("uid") or NO_UID
             metadata["name"] = metadata.get("name") or NO_UID
         pod_json = msgspec.json.encode(content)
-        decode_pod(pod_json)
-    return request, pod_json, _nodes(request.nodes)
+        pod = decode_pod(pod_json)
+    return request, pod, pod_json, _nodes(request.nodes)
 
 
 def _nodes(items: list[msgspec.Raw] | None) -> Nodes:

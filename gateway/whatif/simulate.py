@@ -5,6 +5,7 @@ The services are asked by hand: in the lane that takes no time from the sessions
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -43,6 +44,9 @@ TRIES: Final = 6
 
 REFUSAL_SECONDS: Final = 1.0
 """How long a question that is refused waits for that."""
+
+BYTES_PER_SECOND: Final = 4 << 20
+"""How fast bodies are read: what a large one costs is time that live pods wait for."""
 
 PAUSE: Final = 0.2
 """Seconds between two tries."""
@@ -249,6 +253,7 @@ class Questions:
         self._limit = settings.simulate_body_limit
         self._bodies = Bodies(self._limit * settings.simulate_calls)
         self._slots = Slots(settings.simulate_calls, settings.simulate_waiting)
+        self._next = 0.0
 
     async def answer(self, request: web.Request, respond: Respond) -> bytes:
         """Read the body when its turn has come, and respond to it.
@@ -258,6 +263,10 @@ class Questions:
             BusyError: Too many wait.
         """
         async with self.turn():
+            now, length = time.monotonic(), request.content_length
+            begin = max(now, self._next)
+            self._next = begin + (self._limit if length is None else length) / BYTES_PER_SECOND
+            await asyncio.sleep(begin - now)
             body = await self._bodies.read(request, self._limit)
             try:
                 return await respond(body)

@@ -1,9 +1,13 @@
 """What a plugin does to its process ends a fork at most, once a replica was lost by its pod."""
 
+import asyncio
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Callable
+from mmap import PAGESIZE, mmap
+from pathlib import Path
 from typing import Any
 
 import grpc.aio
@@ -13,6 +17,8 @@ import pytest
 from moorage import FilterPlugin, Node, Pod, Rejection
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import types_pb2
+from moorage_host.rpc import apart
+from moorage_host.rpc import session as session_module
 from tests.filter.sessions import POD, Session, cycle, filtering, full_state
 
 
@@ -38,13 +44,21 @@ def loop_with_the_signal_blocked() -> None:
         pass
 
 
+def loop() -> None:
+    while True:
+        pass
+
+
 def allocate() -> None:
     bytearray(1 << 30)
 
 
 DEEDS: dict[str, Callable[[], None]] = {
     each.__name__: each
-    for each in (segfault, leave, close_descriptors, kill, loop_with_the_signal_blocked, allocate)
+    for each in (
+        *(segfault, leave, close_descriptors, kill, loop_with_the_signal_blocked, loop),
+        allocate,
+    )
 }
 
 
@@ -102,6 +116,87 @@ async def test_an_innocent_suspect_gets_the_same_answer() -> None:
             for report in each.plugins:
                 report.ClearField("duration")
         assert plain == apart
+
+
+class First(FilterPlugin):
+    """Takes a while."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        time.sleep(0.2)
+        return None
+
+
+class Second(First):
+    """Takes as long."""
+
+
+async def test_plugins_that_are_slow_together_are_charged_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (apart, session_module):
+        monkeypatch.setattr(module, "LONGEST_SECONDS", 0.3)
+    async with filtering(First, Second) as service:
+        session = await service.session(full_state(1, First, Second))
+        assert not await outcome(session, about("innocent", suspect=True))
+        short = about("innocent", suspect=True)
+        short.timeout.FromMilliseconds(300)
+        message = await outcome(session, short)
+        assert "plugin Second ran in a process of its own, which did not answer in time" in message
+        assert not await outcome(session, about("innocent", suspect=True))
+
+
+async def test_who_overruns_in_a_fork_is_refused_from_then_on() -> None:
+    async with filtering(Culprit) as service:
+        session = await service.session(full_state(1, Culprit, budget=0.05))
+        poison = about("poison", "loop", suspect=True)
+        assert "longer than its time budget of 0.05 s" in await outcome(session, poison)
+        message = await outcome(session, poison)
+        assert "not called for this pod for 1 s: 1 overrun, the last in filter_node" in message
+        assert not await outcome(session, about("innocent", suspect=True))
+
+
+async def test_a_fork_ends_with_the_session_that_waits_for_it() -> None:
+    async def work() -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    for steps in (0, 1, 3, 10):
+        fork = apart.Fork(work(), mmap(-1, PAGESIZE))
+        answer = asyncio.create_task(fork.answer(60))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        answer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await answer
+        if steps:
+            with pytest.raises(ProcessLookupError):
+                os.kill(fork.child, 0)
+
+
+@pytest.mark.parametrize(
+    ("files", "more"),
+    [
+        ({"memory.max": "max", "memory.current": "1"}, 512),
+        ({"memory.max": str(300 << 20), "memory.current": str(100 << 20)}, 100),
+        ({"memory.max": str(300 << 20), "memory.current": str(299 << 20)}, 32),
+        (
+            {
+                "memory/memory.limit_in_bytes": str(300 << 20),
+                "memory/memory.usage_in_bytes": str(100 << 20),
+            },
+            100,
+        ),
+        ({}, 512),
+    ],
+)
+def test_a_fork_may_allocate_what_the_container_has_room_for(
+    files: dict[str, str], more: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.setattr(apart, "CGROUP", tmp_path)
+    assert apart.more_bytes() == more << 20
 
 
 async def test_after_the_second_time_the_plugin_is_not_called_for_the_namespace() -> None:

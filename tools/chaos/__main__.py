@@ -1,6 +1,7 @@
 """Breaks a running Moorage in every way that is known, and judges it by the API server's audit log.
 
-python -m tools.chaos [--full] [--minutes N] [--seed N] [--only TEXT] [--keep]
+python -m tools.chaos [--full] [--minutes N] [--seed N] [--only TEXT] [--result FILE]
+python -m tools.chaos --publish FILE
 """
 
 import argparse
@@ -23,7 +24,7 @@ from tools.chaos import clocks
 from tools.chaos.campaign import Campaign, Outcome
 from tools.chaos.faults import Draw, Extent
 from tools.chaos.oracle import AuditReader
-from tools.chaos.report import rows, text, write
+from tools.chaos.report import publish, rows, save, text
 from tools.chaos.schedule import (
     CERTIFICATES,
     CLOCKS,
@@ -32,6 +33,7 @@ from tools.chaos.schedule import (
     ONE_GATEWAY,
     ONLY_FULL,
     REAL,
+    TWO_FILTERS,
     Round,
     rounds,
 )
@@ -41,6 +43,7 @@ from tools.planes.real import RealPlane
 
 LAYOUTS: Mapping[Layout, Mapping[str, Draw]] = {
     "one gateway": ONE_GATEWAY,
+    "two filters": TWO_FILTERS,
     "certificates": CERTIFICATES,
     "in turn": IN_TURN,
     "elected": ELECTED,
@@ -56,6 +59,9 @@ FULL = Extent(seconds=10.0, rate=20.0, longest=20.0, slowest=4.0)
 def main() -> None:
     """Run a campaign; end with 1 if a rule was broken."""
     options = _options()
+    if options.publish:
+        publish(options.publish)
+        return
     print(f"seed {options.seed}; the same again: make chaos SEED={options.seed}", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="moorage-chaos-"))
     begun = time.monotonic()
@@ -63,9 +69,10 @@ def main() -> None:
     took = time.monotonic() - begun
     table = rows(outcomes)
     print(f"\n{text(table)}\n{took:.0f} s")
-    if options.write:
-        campaign = "real" if options.real else "full" if options.full else "short"
-        write(table, campaign, f"Seed {options.seed}, {took / 60:.0f} minutes.")
+    if options.result:
+        plane, extent = "real" if options.real else "embedded", ", FULL=1" if options.full else ""
+        about = f"Seed {options.seed}{extent}, {took / 60:.0f} minutes."
+        save(options.result, table, plane, about)
     failed = [each for each in outcomes if each.problems]
     for each in failed:
         print(f"\nround {each.round.number}, {each.round.row}:", *each.problems, sep="\n  ")
@@ -88,11 +95,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="only rows whose name matches this expression")
     parser.add_argument("--rounds", type=int, default=1, help="rounds of each row, if not --full")
     parser.add_argument("--real", action="store_true", help="on kube-apiserver, etcd and the rest")
-    parser.add_argument("--write", action="store_true", help="put the table on the page")
+    parser.add_argument("--result", type=Path, help="write the table into this file")
+    parser.add_argument("--publish", type=Path, help="put such a file on the page and into README")
     parser.add_argument("--fail-fast", action="store_true", help="end with the first failure")
     options = parser.parse_args()
-    if options.write and options.only:
-        parser.error("--write takes no --only: a table on the page comes from one run")
+    if options.result and options.only:
+        parser.error("--result takes no --only: a table on the page comes from one run")
     if options.seed is None:
         options.seed = random.randrange(1_000_000)
     return options

@@ -139,7 +139,7 @@ class Campaign:
             await self._stack.restart()
         await self._clear()
         others, self._injector.problems = self._injector.problems, []
-        if chosen.row == QUIET:
+        if chosen.row.startswith(QUIET):
             self._quiet = verdict.p99
         return Outcome(
             round=chosen,

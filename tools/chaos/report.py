@@ -1,10 +1,13 @@
 """The table at the end of a campaign, for the terminal and for the documentation."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tools.chaos.campaign import MOST_POSTS, MOST_SLOWER, Outcome
+from tools.chaos.schedule import QUIET
 from tools.planes.embedded import ROOT
 
 COLUMNS = (
@@ -61,20 +64,62 @@ class Row:
             str(sum(len(each.failed_calls) for each in self.outcomes)),
             f"{max(verdict.pause for verdict in verdicts):.1f}",
             f"{max(verdict.p99 for verdict in verdicts):.1f}",
-            next(text for pattern, text in ACCEPTED if re.search(pattern, self.fault)),
+            next(text for pattern, text in ACCEPTED if re.search(pattern, self.fault))
+            + (", **missed**" if any(each.problems for each in self.outcomes) else ""),
         )
 
 
 PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 
+BEGINNINGS = {
+    PAGE: "What holds when processes die, hang, are cut off or meet a slow API server. The "
+    "campaign below",
+    ROOT / "README.md": "**Reliability.** The [campaign](docs/explanation/reliability.md)",
+}
+"""How the sentence begins that says what the tables come to."""
 
-def write(cells: Sequence[Sequence[str]], campaign: str, about: str) -> None:
-    """Put the whole table of a campaign on the page, below a sentence *about* the run."""
-    page = PAGE.read_text()
-    begin, end = f"<!-- campaign: {campaign} -->\n", "<!-- end -->"
-    before, _, rest = page.partition(begin)
-    _, _, after = rest.partition(end)
-    PAGE.write_text(f"{before}{begin}\n{about}\n\n{markdown(cells)}\n{end}{after}")
+
+def save(path: Path, cells: Sequence[Sequence[str]], plane: str, about: str) -> None:
+    """Write the table of a campaign on a plane into a file, with a sentence *about* the run."""
+    path.write_text(json.dumps({"plane": plane, "about": about, "cells": cells}))
+
+
+def publish(path: Path) -> None:
+    """Put the table of a file on the page, and what it comes to into README."""
+    result = json.loads(path.read_text())
+    table = f"\n{result['about']}\n\n{markdown(result['cells'])}\n"
+    _replace(PAGE, f"campaign: {result['plane']}", table)
+    both = [_published(PAGE.read_text(), plane) for plane in ("embedded", "real")]
+    every = [row for rows in both for row in rows]
+    lost, twice, broken = (sum(int(row.get(COLUMNS[i], "0")) for row in every) for i in (3, 4, 5))
+    pauses = [max((float(row[COLUMNS[10]]) for row in rows), default=0) for rows in both]
+    kinds = [sum(not row["fault"].startswith(QUIET) for row in rows) for rows in both]
+    missed = sum("missed" in row["accepted"] for row in every)
+    line = (
+        f"{kinds[0]} kinds of faults ({kinds[1]} on a real control plane) while pods arrive: "
+        f"{lost} pods lost, {twice} bound twice, {broken} rules broken; the longest pause without "
+        f"a bind was {pauses[0]:.1f} s ({pauses[1]:.1f} s on the real one)"
+        + (f". Rows that missed what is accepted for them: {missed}" if missed else "")
+    )
+    for file, beginning in BEGINNINGS.items():
+        _replace(file, "campaign", f"{beginning} injects {line}.\n")
+
+
+def _replace(file: Path, name: str, content: str) -> None:
+    """Put *content* between the marks of a name."""
+    begin, end = f"<!-- {name} -->\n", "<!-- end -->"
+    before, found, rest = file.read_text().partition(begin)
+    if not found:
+        raise SystemExit(f"{file} has no line {begin.strip()}")
+    file.write_text(f"{before}{begin}{content}{end}{rest.partition(end)[2]}")
+
+
+def _published(page: str, plane: str) -> list[dict[str, str]]:
+    """Return the rows of a plane's table on the page."""
+    _, _, rest = page.partition(f"<!-- campaign: {plane} -->\n")
+    lines = [line for line in rest.partition("<!-- end -->")[0].splitlines() if line[:1] == "|"]
+    cells = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
 
 
 def rows(outcomes: Iterable[Outcome]) -> list[Sequence[str]]:

@@ -12,6 +12,7 @@ from tools.chaos.faults import (
     LEASE_SECONDS,
     LINKS,
     SCHEDULER,
+    TERMS,
     VERSIONS_SECONDS,
     Draw,
     Extent,
@@ -45,11 +46,11 @@ class Round:
     @property
     def answers_all(self) -> bool:
         """Whether not one call of kube-scheduler may fail."""
-        return self.row in ANSWERED
+        return self.row in ANSWERED or self.row in TWO_FILTERS
 
 
 QUIET = "no fault"
-"""The row that others are compared with."""
+"""How the name of the row begins that others of its layout are compared with."""
 
 OF_TENANTS = re.compile("poison|24 callers|shadows")
 
@@ -74,6 +75,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "binds of a dead gateway arrive late": faults.delayed_binds,
     "poison pods: endless loop, regular expression": faults.poison("loop", "regex"),
     "poison pods: segfault, exit": faults.poison("segfault", "exit"),
+    "poison pods: 1 MB, 13,000 terms": faults.poison(TERMS, pods=8),
     "24 callers of /simulate, 2 MB pods": faults.simulate_storm,
     "shadows: exception, endless loop, exit": faults.shadows("raise", "loop", "exit"),
     VERSIONS: faults.two_versions,
@@ -96,6 +98,13 @@ ONE_GATEWAY: Mapping[str, Draw] = {
 }
 """The rows of the table with one gateway."""
 
+
+TWO_FILTERS: Mapping[str, Draw] = {
+    "no fault, two filters": lambda rng, extent: iter(()),
+    "poison pods, two filters: segfault, exit": faults.poison("segfault", "exit"),
+    "poison pods, two filters: endless threads": faults.poison("thread"),
+}
+"""The rows with one gateway and two filters, of which a plugin may end one."""
 
 CERTIFICATES: Mapping[str, Draw] = {
     "certificates replaced": faults.renewals,

@@ -30,7 +30,7 @@ HOST = "127.0.0.1"
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
-Layout = Literal["one gateway", "certificates", "in turn", "elected", "clocks"]
+Layout = Literal["one gateway", "two filters", "certificates", "in turn", "elected", "clocks"]
 """How many gateways there are, which of them kube-scheduler calls, and whether with TLS.
 
 With "clocks" one is elected, and wall clocks can be set.
@@ -85,7 +85,8 @@ class Stack:
         self.policy.write_text(POLICY)
         self._held_back: set[str] = set()
         self._http_timeout = http_timeout
-        listening = [*self.gateways, *SERVICES]
+        self._services = [*SERVICES, "filter-2"] if layout == "two filters" else SERVICES
+        listening = [*self.gateways, *self._services]
         ports = free_ports(2 * len(listening))
         self._ports = dict(zip(listening, ports, strict=False))
         self._admins = dict(zip(listening, ports[len(listening) :], strict=False))
@@ -95,7 +96,7 @@ class Stack:
         stack.push_async_callback(self.plane.stop)
         await self.plane.start()
         await self._start_links(stack)
-        made = [self._service(name) for name in SERVICES]
+        made = [self._service(name) for name in self._services]
         made += [self._gateway(name) for name in self.gateways]
         self.programs = {program.name: program for program in made}
         stack.push_async_callback(stop_all, list(self.programs.values()))
@@ -198,7 +199,7 @@ class Stack:
 
     async def _start_links(self, stack: AsyncExitStack) -> None:
         for gateway in self.gateways:
-            for service in SERVICES:
+            for service in self._services:
                 await self._link(stack, f"{gateway}>{service}", [self._ports[service]])
         extender = [self._ports[name] for name in self.gateways]
         in_turn = self.layout == "in turn"
@@ -240,16 +241,15 @@ class Stack:
         return self._program(name, f"services.{kind}", options)
 
     def _gateway(self, name: str) -> Program:
-        at = {service: f"{HOST}:{self.links[f'{name}>{service}'].port}" for service in SERVICES}
+        links = {service: self.links[f"{name}>{service}"] for service in self._services}
+        at = {service: f"{HOST}:{link.port}" for service, link in links.items()}
         options = [
             f"--extender-host={HOST}",
             f"--extender-port={self._ports[name]}",
             f"--kubeconfig={self._kubeconfig(name)}",
             f"--config={self.policy}",
             "--config-reload-interval=200ms",
-            f"--filter={at['filter']}",
-            *(f"--scorer={at[service]}" for service in SERVICES if "scorer" in service),
-            f"--binder={at['binder']}",
+            *(f"--{service.partition('-')[0]}={place}" for service, place in at.items()),
             f"--http-timeout={self._http_timeout}s",
             "--resolve-interval=1s",
         ]

@@ -58,12 +58,15 @@ class Supervisor(msgspec.Struct, kw_only=True):
     Attributes:
         owner: The pod that plugins are called for.
         deadline: When the cycle must be over, on *clock*, in seconds.
+        step: What the default time budget is worth here where a plugin waits for nothing, in
+            seconds.
         clock: A monotonic clock.
         runs: What the plugins of this cycle did, in order.
     """
 
     owner: Owner = ("", "")
     deadline: float = float("inf")
+    step: float = float("inf")
     clock: Callable[[], float] = time.perf_counter
     runs: list[PluginRun] = []
 
@@ -92,11 +95,13 @@ class Supervisor(msgspec.Struct, kw_only=True):
         if enabled.overruns.pods or enabled.overruns.ended:
             self._check_called(enabled, point)
         start = self.clock()
-        budget = self._budget(enabled, start)
+        share, own = self._share(enabled, start), enabled.time_budget
+        if enabled.by_size and self.step < own:
+            own = self.step
         try:
-            result = call_within(budget, function, *args)
+            result = call_within(min(own * share, self.deadline - start), function, *args)
         except BaseException as error:
-            raise self._failed(enabled, point, error, budget, start) from error
+            raise self._failed(enabled, point, error, start, own, share) from error
         finally:
             seconds = self._ended(enabled, start)
             if point in NODE_POINTS:
@@ -132,19 +137,22 @@ class Supervisor(msgspec.Struct, kw_only=True):
         if enabled.overruns.pods or enabled.overruns.ended:
             self._check_called(enabled, point)
         start = self.clock()
-        budget = self._budget(enabled, start)
+        share, own = self._share(enabled, start), enabled.time_budget
+        step = self.step if enabled.by_size and self.step < own else own
+        left = self.deadline - start
         stepwise: Stepwise[T] | None = None
         try:
-            stepwise = Stepwise(function(*args), budget)
+            stepwise = Stepwise(function(*args), min(step * share, left))
             if stepwise.done:
                 result = stepwise.result
             else:
-                async with asyncio.timeout(budget - (self.clock() - start)):
+                async with asyncio.timeout(min(own * share, left) - (self.clock() - start)):
                     result = await stepwise
         except BaseException as error:
             if _is_from_outside(error, stepwise):
                 raise
-            raise self._failed(enabled, point, error, budget, start) from error
+            took = step if isinstance(error, BudgetExceededError) else own
+            raise self._failed(enabled, point, error, start, took, share) from error
         finally:
             self._ended(enabled, start)
         if enabled.overruns.pods:
@@ -166,38 +174,35 @@ class Supervisor(msgspec.Struct, kw_only=True):
             run.note = "; ".join(filter(None, (run.note, enabled.background.problem)))
         return seconds
 
-    def _budget(self, enabled: "EnabledPlugin", now: float) -> float:
+    def _share(self, enabled: "EnabledPlugin", now: float) -> float:
+        """Return which part of its time budget a plugin has for this pod."""
         if now >= self.deadline:
             raise TimeoutError(DEADLINE_PASSED)
-        left, own = self.deadline - now, enabled.time_budget
-        if enabled.overruns.pods:
-            own *= enabled.overruns.budget_share(self.owner)
-        return left if left < own else own
+        return enabled.overruns.budget_share(self.owner) if enabled.overruns.pods else 1.0
 
     def _failed(
         self,
         enabled: "EnabledPlugin",
         point: str,
         error: BaseException,
-        budget: float,
         start: float,
+        own: float,
+        share: float,
     ) -> Exception:
         # A plugin may raise a TimeoutError of its own, long before its time is up.
-        seconds = self.clock() - start
+        seconds, left, budget = self.clock() - start, self.deadline - start, own * share
         overran = isinstance(error, BudgetExceededError) or (
-            isinstance(error, TimeoutError) and seconds >= budget
+            isinstance(error, TimeoutError) and seconds >= min(budget, left)
         )
         if not overran:
             return failed(enabled, point, error)
         # Where the call has less time than the budget, who took half of that is why it passed.
-        share = enabled.overruns.budget_share(self.owner)
-        own = enabled.time_budget * share
-        if seconds >= min(own, (self.deadline - self.runs[0].start) / 2):
+        if seconds >= min(budget, (self.deadline - self.runs[0].start) / 2):
             place = where(error, enabled.plugin)
             enabled.overruns.overran(self.owner, point, place, seconds)
-        if budget < own:
+        if left < budget:
             return TimeoutError(DEADLINE_PASSED)
-        problem = overrun_of(error, enabled.plugin, enabled.time_budget, share)
+        problem = overrun_of(error, enabled.plugin, own, share)
         return failed(enabled, point, error, problem)
 
 

@@ -34,6 +34,7 @@ class EnabledPlugin:
         weight: The weight of its scores, at least 1.
         aborts: Whether its failure fails the cycle; otherwise the cycle goes on without it.
         time_budget: The time that it may take at each extension point, in seconds.
+        by_size: Whether that is the default, which a small cluster needs less of.
         overruns: Its overruns, and whom it is not called for because of them.
         failures: Its failures, as the log gets them.
         background: Its background work.
@@ -48,6 +49,7 @@ class EnabledPlugin:
     weight: int = 1
     aborts: bool = True
     time_budget: float = DEFAULT_TIME_BUDGET
+    by_size: bool = False
     overruns: Overruns = field(default_factory=Overruns)
     failures: FailureLog = field(default_factory=FailureLog)
     background: Background = field(init=False)

@@ -119,6 +119,7 @@ class Overruns:
     _suspended_at: float = float("-inf")
     _suspended_for: str = ""
     ended: OrderedDict[str, _Ended] = field(default_factory=OrderedDict)
+    _thread: _Ended = field(default_factory=lambda: _Ended(0, "", float("-inf")))
 
     @property
     def problem(self) -> str:
@@ -128,7 +129,7 @@ class Overruns:
             return self._suspended_for
         ended = [each for each in self.ended.values() if now - each.at < ENDED_SECONDS]
         if not ended:
-            return ""
+            return self._thread.how if now - self._thread.at < ENDED_SECONDS else ""
         count = sum(each.count for each in ended)
         whom = "for some pods"
         if count >= MOST_ENDS:
@@ -203,6 +204,13 @@ class Overruns:
         self.pods[hash(owner)] = _Late(1, "", _times(1, how), now, ENDED_SECONDS)
         if len(self.pods) > MOST_PODS:
             self.pods.popitem(last=False)
+
+    def ended_thread(self, where: str) -> None:
+        """Note that one of its threads never ended by itself, and *where* it was at last."""
+        count = self._thread.count + 1
+        times = "once" if count == 1 else f"{count} times"
+        how = f"a thread that kept the processor was ended, {times}, the last time at {where}"
+        self._thread = _Ended(count, how, self.clock())
 
     def _refused_for_ends(self, namespace: str, now: float) -> str:
         lately = [each for each in self.ended.values() if now - each.at < ENDED_SECONDS]

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
 from moorage.execution.failure import problem_of
+from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
+from moorage_host.plugins.threads import LeftThreads
 from moorage_host.policy.checks import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectiveProfile, decode_effective
 
@@ -153,12 +155,14 @@ class PluginHost:
         self._count_failure = count_failure
         self.latest = Policy()
         self.refusal = ""
+        self._threads = LeftThreads()
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
         self._reports_end = asyncio.Event()
 
     def background_problems(self) -> dict[str, str]:
         """Return what fails in the background of the latest policy's plugins, by their names."""
+        self._threads.look(self.latest.plugins)
         failing: dict[str, list[str]] = {}
         shadows = self.latest.shadows
         for profile in (*self.latest.profiles.values(), *shadows.values()):
@@ -291,6 +295,7 @@ class PluginHost:
             weight=entry.weight,
             aborts=entry.failure_policy == "Abort",
             time_budget=entry.time_budget_seconds,
+            by_size=entry.time_budget_seconds == DEFAULT_TIME_BUDGET,
         )
         if not is_shadow:
             enabled.background.on_failure = self._count_failure

@@ -33,6 +33,10 @@ MAX_PODS = 500_000
 MAX_OBJECTS = 100_000
 """The objects of additional kinds that a session has at most, without another limit."""
 
+STEP_SECONDS, NODE_SECONDS = 0.2, 0.0001
+"""What the default time budget is worth in a small cluster, and for each of its nodes more, where
+a plugin waits for nothing: so long everybody else waits."""
+
 MAX_KINDS = 64
 """The additional kinds of objects that a session has at most."""
 
@@ -64,7 +68,11 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replica:
-    """One session's snapshot, policy and generation."""
+    """One session's snapshot, policy and generation.
+
+    Attributes:
+        step: What the default time budget is worth here, see `Supervisor`.
+    """
 
     def __init__(
         self,
@@ -79,6 +87,7 @@ class Replica:
         self._max_objects = max_objects
         self.policy = Policy()
         self.generation = 0
+        self.step = STEP_SECONDS
 
     def clear(self, kinds: Iterable[ObjectKind] = ()) -> None:
         """Forget everything: a full snapshot follows, with objects of further *kinds*."""
@@ -152,6 +161,7 @@ class Replica:
             overrides = {**overrides, **self._rows_for(cycle.given)}
         if self.generation == 0 and not overrides:
             raise NoStateError("this replica has no state yet: no gateway has opened a session")
+        supervisor.step = self.step
         by_hand = cycle.by_hand
         profile = self.policy.profile(cycle.profile, cycle.plugin, calls_by_hand=by_hand)
         uid = cycle.pod.metadata.uid

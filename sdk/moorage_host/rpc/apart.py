@@ -26,10 +26,15 @@ from moorage.execution import Supervisor
 from moorage.execution.enabled import EnabledPlugin
 
 LONGEST_SECONDS: Final = 2.0
-"""How long a fork may take: other cycles of its session wait for it."""
+"""How long one plugin may take in a fork: other cycles of its session wait for it."""
 
 MORE_BYTES: Final = 512 << 20
-"""What a fork may allocate; more is a MemoryError in the plugin."""
+"""What a fork may allocate, if the container has twice as much; more is a MemoryError."""
+
+LEAST_BYTES: Final = 32 << 20
+"""What it may allocate in any case."""
+
+CGROUP = Path("/sys/fs/cgroup")
 
 WATCHED_SECONDS: Final = 30.0
 """How long all cycles run apart after a plugin ended a process."""
@@ -45,24 +50,27 @@ LAST_SECONDS: Final = 0.05
 LATE: Final = "did not answer in time"
 
 _HEAD = struct.Struct("<Q")
+_SINCE = struct.Struct("<d")
 
 
 class MarkingSupervisor(Supervisor, kw_only=True):
-    """Notes which plugin runs, where another process can read it."""
+    """Notes which plugin runs, and since when, where another process can read it."""
 
     mark: Any = None
 
-    def _budget(self, enabled: EnabledPlugin, now: float) -> float:
-        name = enabled.name.encode()[: len(self.mark) - 1]
-        self.mark[: len(name) + 1] = name + b"\0"
-        return super()._budget(enabled, now)
+    def _share(self, enabled: EnabledPlugin, now: float) -> float:
+        name = enabled.name.encode()[: len(self.mark) - _SINCE.size - 1] + b"\0"
+        self.mark[_SINCE.size : _SINCE.size + len(name)] = name
+        _SINCE.pack_into(self.mark, 0, time.monotonic())
+        return super()._share(enabled, now)
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How a fork ended without an answer, and the plugin that it ran; empty if it ran none."""
+    """How a fork ended without an answer, the plugin that it ran, if any, and for how long."""
 
     plugin: str
     how: str
+    seconds: float
 
 
 class Watch:
@@ -92,7 +100,11 @@ class Watch:
 
 
 class Fork:
-    """A process that runs one cycle."""
+    """A process that runs one cycle.
+
+    Attributes:
+        child: Its number.
+    """
 
     def __init__(self, work: Coroutine[Any, Any, bytes], mark: mmap) -> None:
         """Fork, and have the other process do *work*, which uses *mark*.
@@ -100,11 +112,12 @@ class Fork:
         Nothing may wait meanwhile that others would see half done.
         """
         self._mark = mark
+        _SINCE.pack_into(mark, 0, time.monotonic())
         self._read, write = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # gRPC's threads stay behind
-            self._child = os.fork()
-        if not self._child:
+            self.child = os.fork()
+        if not self.child:
             _run(work, write)
         work.close()
         os.close(write)
@@ -112,28 +125,42 @@ class Fork:
     async def answer(self, seconds: float) -> bytes | Ending:
         """Return what the work returned, which gets so many *seconds*."""
         loop, reader, received, how = asyncio.get_running_loop(), asyncio.StreamReader(), b"", ""
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(self._read, "rb", 0)
-        )
+        pipe, end = os.fdopen(self._read, "rb", 0), time.monotonic() + seconds
+        reading, transport = asyncio.create_task(reader.read()), None
         try:
-            async with asyncio.timeout(min(seconds, LONGEST_SECONDS)):
-                received = await reader.read()
-            if not received:
+            transport, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), pipe
+            )
+            while not reading.done():
+                left = min(end, self._since + LONGEST_SECONDS) - time.monotonic()
+                if left <= 0:
+                    how = LATE
+                    break
+                await asyncio.wait([reading], timeout=left)
+            else:
+                received = reading.result()
+            if not (received or how):
                 await asyncio.sleep(LAST_SECONDS)  # it has closed the pipe, and ends
-        except TimeoutError:
-            how = LATE
         finally:
-            transport.close()
+            ran = time.monotonic() - self._since
+            reading.cancel()
+            (transport or pipe).close()
             with suppress(ProcessLookupError):
-                os.kill(self._child, signal.SIGKILL)
-            ended = asyncio.to_thread(os.waitpid, self._child, 0)
+                os.kill(self.child, signal.SIGKILL)
+            ended = asyncio.to_thread(os.waitpid, self.child, 0)
             _, status = await asyncio.shield(asyncio.ensure_future(ended))
         if len(received) >= _HEAD.size:
             (size,) = _HEAD.unpack_from(received)
             if size == len(received) - _HEAD.size:
                 return received[_HEAD.size :]
-        plugin = bytes(self._mark[:]).partition(b"\0")[0].decode(errors="replace")
-        return Ending(plugin=plugin, how=how or _how(status))
+        plugin = bytes(self._mark[_SINCE.size :]).partition(b"\0")[0].decode(errors="replace")
+        return Ending(plugin=plugin, how=how or _how(status), seconds=ran)
+
+    @property
+    def _since(self) -> float:
+        """When the plugin that runs was called, or the fork began."""
+        since: float = _SINCE.unpack_from(self._mark)[0]
+        return since
 
 
 def _how(status: int) -> str:
@@ -148,7 +175,7 @@ def _run(work: Coroutine[Any, Any, bytes], write: int) -> NoReturn:
         gc.disable()  # it would copy pages, and end what belongs to the other process
         signal.set_wakeup_fd(-1)
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        resource.setrlimit(resource.RLIMIT_DATA, (_reserved() + MORE_BYTES, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (_reserved() + more_bytes(), hard))
         asyncio._set_running_loop(None)
         answer = asyncio.SelectorEventLoop().run_until_complete(work)
         message = memoryview(_HEAD.pack(len(answer)) + answer)
@@ -159,6 +186,17 @@ def _run(work: Coroutine[Any, Any, bytes], write: int) -> NoReturn:
         code = 70
     finally:
         os._exit(code)
+
+
+def more_bytes() -> int:
+    """Return what a fork may allocate; a container without room for it would end as a whole."""
+    for most, used in (("max", "current"), ("limit_in_bytes", "usage_in_bytes")):
+        folder = CGROUP if most == "max" else CGROUP / "memory"
+        with suppress(OSError, ValueError):  # another version of cgroups, or no limit
+            limit = int((folder / f"memory.{most}").read_text())
+            room = limit - int((folder / f"memory.{used}").read_text())
+            return max(min(room // 2, MORE_BYTES), LEAST_BYTES)
+    return MORE_BYTES
 
 
 def _reserved() -> int:

@@ -185,11 +185,12 @@ async def _ending_if_stuck() -> AsyncIterator[None]:
             faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
             await asyncio.sleep(1)
 
-    watching = asyncio.create_task(watch())
     try:
-        yield
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(watch())
+            yield
+            watching.cancel()
     finally:
-        watching.cancel()
         faulthandler.cancel_dump_traceback_later()
 
 

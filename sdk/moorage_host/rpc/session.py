@@ -30,8 +30,9 @@ import msgspec
 import structlog
 
 from moorage import __version__
-from moorage.errors import ConfigurationError
+from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution import PluginRun, Supervisor, owner_of
+from moorage.execution.enabled import EnabledPlugin
 from moorage.execution.overruns import Owner
 from moorage.models import NodeManifest, decode_node
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
@@ -42,7 +43,13 @@ from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import CycleInput, PluginHost, Replica
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
-from moorage_host.plugins.replica import MAX_OBJECTS, MAX_PODS, Engine
+from moorage_host.plugins.replica import (
+    MAX_OBJECTS,
+    MAX_PODS,
+    NODE_SECONDS,
+    STEP_SECONDS,
+    Engine,
+)
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.adhoc import Chunks, ConcurrencyLimit, Throttle
@@ -77,6 +84,9 @@ StateResponse = TypeVar(
 
 MOST_FORKS = 3
 """Forks for one cycle: each may end with another plugin."""
+
+_Forked = tuple[dict[str, str], float, bytes]
+"""Plugins that overran in a fork, with where; how long the cycle took; the answer."""
 
 _UNTRACED = nullcontext()
 
@@ -252,10 +262,15 @@ class CycleServicer(Servicer, Generic[Run]):
         for _ in range(MOST_FORKS):
             mark = mmap(-1, PAGESIZE)
             async with self._turn:
-                fork = Fork(self._encoded(replica, request, mark), mark)
+                fork = Fork(self._encoded(replica, request, owner, mark), mark)
             ended = await fork.answer(seconds - (time.perf_counter() - start))
             if isinstance(ended, bytes):
-                answer.ParseFromString(ended)
+                late, took, content = msgspec.msgpack.decode(ended, type=_Forked)
+                for each in self._plugins(replica, cycle):
+                    if each.name in late:
+                        where = " in a process of its own"
+                        each.overruns.overran(owner, late[each.name], where, took)
+                answer.ParseFromString(content)
                 return answer
             by = f"plugin {ended.plugin}" if ended.plugin else "the cycle"
             problem = f"{by} ran in a process of its own, which {ended.how}"
@@ -266,22 +281,36 @@ class CycleServicer(Servicer, Generic[Run]):
         result.status.message = problem
         return answer
 
-    async def _encoded(self, replica: Replica, request: Message, mark: mmap) -> bytes:
+    async def _encoded(self, replica: Replica, request: Message, owner: Owner, mark: mmap) -> bytes:
         """Answer a cycle in a fork, whose turn and spans are not those of this process."""
-        self._turn, self._spans = asyncio.Lock(), None
+        self._turn, self._spans, start = asyncio.Lock(), None, time.monotonic()
         answer = await self._answer(replica, request, mark)
-        encoded: bytes = answer.SerializeToString()
-        return encoded
+        late: dict[str, str] = {}
+        for each in self._plugins(replica, request.cycle):
+            found = each.overruns.pods.get(hash(owner))
+            if found is not None and found.at >= start:
+                late[each.name] = found.point
+        took = time.monotonic() - start
+        return msgspec.msgpack.encode((late, took, answer.SerializeToString()))
+
+    def _plugins(self, replica: Replica, cycle: pb.Cycle) -> Sequence[EnabledPlugin]:
+        """Return the plugins that a cycle runs, none if there is no such profile."""
+        used = replica if replica.generation else self.current
+        try:
+            return used.policy.profile(cycle.profile, cycle.plugin).plugins
+        except (ConfigurationError, UnknownNameError):
+            return ()
 
     def _note(self, replica: Replica, cycle: pb.Cycle, owner: Owner, ended: Ending) -> bool:
         """Have the plugin that a fork ended with not called again; return whether there is one."""
-        used = replica if replica.generation else self.current
-        plugins = used.policy.profile(cycle.profile, cycle.plugin).plugins
+        plugins = self._plugins(replica, cycle)
         culprit = next((each for each in plugins if each.name == ended.plugin), None)
         if culprit is None:
             return False
         if ended.how == LATE:
-            culprit.overruns.overran(owner, "", "a process of its own", LONGEST_SECONDS)
+            if ended.seconds < LONGEST_SECONDS:
+                return False  # the cycle's time was up, whoever took it
+            culprit.overruns.overran(owner, "", "a process of its own", ended.seconds)
             return True
         log.error("A plugin ended its process", plugin=ended.plugin, how=ended.how)
         culprit.overruns.ended_process(owner, ended.how)
@@ -346,6 +375,7 @@ class CycleServicer(Servicer, Generic[Run]):
             async with self._turn:
                 replica.policy = chosen
                 await apply_state(replica, state)
+                replica.step = STEP_SECONDS + NODE_SECONDS * len(replica.snapshot)
                 if not state.partial:
                     replica.generation = state.generation
         except MISTAKES as error:

@@ -3,12 +3,14 @@
 import asyncio
 import io
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.whatif import simulate
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
@@ -94,6 +96,17 @@ async def test_names_are_answered_as_the_edge_answers_them(
     asked = {"Pod": pod(cpu), "Nodes": None, "NodeNames": list(names)}
     _, edge = await process.call("filter", asked)
     assert await filtered(process, **asked) == edge
+
+
+async def test_large_questions_are_read_one_after_another(
+    process: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps({"pod": pod()}).encode()
+    monkeypatch.setattr(simulate, "BYTES_PER_SECOND", 10 * len(body))
+    begin = time.monotonic()
+    answers = await asyncio.gather(*(post(process, "/simulate", body) for _ in range(5)))
+    assert [status for status, _ in answers] == [200] * 5
+    assert time.monotonic() - begin >= 0.4
 
 
 async def test_nodes_that_do_not_exist_are_asked_about_as_an_autoscaler_does(

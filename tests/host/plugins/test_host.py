@@ -80,6 +80,7 @@ async def test_plugins_run_with_the_arguments_and_limits_of_the_policy(host: Plu
     assert isinstance(enabled.plugin, Tracked)
     assert enabled.plugin.args.label == "a"
     assert (enabled.name, enabled.aborts, enabled.time_budget) == ("Tracked", False, 0.5)
+    assert not enabled.by_size
 
 
 async def test_sessions_of_one_revision_share_its_plugins(host: PluginHost, log: list[str]) -> None:

@@ -143,6 +143,30 @@ async def test_the_end_of_the_cycle_is_not_the_plugins_fault(plugin: FilterPlugi
         call(loop, time.perf_counter() + BUDGET / 2)
 
 
+class WaitsAWhile(Passes):
+    """Waits for somebody else, longer than a step may take."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        await asyncio.sleep(2 * BUDGET)
+        return None
+
+
+async def test_the_default_budget_is_less_in_a_small_cluster_but_not_for_waits() -> None:
+    enabled, supervisor = EnabledPlugin(plugin=Quiet(), by_size=True), Supervisor(step=BUDGET)
+    supervisor.begin(enabled)
+    with pytest.raises(PluginFailedError, match=r"than its time budget of 0\.05 s \("):
+        supervisor.call(enabled, "filter", loop)
+    for plugin in (WaitsAWhile(), Blocks()):
+        enabled, supervisor = EnabledPlugin(plugin=plugin, by_size=True), Supervisor(step=BUDGET)
+        supervisor.begin(enabled)
+        prepared = supervisor.prepare(enabled, make_pod(), NODES)
+        if isinstance(plugin, WaitsAWhile):
+            assert await prepared is None
+        else:
+            with pytest.raises(PluginFailedError, match=r"than its time budget of 0\.05 s \("):
+                await prepared
+
+
 def test_after_the_deadline_no_plugin_runs() -> None:
     ran: list[int] = []
     with pytest.raises(TimeoutError, match="the cycle's deadline passed"):

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import threading
 from typing import ClassVar
 
 from moorage import SKIP, Arguments, FilterPlugin, Node, Nodes, Pod, Preparation, Rejection
@@ -43,6 +44,11 @@ class AtMost(FilterPlugin):
         return Rejection("node has its limited pods", unresolvable=False) if full else None
 
 
+def _run_for_ever() -> None:
+    while True:
+        pass
+
+
 class Poison(FilterPlugin):
     """Does to its process, or to the time of all others, what a label of a pod says.
 
@@ -67,6 +73,10 @@ class Poison(FilterPlugin):
             os._exit(1)
         if deed == "regex":
             re.fullmatch("(a+)+", "a" * 60 + "b")
+        if deed == "memory":
+            b"x" * (1 << 30)
+        if deed == "thread":
+            threading.Thread(target=_run_for_ever, daemon=True).start()
         while deed == "loop":
             pass
         return None
