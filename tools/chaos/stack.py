@@ -85,10 +85,12 @@ class Stack:
         self.policy.write_text(POLICY)
         self._held_back: set[str] = set()
         self._http_timeout = http_timeout
-        self._services = [*SERVICES, "filter-2"] if layout == "two filters" else SERVICES
+        self._services: Sequence[str] = (
+            [*SERVICES, "filter-2"] if layout == "two filters" else SERVICES
+        )
         listening = [*self.gateways, *self._services]
         ports = free_ports(2 * len(listening))
-        self._ports = dict(zip(listening, ports, strict=False))
+        self._ports: dict[str, int] = dict(zip(listening, ports, strict=False))
         self._admins = dict(zip(listening, ports[len(listening) :], strict=False))
 
     async def start(self, stack: AsyncExitStack) -> None:

@@ -19,7 +19,7 @@ import structlog
 
 from moorage.execution.enabled import EnabledPlugin
 
-BUSY: Final = 0.5
+BUSY: Final = 0.25
 """The part of a processor that threads of a plugin, together, may take."""
 
 LONGEST_SECONDS: Final = 20.0
@@ -41,10 +41,12 @@ class LeftThreads:
 
     Attributes:
         longest: How long on end a plugin's threads may be busy, in seconds.
+        busy: The part of a processor that counts as busy.
     """
 
-    def __init__(self, longest: float = LONGEST_SECONDS) -> None:
+    def __init__(self, longest: float = LONGEST_SECONDS, busy: float = BUSY) -> None:
         self.longest = longest
+        self.busy = busy
         self._looked = time.monotonic()
         self._taken: dict[int, float] = {}
         self._busy: dict[str, float] = {}
@@ -69,10 +71,12 @@ class LeftThreads:
             if share > 0 and (plugin := _whose(frames[thread.ident], every)):
                 found.setdefault(plugin.name, (plugin, []))[1].append(thread)
                 used[plugin.name] = used.get(plugin.name, 0.0) + share
-        busy = {name: passed + self._busy.get(name, 0.0) for name in used if used[name] >= BUSY}
+        busy = {
+            name: passed + self._busy.get(name, 0.0) for name in used if used[name] >= self.busy
+        }
         self._tries = {name: self._tries[name] for name in self._tries if name in busy}
         for name in [name for name, seconds in busy.items() if seconds >= self.longest]:
-            busy[name] = self.longest - AGAIN_SECONDS
+            busy[name] = max(0.0, self.longest - AGAIN_SECONDS)
             self._end(*found[name], frames)
         self._busy = busy
 
