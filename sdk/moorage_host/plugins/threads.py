@@ -5,6 +5,7 @@ Python code. Where that helps nothing, the process ends, and begins again withou
 """
 
 import ctypes
+import logging
 import os
 import sys
 import threading
@@ -14,8 +15,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Final
-
-import structlog
 
 from moorage.execution.enabled import EnabledPlugin
 
@@ -33,7 +32,7 @@ MOST_TRIES: Final = 5
 
 _TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
 
-log = structlog.get_logger()
+log = logging.getLogger(__name__)
 
 
 class LeftThreads:
@@ -91,11 +90,9 @@ class LeftThreads:
             assert thread.ident is not None  # noqa: S101 - it runs
             stack = traceback.extract_stack(frames[thread.ident])
             plugin.overruns.ended_thread(f"{Path(stack[-1].filename).name}:{stack[-1].lineno}")
+            lines = "".join(traceback.format_list(stack[-5:]))
             log.error(
-                "A thread of a plugin never ends, and is ended",
-                plugin=plugin.name,
-                tries=tries,
-                stack="".join(traceback.format_list(stack[-5:])),
+                "Plugin %s left a thread that never ends; it is ended:\n%s", plugin.name, lines
             )
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
