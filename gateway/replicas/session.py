@@ -25,7 +25,7 @@ from moorage_host.tls.security import Security
 WaitUntilIdle = Callable[[], Awaitable[None]]
 """Waits until no cycle runs or waits, but not long."""
 
-ReportRetry = Callable[[str, str], None]
+ReportRetry = Callable[[str, str, str], None]
 """Called with a plugin that asks for another attempt on pods that it rejected, and why."""
 
 REPLICA_SHARE = 0.95
@@ -251,7 +251,7 @@ class Session:
             return
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
             async for request in self._kind.follow_retries(self.channel):
-                retry(request.plugin, request.reason)
+                retry(request.plugin, request.reason, request.namespace)
 
     async def _follow_problems(self) -> None:
         if self._kind.follow_problems is None:

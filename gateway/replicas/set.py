@@ -126,7 +126,7 @@ class ReplicaSet:
         security: Security = LOOPBACK,
         wait_until_idle: WaitUntilIdle,
         longest_wait: float = math.inf,
-        retry: ReportRetry = lambda _, __: None,
+        retry: ReportRetry = lambda _, __, ___: None,
         share: Share = "all",
     ) -> None:
         """Look for replicas at *targets* ("host:port").

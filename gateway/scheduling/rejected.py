@@ -46,6 +46,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 4.0, 60.0
 GRACE_SECONDS = 2.0
 """In which kube-scheduler may try a pod by itself, once its backoff is over."""
 
+MOST_ASKED = 1000
+"""Requests of plugins that are kept in mind, for the cycles that run meanwhile."""
+
 FAILURE_PAUSE = 10.0
 """Seconds without calls after one that failed."""
 
@@ -106,7 +109,7 @@ class RejectedPods:
     clock: Callable[[], float] = time.perf_counter
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     _pods: OrderedDict[str, RejectedPod] = field(default_factory=OrderedDict)
-    _asked: dict[str, tuple[float, str]] = field(default_factory=dict)
+    _asked: dict[tuple[str, str], tuple[float, str]] = field(default_factory=dict)
     _has_begun: bool = False
 
     def note(self, cycle: Cycle) -> None:
@@ -133,18 +136,25 @@ class RejectedPods:
             pause=before.pause if before else FIRST_PAUSE,
         )
         for plugin in pod.plugins:
-            asked, reason = self._asked.get(plugin, (-1.0, ""))
-            if asked >= cycle.start:  # the plugin may have judged it by what was before
-                self._want(pod, plugin, reason)
+            for namespace in ("", pod.namespace):
+                asked, reason = self._asked.get((plugin, namespace), (-1.0, ""))
+                if asked >= cycle.start:  # the plugin may have judged it by what was before
+                    self._want(pod, plugin, reason)
         self._pods[pod.uid] = pod
         if len(self._pods) > self.limit:
             self._pods.popitem(last=False)
 
-    def ask(self, plugin: str, reason: str) -> None:
-        """Note that a plugin asks for another attempt on the pods that it rejected."""
-        self._asked[plugin] = self.clock(), reason
+    def ask(self, plugin: str, reason: str, namespace: str = "") -> None:
+        """Note that a plugin asks for another attempt on the pods that it rejected.
+
+        Only on those of *namespace* if there is one.
+        """
+        self._asked.pop((plugin, namespace), None)
+        self._asked[plugin, namespace] = self.clock(), reason
+        if len(self._asked) > MOST_ASKED:
+            del self._asked[next(iter(self._asked))]
         for pod in self._pods.values():
-            if plugin in pod.plugins:
+            if plugin in pod.plugins and namespace in ("", pod.namespace):
                 self._want(pod, plugin, reason)
 
     def follow(self, policy: PolicyHolder) -> None:

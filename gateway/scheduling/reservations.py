@@ -50,7 +50,10 @@ class Reservations:
 
     def seconds(self, cycle: Cycle, group: GroupRecord) -> float:
         """Return for how many seconds members of a group that fits hold their nodes from now on."""
-        held, now = self._known(cycle, group), self._state.now()
+        return self._seconds(self._known(cycle, group), group)
+
+    def _seconds(self, held: Held, group: GroupRecord) -> float:
+        now = self._state.now()
         if held.ends <= now:
             if held.ends and self._bound(held) < group.min_count:
                 held.item.released += 1
@@ -61,7 +64,8 @@ class Reservations:
     def take(self, cycle: Cycle, group: GroupRecord) -> None:
         """Hold the nodes that were found for the members other than the pod of the cycle."""
         verdicts, state = cycle.verdicts, self._state
-        seconds, held = self.seconds(cycle, group), self._known(cycle, group)
+        held = self._known(cycle, group)
+        seconds = self._seconds(held, group)
         for uid, node in verdicts.found.items() if verdicts is not None else ():
             pod = state.pods.get(uid)
             # The watch of pods may be behind that of members, or ahead of it.

@@ -73,7 +73,12 @@ def group_members(nodes: Nodes) -> Mapping[Name, Sequence[Pod]]:
     `spec.node_name` is "" until the API server has bound a pod, also while the pod counts on a node
     already.
     """
-    return {**_members(nodes, PODS), **_members(nodes, PODS_OF_POD_GROUPS)}
+    ours, theirs = _members(nodes, PODS), _members(nodes, PODS_OF_POD_GROUPS)
+    both = {
+        name: [*{pod.uid: pod for pod in (*ours[name], *theirs[name])}.values()]
+        for name in ours.keys() & theirs.keys()
+    }
+    return {**ours, **theirs, **both}
 
 
 def group_min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[int, str]:
@@ -81,7 +86,10 @@ def group_min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[i
 
     The text is constant; "" if nothing is wrong.
     """
-    if GROUP not in members[0].labels:
+    labelled = {GROUP in member.labels for member in members}
+    if len(labelled) > 1:
+        return 1, f"pods of the group name it by {GROUP} and by {POD_GROUP}"
+    if labelled == {False}:
         found: Any = nodes.objects(POD_GROUPS).get(name[1], name[0])
         if found is None:
             return 1, "PodGroup of the group does not exist"

@@ -96,8 +96,10 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
     ) -> AsyncIterator[pb.FilterServiceFollowRetriesResponse]:
         """Report plugins that ask for another attempt on the pods that they rejected."""
         await context.send_initial_metadata(())
-        async for plugin, reason in self.host.retries.follow():
-            yield pb.FilterServiceFollowRetriesResponse(plugin=plugin, reason=reason)
+        async for plugin, reason, namespace in self.host.retries.follow():
+            yield pb.FilterServiceFollowRetriesResponse(
+                plugin=plugin, reason=reason, namespace=namespace
+            )
 
     async def FollowProblems(
         self, request: pb.FilterServiceFollowProblemsRequest, context: Context

@@ -6,6 +6,7 @@ from cli.gate.gating import Gates
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import connect
+from tests.scenarios.test_preemption import priority_class
 from tests.scenarios.world import PODS, World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
@@ -72,6 +73,24 @@ async def test_a_group_that_does_not_fit_holds_no_node(world: World) -> None:
         places = await world.bound(*(f"small-{i}" for i in range(4)))
         assert not any(place for name, place in places.items() if name.startswith("large"))
         await nothing_held(world)
+
+
+async def test_nobody_is_evicted_for_a_group_which_waits_for_room(world: World) -> None:
+    await world.create(priority_class("urgent", 1000))
+    await world.nodes(node("n1"), node("n2"))
+    async with world.scheduler("ganged"):
+        await world.create(*(pod(name, "ganged", "6") for name in ("small-1", "small-2")))
+        before = await world.bound()
+        urgent = members("vital", 3)
+        await world.create(
+            *({**p, "spec": {**p["spec"], "priorityClassName": "urgent"}} for p in urgent)
+        )
+        for name in ("vital-0", "vital-1", "vital-2"):
+            await world.condition(name, "Unschedulable")
+        assert {name: n for name, n in (await world.places()).items() if n} == before
+        for name in before:
+            (await world.request("DELETE", f"{PODS}/{name}")).check()
+        await world.bound("vital-0", "vital-1", "vital-2")
 
 
 async def test_of_two_groups_with_room_for_one_one_runs_and_the_other_follows(

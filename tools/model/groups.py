@@ -11,6 +11,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -22,6 +23,7 @@ from gateway.replicas.filters import read
 from moorage.execution import EnabledPlugin, Profile, Supervisor, start_plugin
 from moorage.groups import PODS
 from moorage.models import ObjectName, Pod, decode_node, decode_pod, encode
+from moorage.testing import time_is
 from moorage.v1 import filter_pb2
 from moorage_host.plugins import CycleInput
 from moorage_host.rpc.session import Outcome
@@ -72,7 +74,8 @@ class Gangs(OneOfAKind):
         profile = Profile(name="gang", plugins=(self._enabled,))
         work = CycleInput(profile="gang", pod=cycle.pod, candidates=rows.bitmap)
         nodes = self.replica._select(work)
-        run = await run_filters(profile, cycle.pod, nodes, Supervisor(runs=[]))
+        with time_is(datetime.fromtimestamp(asyncio.get_running_loop().time(), UTC)):
+            run = await run_filters(profile, cycle.pod, nodes, Supervisor(runs=[]))
         result = filter_pb2.FilterResult(generation=reached)
         encoding = cast("Any", FilterServicer.encode)
         encoding(None, None, Outcome(nodes, run), result)

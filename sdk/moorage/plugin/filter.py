@@ -16,7 +16,7 @@ from moorage.snapshot.verdicts import Rejection, Verdicts
 class FilterPlugin(Plugin, abstract=True):
     """Rules nodes out. Override `filter_node` or `filter`."""
 
-    __report: Callable[[str, str], None] | None = None
+    __report: Callable[[str, str, str], None] | None = None
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         """Return why *node* cannot run *pod*, or None if it can."""
@@ -70,16 +70,17 @@ class FilterPlugin(Plugin, abstract=True):
         """Return what `annotate` gave the pod of the latest cycle on *node*; for tests."""
         return annotations_at(self.cycle_state.values, node)
 
-    def retry_rejected(self, reason: str = "") -> None:
+    def retry_rejected(self, reason: str = "", namespace: str = "") -> None:
         """Have the pods that this plugin rejected tried again, soon; *reason* is what has changed.
 
         For changes that kube-scheduler does not see: call it in background work, in any thread.
+        With a *namespace* only its pods are.
         """
         if self.__report is not None:
-            self.__report(self.name, reason)
+            self.__report(self.name, reason, namespace)
 
-    def report_retries(self, report: Callable[[str, str], None]) -> None:
-        """Call *report* with the plugin's name and the reason on `retry_rejected`; for services."""
+    def report_retries(self, report: Callable[[str, str, str], None]) -> None:
+        """Call *report* with name, reason and namespace on `retry_rejected`; for services."""
         self.__report = report
 
     def wants_claim(self, pod: Pod) -> bool:

@@ -423,5 +423,5 @@ def record_retries(plugin: FilterPlugin) -> list[str]:
     Such as `retries = record_retries(plugin)`, and then `assert retries == ["it is cheaper now"]`.
     """
     reasons: list[str] = []
-    plugin.report_retries(lambda _, reason: reasons.append(reason))
+    plugin.report_retries(lambda _, reason, __: reasons.append(reason))
     return reasons

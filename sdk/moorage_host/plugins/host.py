@@ -86,20 +86,20 @@ class RetryRequests:
     def __init__(self) -> None:
         self._followers: set[_Follower] = set()
 
-    def ask(self, plugin: str, reason: str) -> None:
-        """Note that a plugin asks for it; may be called in any thread."""
+    def ask(self, plugin: str, reason: str, namespace: str) -> None:
+        """Note that a plugin asks for it, "" for all namespaces; may be called in any thread."""
         for follower in tuple(self._followers):
-            follower.loop.call_soon_threadsafe(follower.put, plugin, reason)
+            follower.loop.call_soon_threadsafe(follower.put, plugin, reason, namespace)
 
-    async def follow(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield plugins with their reasons from here on; several requests of one may be one."""
+    async def follow(self) -> AsyncIterator[tuple[str, str, str]]:
+        """Yield plugins, reasons and namespaces from here on; several requests may be one."""
         follower = _Follower()
         self._followers.add(follower)
         try:
             while not follower.has_ended:
                 await follower.changed.wait()
-                for plugin, reason in follower.take().items():
-                    yield plugin, reason
+                for (plugin, namespace), reason in follower.take().items():
+                    yield plugin, reason, namespace
         finally:
             self._followers.discard(follower)
 
@@ -115,13 +115,13 @@ class _Follower:
         self.loop = asyncio.get_running_loop()
         self.changed = asyncio.Event()
         self.has_ended = False
-        self._asked: dict[str, str] = {}
+        self._asked: dict[tuple[str, str], str] = {}
 
-    def put(self, plugin: str, reason: str) -> None:
-        self._asked[plugin] = reason
+    def put(self, plugin: str, reason: str, namespace: str) -> None:
+        self._asked[plugin, namespace] = reason
         self.changed.set()
 
-    def take(self) -> dict[str, str]:
+    def take(self) -> dict[tuple[str, str], str]:
         self.changed.clear()
         asked, self._asked = self._asked, {}
         return asked

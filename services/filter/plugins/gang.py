@@ -1,7 +1,7 @@
 """Places groups of pods whole or not at all, on any Kubernetes."""
 
-import time
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from msgspec import structs
@@ -30,7 +30,8 @@ class Gang(FilterPlugin):
     are enough to begin, `moorage.io/group-rank` in which order they are placed. The pods of a
     PodGroup of scheduler-plugins are a group, too. A group is of one namespace and one
     schedulerName. Of groups that are tried and fit, the one of the highest priority comes first,
-    then the oldest, then by name.
+    then the oldest, then by name. A group that has had its turn for `timeout` seconds and still
+    waits, such as for a volume, lets others of its priority go first for as long.
     """
 
     reads = GROUP_KINDS
@@ -53,7 +54,8 @@ class Gang(FilterPlugin):
 
     async def start(self) -> None:
         """Know of no attempts yet."""
-        self._tried: dict[Name, float] = {}
+        self._tried: dict[Name, datetime] = {}
+        self._since: dict[Name, datetime] = {}
         self._incomplete: set[Name] = set()
 
     def group(self, pod: Pod, nodes: Nodes) -> Group | None:
@@ -66,14 +68,18 @@ class Gang(FilterPlugin):
         if not pod.spec.scheduling_gates:  # else it is a question: do all fit without their gates?
             others = (each for each in others if not each.spec.scheduling_gates)
         groups[name] = [*others, pod]
-        now, order = time.monotonic(), group_order(name, groups[name])
-        self._tried = {n: at for n, at in self._tried.items() if now - at < self.args.timeout}
-        waiting = {
-            n: pods for n in self._tried if n != name and (pods := _ready(groups.get(n, ())))
-        }
-        before = (n for n, pods in waiting.items() if group_order(n, pods) < order)
-        ahead = sorted(before, key=lambda n: group_order(n, waiting[n]))[:MOST_AHEAD]
+        now, timeout = self.now(), timedelta(seconds=self.args.timeout)
+        self._tried = {n: at for n, at in self._tried.items() if now - at < timeout}
         self._tried[name] = now
+        self._since = {n: self._since.get(n, now) for n in self._tried}
+
+        def order(n: Name) -> tuple[int, int, str, Name]:
+            priority, age, _ = group_order(n, waiting[n])
+            return priority, (now - self._since[n]) // timeout % 2, age, n
+
+        waiting = {n: pods for n in self._tried if (pods := _ready(groups.get(n, ())))}
+        waiting[name] = groups[name]
+        ahead = [n for n in sorted(waiting, key=order) if order(n) < order(name)][:MOST_AHEAD]
         self._incomplete &= groups.keys()
         mine = self._described(name, groups[name], nodes)
         self._note_completeness(name, mine)
@@ -101,7 +107,7 @@ class Gang(FilterPlugin):
             self._incomplete.add(name)
         elif name in self._incomplete:
             self._incomplete.discard(name)
-            self.retry_rejected("a group is complete")
+            self.retry_rejected("a group is complete", namespace=name[0])
 
 
 def _ready(members: Sequence[Pod]) -> Sequence[Pod]:

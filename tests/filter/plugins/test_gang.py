@@ -1,5 +1,6 @@
 """Gang places groups whole or not at all."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from msgspec import structs
 from moorage import NodeManifest, Pod, Rejection
 from moorage.groups import POD_GROUPS, PODS, PODS_OF_POD_GROUPS, group_members
 from moorage.models.pod_spec import SchedulingGate
-from moorage.testing import make_node, make_nodes, make_pod, run_group
+from moorage.testing import make_node, make_nodes, make_pod, run_group, time_is
 from services.filter.plugins.gang import Gang
 
 GPU = "example.com/gpu"
@@ -83,6 +84,10 @@ BAD_SIZE = "label moorage.io/group-size of the group is not a number from 1 on"
             [make_pod("a", labels={"scheduling.x-k8s.io/pod-group": "a"})],
             "PodGroup of the group does not exist",
         ),
+        (
+            [member("a", "g", "2"), make_pod("b", labels={"scheduling.x-k8s.io/pod-group": "g"})],
+            "pods of the group name it by moorage.io/group and by scheduling.x-k8s.io/pod-group",
+        ),
     ],
 )
 def test_a_group_that_is_wrong_waits_and_says_why(pods: list[Pod], reason: str) -> None:
@@ -153,18 +158,40 @@ def manifest(name: str, group: str, size: str, *, gated: bool = False, node: str
     return {"metadata": {**metadata, "creationTimestamp": created}, "spec": spec}
 
 
+class Queue:
+    """Groups that wait, of which Gang is asked about one pod after another."""
+
+    def __init__(self, *manifests: Object) -> None:
+        objects = {PODS: manifests, PODS_OF_POD_GROUPS: [], POD_GROUPS: []}
+        self.nodes = make_nodes(make_node("n1"), objects=objects)
+        self.plugin = Gang()
+
+    async def ahead(self, *tried: str) -> list[list[str]]:
+        """Try pods at seconds, as NAME@SECOND; return members of the groups ahead of the last."""
+        await self.plugin.start()
+        pods = {pod.name: pod for pods in group_members(self.nodes).values() for pod in pods}
+        group = None
+        for name, second in (each.split("@") for each in tried):
+            with time_is(datetime(2026, 1, 3, tzinfo=UTC) + timedelta(seconds=int(second))):
+                group = self.plugin.group(pods[name], self.nodes)
+        assert group is not None
+        return [[member.name for member in each.members] for each in group.ahead]
+
+
 async def ahead_of_the_younger(*older: Object) -> list[list[str]]:
     """Return the members of groups ahead of group b, after one of group a was tried."""
-    given = [*older, manifest("b-0", "b", "1")]
-    objects = {PODS: given, PODS_OF_POD_GROUPS: [], POD_GROUPS: []}
-    nodes = make_nodes(make_node("n1"), objects=objects)
-    plugin = Gang()
-    await plugin.start()
-    pods = {pod.name: pod for pods in group_members(nodes).values() for pod in pods}
-    plugin.group(pods["a-0"], nodes)
-    group = plugin.group(pods["b-0"], nodes)
-    assert group is not None
-    return [[member.name for member in each.members] for each in group.ahead]
+    return await Queue(*older, manifest("b-0", "b", "1")).ahead("a-0@0", "b-0@1")
+
+
+async def test_a_group_that_has_waited_for_its_time_lets_others_go_first_for_as_long() -> None:
+    groups = manifest("a-0", "a", "1"), manifest("b-0", "b", "1")
+    tries = [f"a-0@{second}" for second in range(0, 50, 10)]
+    assert await Queue(*groups).ahead(*tries, "b-0@50") == [["a-0"]]
+    tries += ["b-0@50", "a-0@60"]
+    assert await Queue(*groups).ahead(*tries) == [["b-0"]]
+    assert await Queue(*groups).ahead(*tries, "b-0@61") == []
+    tries += ["b-0@100", "a-0@110", "b-0@111", "a-0@121"]
+    assert await Queue(*groups).ahead(*tries) == []
 
 
 async def test_an_older_group_that_was_tried_is_ahead() -> None:

@@ -199,6 +199,18 @@ def test_what_a_plugin_asks_for_during_a_cycle_counts_for_its_pod() -> None:
     assert world.take() == {}
 
 
+def test_a_plugin_may_ask_for_the_pods_of_one_namespace_alone() -> None:
+    world = World()
+    world.now = 5.0
+    world.reject()
+    world.pods.ask("Hot", "it is winter", "theirs")
+    assert world.take() == {}
+    world.pods.ask("Hot", "it is winter", "default")
+    assert world.take() == {("Hot", "it is winter"): ["p"]}
+    world.reject()  # in a cycle that had begun
+    assert world.take() == {("Hot", "it is winter"): ["p"]}
+
+
 def test_a_pod_that_the_watch_has_not_shown_is_tried_again_too() -> None:
     world = World()
     world.judge(make_pod("late"), ("n1",))
