@@ -75,22 +75,25 @@ async def test_a_group_that_does_not_fit_holds_no_node(world: World) -> None:
         await nothing_held(world)
 
 
-async def test_nobody_is_evicted_for_a_group_which_waits_for_room(world: World) -> None:
+async def test_pods_are_evicted_for_a_group_only_if_all_of_it_fits_then(world: World) -> None:
     await world.create(priority_class("urgent", 1000))
     await world.nodes(node("n1"), node("n2"))
+    urgent = {"priorityClassName": "urgent"}
+
+    async def create_urgent(group: str, size: int) -> None:
+        pods = members(group, size)
+        await world.create(*({**p, "spec": {**p["spec"], **urgent}} for p in pods))
+
     async with world.scheduler("ganged"):
         await world.create(*(pod(name, "ganged", "6") for name in ("small-1", "small-2")))
         before = await world.bound()
-        urgent = members("vital", 3)
-        await world.create(
-            *({**p, "spec": {**p["spec"], "priorityClassName": "urgent"}} for p in urgent)
-        )
-        for name in ("vital-0", "vital-1", "vital-2"):
-            await world.condition(name, "Unschedulable")
+        await create_urgent("large", 5)
+        for i in range(5):
+            await world.condition(f"large-{i}", "Unschedulable")
         assert {name: n for name, n in (await world.places()).items() if n} == before
-        for name in before:
-            (await world.request("DELETE", f"{PODS}/{name}")).check()
-        await world.bound("vital-0", "vital-1", "vital-2")
+        await create_urgent("fits", 3)
+        places = await world.bound("fits-0", "fits-1", "fits-2")
+    assert not before.keys() & places.keys()
 
 
 async def test_of_two_groups_with_room_for_one_one_runs_and_the_other_follows(

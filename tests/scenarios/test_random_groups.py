@@ -1,6 +1,6 @@
 """Random groups come and go, nodes are lost and processes are killed: no group stays in part.
 
-`MOORAGE_GROUPS=1000 pytest tests/scenarios/test_random_groups.py` runs so many, MOORAGE_SEED others.
+`MOORAGE_GROUPS=1000 pytest tests/scenarios/test_random_groups.py` runs so many.
 """
 
 import asyncio

@@ -514,19 +514,23 @@ class FilterServiceFollowRetriesResponse(_message.Message):
 
     PLUGIN_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
     plugin: _builtins.str
     """The plugin's name."""
     reason: _builtins.str
     """What has changed, in the plugin's words. May be empty."""
+    namespace: _builtins.str
+    """Whose pods. Empty for those of all namespaces."""
     def __init__(
         self,
         *,
         plugin: _builtins.str = ...,
         reason: _builtins.str = ...,
+        namespace: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugin", b"plugin", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "plugin", b"plugin", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -215,7 +215,7 @@ async def test_a_shadow_has_plugins_of_its_own(host: PluginHost, log: list[str])
     live_plugin = live.plugin
     assert isinstance(live_plugin, Tracked)
     live_plugin.retry_rejected("of the profile")
-    assert await asked == ("Tracked", "of the profile")
+    assert await asked == ("Tracked", "of the profile", "")
     await host.close()
     assert log[2:] == ["stop a", "stop b"]
 
