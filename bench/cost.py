@@ -31,7 +31,7 @@ SETTLE_SECONDS = 0.15
 """After an answer, until what it causes in the background has been done."""
 
 DELTA_SECONDS = 0.7
-"""Until replicas were sent changes that no cycle has brought along; see --delta-interval."""
+"""Until replicas were sent changes that no cycle has brought along; see `delta_interval`."""
 
 TIMEOUT = 60.0
 PROFILE = "cost"

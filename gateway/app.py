@@ -10,15 +10,22 @@ from itertools import chain
 from aiohttp import web
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from gateway.binding.binders import Binders, BinderSnapshots
+from gateway.binding.binding import Binding
+from gateway.binding.client import BinderClient
+from gateway.binding.snapshots import BinderSnapshots
 from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import make_cluster
 from gateway.cycle import Cycles, Judge, Rank
-from gateway.decisions.decisions import make_decisions
+from gateway.cycle.cycle_states import CycleStates
 from gateway.decisions.groups import group_route
-from gateway.decisions.routes import decision_routes, read_events, read_pod
+from gateway.decisions.routes import DecisionRoutes, Decisions, read_events, read_pod
 from gateway.edge import Edge, run_edge
-from gateway.inspector.inspector import Inspector
+from gateway.edge.last_calls import LastCalls
+from gateway.inspector.assets import asset_routes
+from gateway.inspector.nodes import node_routes
+from gateway.inspector.policy import policy_route
+from gateway.inspector.replicas import replica_route
+from gateway.inspector.timeline import Timeline, plugin_route
 from gateway.journal.journal import Journal
 from gateway.leadership import Leadership
 from gateway.leadership.election import Election
@@ -54,6 +61,9 @@ from moorage_host.tracing.span import SpanSink
 
 QUIET_SECONDS = 1.0
 """When calls have stopped for so long, they go to the next gateway, and wait there."""
+
+RETRY_PODS = 1000
+"""Pods without a feasible node that are kept, the newest, to be tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +101,7 @@ async def running(
         client = await connect(settings.kubeconfig, context=settings.context)
         stack.push_async_callback(client.close)
         gateway = _Gateway(client, settings, registry, security, spans)
-        stack.push_async_callback(gateway.binders.binding.client.close)
+        stack.push_async_callback(gateway.binding.client.close)
         await stack.enter_async_context(gateway.background())
         stack.push_async_callback(gateway.queue.drain)
         phase = Phase()
@@ -106,7 +116,7 @@ async def running(
                 registry=registry,
             )
         )
-        edge = Edge(gateway.cycles, settings, registry, gateway.inspector.last_calls)
+        edge = Edge(gateway.cycles, settings, registry, gateway.last_calls)
         port = await stack.enter_async_context(_listening(edge, settings, security))
         phase.name = "serving"
         yield Running(extender=address(settings.extender_host, port), admin=admin)
@@ -130,13 +140,13 @@ class _Gateway:
         targets = (settings.filter, settings.shadow_filter, settings.scorer, settings.shadow_scorer)
         for target in (*chain(*targets), settings.binder):
             require_reachable(target, security)
-        self._client, self._settings = client, settings
+        self._client, self._settings, self._security = client, settings, security
         text = read(settings.config) if settings.config else ""
         document = parse(text, str(settings.config)) if settings.config else default_document()
         self.policy = policy = PolicyHolder(document)
         self.queue = queue = CycleQueue()
         self.cluster = cluster = make_cluster(client, settings, registry)
-        self.decisions = decisions = make_decisions(settings)
+        self.decisions = decisions = Decisions(settings)
         state, between_cycles = cluster.state, queue.between_cycles
         unknown = UnknownBinds(client, state, settled_binds(registry), settings.unknown_bind_wait)
         self.leadership = leadership = Leadership(
@@ -155,18 +165,20 @@ class _Gateway:
         )
         kind = binder_of(leadership.holder)
         self._snapshots = snapshots = BinderSnapshots(lambda: replicas(kind, (settings.binder,)))
-        self.binders = binders = Binders(
-            settings,
+        cycle_states = CycleStates(settings.cycle_state_memory)
+        self.binding = binding = Binding(
+            BinderClient(settings.binder, security),
             state,
             policy,
-            snapshots,
-            unknown,
-            decisions,
-            leadership,
-            security,
+            cycle_states,
+            decisions.arrays,
+            snapshots.generation,
+            holder=leadership.holder,
+            term=leadership.term,
+            unknown=unknown,
         )
         policy.listeners.append(self._follow)
-        self.rejected = rejected = RejectedPods(settings.retry_pods, state, policy)
+        self.rejected = rejected = RejectedPods(RETRY_PODS, state, policy)
         policy.listeners.append(rejected.follow)
         self._retried = retried_pods(registry)
         own_filter, own_scorer = settings.shadow_filter, settings.shadow_scorer
@@ -240,9 +252,9 @@ class _Gateway:
             queue=queue,
             judge=judge,
             rank=rank,
-            binding=binders.binding,
+            binding=binding,
             log=decisions.log,
-            cycle_states=decisions.cycle_states,
+            cycle_states=cycle_states,
             rejected=rejected,
             on_end=on_end,
             on_bind=on_bind,
@@ -255,18 +267,8 @@ class _Gateway:
         self.cycles: Cycles = scheduler
         if tracer is not None:
             self.cycles = TracedCycles(self.cycles, tracer, decisions.log)
-        self.inspector = Inspector(
-            settings,
-            cluster,
-            policy,
-            self.reloader,
-            filters=filters,
-            scorers=scorers,
-            binders=binders,
-            leadership=leadership,
-            registry=registry,
-            security=security,
-        )
+        self.timeline = Timeline(registry, interval=settings.inspector_interval)
+        self.last_calls = LastCalls()
 
     def _follow(self, policy: PolicyHolder) -> None:
         """Watch the kinds that plugins read, and send the state to binders that need it."""
@@ -277,14 +279,21 @@ class _Gateway:
     @asynccontextmanager
     async def background(self) -> AsyncIterator[None]:
         """Follow the cluster, and keep replicas, binders, the term and the rest going."""
-        parts = (self.filters, self.scorers, self.binders, self.shadows, self.inspector.timeline)
-        work = [self.leadership.run(), *(each.run() for each in parts)]
-        client, interval = self.binders.binding.client, self._settings.retry_interval
-        work.append(try_again(self.rejected, client, self.leadership.term, self._retried, interval))
+        settings, client = self._settings, self.binding.client
+        parts = (self.leadership, self.filters, self.scorers, self.shadows, self.timeline)
+        work = [each.run() for each in (*parts, self._snapshots, self.binding.unknown)]
+        work += [
+            self.binding.follow_plugins(settings.resolve_interval),
+            client.follow_certificate(),
+            try_again(
+                *(self.rejected, client, self.leadership.term, self._retried),
+                settings.retry_interval,
+            ),
+        ]
         if self.journal is not None:
             work.append(self.journal.run())
-        if self.reloader is not None and self._settings.config_reload_interval:
-            work.append(self.reloader.run(self._settings.config_reload_interval))
+        if self.reloader is not None and settings.config_reload_interval:
+            work.append(self.reloader.run(settings.config_reload_interval))
             work.append(self._events.run())
         async with self.cluster.following(), asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in work]
@@ -294,17 +303,34 @@ class _Gateway:
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the admin port."""
-        state, pod_of = self.cluster.state, partial(read_pod, self._client)
-        events_of, waiting = partial(read_events, self._client), self.cluster.waiting
-        bind_of = self.binders.binding.under_way
+        pod_of = partial(read_pod, self._client)
+        decisions = DecisionRoutes(
+            decisions=self.decisions,
+            state=self.cluster.state,
+            pod_of=pod_of,
+            events_of=partial(read_events, self._client),
+            bind_of=self.binding.under_way,
+            is_outdated=self.rejected.is_outdated,
+            policy=self.policy,
+            waiting=self.cluster.waiting,
+        )
         return [
-            *decision_routes(
-                *(self.decisions, state, pod_of, events_of, bind_of, self.rejected.is_outdated),
-                *(self.policy, waiting),
-            ),
+            *decisions.routes(),
             group_route(self.reservations.items),
             shadow_route(self.shadows),
-            *self.inspector.routes,
+            *asset_routes(),
+            *node_routes(self.cluster.state),
+            replica_route(
+                self._settings,
+                self.cluster,
+                {"filter": self.filters, "scorer": self.scorers},
+                self.leadership,
+                self.last_calls,
+                lambda: list(self.binding.plugin_problems()),
+                self._security,
+            ),
+            policy_route(self.policy, self.reloader),
+            plugin_route(self.timeline),
             *simulate_routes(
                 self._settings, self.cluster, self.policy, self.filters, self.scorers, pod_of
             ),
@@ -313,7 +339,7 @@ class _Gateway:
     def checks(self) -> Mapping[str, Check]:
         """Return what must hold before kube-scheduler's calls are worth sending here, by name."""
         return {
-            "cache": lambda: self.cluster.problem(self._settings.max_interruption),
+            "cache": lambda: self.cluster.problem(),
             "objects": self.cluster.objects_problem,
             "leader": lambda: self.leadership.term.problem or None,
             "policy": lambda: self.policy.problem or None,
@@ -333,7 +359,7 @@ class _Gateway:
         }
 
     def _plugin_problems(self) -> str | None:
-        runners = (self.filters, self.scorers, self.binders.binding)
+        runners = (self.filters, self.scorers, self.binding)
         problems = (each for runner in runners for each in runner.plugin_problems())
         return "; ".join(problems) or None
 

@@ -103,7 +103,7 @@ CHAOS = (
         row="two versions",
         edits=[
             Edit(
-                file="gateway/policy/versions.py",
+                file="gateway/policy/policy.py",
                 old='versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)',
                 new='versions = sorted(f"{plugin.name}" for plugin in plugins)',
             )

@@ -8,7 +8,7 @@ from gateway.cycle.nodes import bitmap_of
 from gateway.cycle.scores import PluginScores, Scores
 from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.replicas.sharding import join_kept
-from gateway.whatif.outcome import Outcome
+from gateway.whatif.comparing import Outcome
 from moorage import Nodes, Pod
 from moorage.execution import PluginRun, Profile, Supervisor
 from services.filter.engine import run_filters

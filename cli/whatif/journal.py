@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cli.shared.screen import Screen
-from gateway.journal.reading import JournalError, Torn, find_segments, read_segment
+from gateway.journal.segments import JournalError, Torn, find_segments, read_segment
 from gateway.whatif.timeline import recorded_outcome
 from moorage.models import decode_node, decode_pod
 from moorage.v1 import journal_pb2 as pb

@@ -23,7 +23,7 @@ from gateway.cluster.state import ClusterState
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import BindPluginRecord, BindRecord, Decision
-from gateway.decisions.arrays import KeptArrays
+from gateway.decisions.nodes import KeptArrays
 from gateway.decisions.sentences import summary
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
@@ -121,7 +121,6 @@ class Binding:
         holder: str,
         term: Term,
         unknown: UnknownBinds,
-        pods_ahead: PodsAheadOfWatch,
     ) -> None:
         """Call the binder through *client* in a *term*; have it run the bind plugins of *policy*.
 
@@ -129,7 +128,7 @@ class Binding:
         and the state of *generation* that *holder* sends, if they read it.
         """
         self.client = client
-        self.pods_ahead = pods_ahead
+        self.pods_ahead = PodsAheadOfWatch(state)
         self.unknown = unknown
         self.problems: Mapping[str, str] = {}
         self._state = state

@@ -23,6 +23,9 @@ from moorage_host.kube import KubeClient
 
 EXPIRY_INTERVAL = 1.0
 
+LONGEST_INTERRUPTION = 2.0
+"""Seconds for which nodes or pods may not be followed until the gateway is not ready."""
+
 NODES = Resource(path="/api/v1/nodes", key="name", decode=decode_node)
 """All nodes."""
 
@@ -126,17 +129,14 @@ class Cluster:
         heard = min(self._nodes.last_heard, self._pods.last_heard)
         return time.monotonic() - heard > self._max_age
 
-    def problem(self, max_interruption: float) -> str | None:
-        """Return why nodes and pods are not as they should be, if they are not.
-
-        They may not be followed for *max_interruption* seconds.
-        """
+    def problem(self) -> str | None:
+        """Return why nodes and pods are not as they should be, if they are not."""
         if not self.synced():
             waiting = (each for each in self._reflectors.values() if not each.synced.is_set())
             causes = [each.problem for each in waiting if each.problem]
             return ": ".join(["nodes and pods have not been read yet", *causes[:1]])
         for name, reflector in self._reflectors.items():
-            if (seconds := reflector.interruption()) > max_interruption:
+            if (seconds := reflector.interruption()) > LONGEST_INTERRUPTION:
                 return f"{name} have not been followed for {seconds:.0f} s: {reflector.problem}"
         return f"the API server is silent for {self.age():.0f} s" if self.is_stale() else None
 
@@ -171,7 +171,6 @@ def make_cluster(
 ) -> Cluster:
     """Return the cluster state, empty yet, with its watches."""
     state = ClusterState(
-        assumed_ttl=settings.assumed_pod_ttl,
         claim_ttl=settings.claim_ttl,
         kept_changes=settings.kept_changes,
     )

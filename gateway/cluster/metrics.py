@@ -48,13 +48,7 @@ class ClusterCollector(Collector):
         ages: Callable[[], Mapping[str, float]],
         heavy: Callable[[], Mapping[str, int]],
     ) -> None:
-        """Read what there is when it is asked for.
-
-        Args:
-            counts: Returns sizes by type.
-            ages: Returns seconds of silence by resource.
-            heavy: Returns the bytes of large pods by namespace.
-        """
+        """Read sizes by type, seconds of silence by resource, bytes of large pods by namespace."""
         self._counts = counts
         self._ages = ages
         self._heavy = heavy

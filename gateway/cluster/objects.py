@@ -112,14 +112,7 @@ class ObjectSink:
     def __init__(
         self, table: ObjectTable, kind: ObjectKind, *, limit: int, refused: Callable[[], None]
     ) -> None:
-        """Put objects of *kind* into *table*.
-
-        Args:
-            table: Where they are kept.
-            kind: Their kind.
-            limit: The largest object that is kept, in bytes.
-            refused: Counts those that are larger.
-        """
+        """Put objects of *kind* and up to *limit* bytes into *table*; *refused* counts others."""
         self._table = table
         self._kind = kind
         self._limit = limit

@@ -13,13 +13,7 @@ Generations = npt.NDArray[np.int64]
 
 
 class NodeEntry(NamedTuple):
-    """A node with its row.
-
-    Attributes:
-        row: Its row.
-        manifest: The node.
-        content: The same as JSON.
-    """
+    """A node with its row, and the node as JSON."""
 
     row: int
     manifest: NodeManifest

@@ -1,19 +1,153 @@
-"""The nodes of one attempt: what it has to say about one of them, and all of them as a table."""
+"""The verdict on each node and its scores, for the newest attempts: kept, and as people ask."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from gateway.cycle.cycle import Cycle, Names
 from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord, Record
-from gateway.cycle.nodes import rows_of
+from gateway.cycle.nodes import index_of, rows_of
 from gateway.cycle.scores import Scores
-from gateway.decisions.arrays import NodeArrays
-from gateway.decisions.query import BadQueryError, Parameters, checked, number
+from gateway.cycle.verdicts import Verdicts
+from gateway.decisions.query import BadQueryError, Page
 
-DEFAULT_LIMIT = 100
-MOST = 100_000
+REASON_BYTES = 200
+"""What a reason takes, about."""
+
+NAME_BYTES = 80
+"""What a node's name in a call takes, about."""
+
+
+class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
+    """What an attempt found out about each node.
+
+    Rows are reused, so each record keeps its own names.
+
+    Attributes:
+        names: The nodes by row when the cycle began.
+        names_after: The same when it ended: another object if nodes came or went meanwhile.
+        offered: The names in the call, if they are needed to know which node a row had.
+        verdicts: The verdicts, if a filter plugin was asked.
+        scores: The scores of feasible nodes, if a score plugin had an opinion.
+        size: What it takes in addition to what other attempts share with it, in bytes.
+    """
+
+    names: Names
+    names_after: Names
+    offered: Sequence[str] = ()
+    verdicts: Verdicts | None = None
+    scores: Scores | None = None
+    size: int = 0
+
+    def name_of(self) -> dict[int, str]:
+        """Return the node of each row that verdicts or scores are about."""
+        bitmaps = [each.bitmap for each in (self.verdicts, self.scores) if each is not None]
+        rows = sorted({row for bitmap in bitmaps for row in rows_of(bitmap).tolist()})
+        if not self.offered:
+            return {row: self.names[row] or "" for row in rows}
+        return self._by_offer(rows)
+
+    def total_of(self, node: str) -> float | None:
+        """Return the total of a node; None if it has none."""
+        row, scores = self.row_of(node), self.scores
+        index = scores.index_of(row) if scores is not None and row is not None else None
+        return None if scores is None or index is None else float(scores.totals[index])
+
+    def row_of(self, node: str) -> int | None:
+        """Return the row that verdicts or scores have about a node; None if there is none."""
+        if self.offered:
+            return next((row for row, name in self.name_of().items() if name == node), None)
+        if node not in self.names:
+            return None
+        row = self.names.index(node)
+        bitmaps = [each.bitmap for each in (self.verdicts, self.scores) if each is not None]
+        return row if any(index_of(bitmap, row) is not None for bitmap in bitmaps) else None
+
+    def _by_offer(self, rows: Sequence[int]) -> dict[int, str]:
+        """Find out which of two nodes a row had: the one that the call names."""
+        offered, known = set(self.offered), {*self.names, *self.names_after}
+        # Nodes that only the call brought have rows behind all others, in its order.
+        brought = iter(name for name in self.offered if name not in known)
+        found = {}
+        for row in rows:
+            tables = (table for table in (self.names, self.names_after) if row < len(table))
+            names = [name for table in tables if (name := table[row])]
+            named = [name for name in names if name in offered] or names
+            found[row] = named[0] if named else next(brought, "")
+        return found
+
+
+class KeptArrays:
+    """The arrays of the newest attempts, by the decision's id.
+
+    Arrays, reasons and tables of names are those of the cycle itself: nothing is copied.
+    """
+
+    def __init__(self, *, count: int, memory: int) -> None:
+        """Keep those of at most *count* attempts, in at most about *memory* bytes."""
+        self._count = count
+        self._memory = memory
+        self._kept: OrderedDict[str, NodeArrays] = OrderedDict()
+        self._newest_names: Names = ()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, decision: str) -> NodeArrays | None:
+        """Return those of a decision, if they are still kept."""
+        return self._kept.get(decision)
+
+    def totals_of(self, decision: str) -> Callable[[str], float | None] | None:
+        """Return what returns the totals of a decision; None if they are not kept."""
+        arrays = self._kept.get(decision)
+        return arrays.total_of if arrays is not None else None
+
+    def ended(self, cycle: Cycle) -> None:
+        """Keep those of a cycle; of a cycle that only scores, beside the verdicts before it."""
+        if not self._count or (cycle.verdicts is None and cycle.scores is None):
+            return
+        decision = cycle.decision.id
+        before = self._kept.pop(decision, None)
+        nodes = cycle.nodes
+        arrays = NodeArrays(
+            names=cycle.names,
+            names_after=cycle.names_after,
+            verdicts=cycle.verdicts,
+            scores=cycle.scores,
+        )
+        if before is not None:
+            self.bytes -= before.size
+            arrays.verdicts = arrays.verdicts or before.verdicts
+            arrays.names = before.names
+        if nodes.given is not None or arrays.names is not arrays.names_after:
+            arrays.offered = nodes.names
+        arrays.size = self._size(arrays)
+        self.bytes += arrays.size
+        self._kept[decision] = arrays
+        while self._kept and (len(self._kept) > self._count or self.bytes > self._memory):
+            _, oldest = self._kept.popitem(last=False)
+            self.bytes -= oldest.size
+
+    def _size(self, arrays: NodeArrays) -> int:
+        size = NAME_BYTES * len(arrays.offered)
+        if arrays.names_after is not self._newest_names:
+            self._newest_names = arrays.names_after
+            size += 8 * len(arrays.names_after)
+        if (verdicts := arrays.verdicts) is not None:
+            size += len(verdicts.bitmap) + 2 * verdicts.codes.nbytes
+            size += REASON_BYTES * len(verdicts.reasons)
+        if (scores := arrays.scores) is not None:
+            size += len(scores.bitmap) + scores.totals.nbytes
+            for each in scores.plugins:
+                size += each.raw.nbytes + (each.normalized is not each.raw) * each.normalized.nbytes
+        return size
+
+
+MOST_NODES = 100_000
 """Nodes in an answer."""
 
 COLUMNS = ("rank", "total", "node", "verdict", "plugin", "reason")
@@ -44,38 +178,13 @@ class NodeItem(Record, omit_defaults=False):
     scores: dict[str, NodeScore] = msgspec.field(default_factory=dict)
 
 
-class NodeQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes are wanted: those whose name, plugin or reason contains *search*."""
-
-    search: str = ""
-    sort: str = "rank"
-    descending: bool = False
-    limit: int = DEFAULT_LIMIT
-    offset: int = 0
-
-
-def node_query(parameters: Parameters) -> NodeQuery:
-    """Return what is asked for; raises BadQueryError."""
-    values = checked(parameters, ("search", "sort", "order", "limit", "offset"))
-    order = values.get("order", "asc")
-    if order not in ("asc", "desc"):
-        raise BadQueryError(f"order is asc or desc, not {order[:100]}")
-    return NodeQuery(
-        search=values.get("search", "").lower(),
-        sort=values.get("sort", "rank"),
-        descending=order == "desc",
-        limit=number(values, "limit", DEFAULT_LIMIT, least=1, most=MOST),
-        offset=number(values, "offset", 0, least=0, most=MOST),
-    )
-
-
-def node_table(arrays: NodeArrays, query: NodeQuery) -> dict[str, Any]:
+def node_table(arrays: NodeArrays, page: Page) -> dict[str, Any]:
     """Return a part of the table as JSON-like content; raises BadQueryError."""
     plugins = arrays.scores.plugins if arrays.scores is not None else ()
-    key = _sort_key(query.sort, [each.plugin for each in plugins])
-    nodes = [node for node in nodes_of(arrays) if _contains(node, query.search)]
+    key = _sort_key(page.sort, [each.plugin for each in plugins])
+    nodes = [node for node in nodes_of(arrays) if _contains(node, page.search)]
     nodes.sort(key=lambda node: node.node)
-    nodes.sort(key=key, reverse=query.descending)
+    nodes.sort(key=key, reverse=page.descending)
     reasons = arrays.verdicts.reasons if arrays.verdicts is not None else ()
     return {
         "total": len(nodes),
@@ -83,7 +192,7 @@ def node_table(arrays: NodeArrays, query: NodeQuery) -> dict[str, Any]:
             "filter": list(dict.fromkeys(reason.plugin for reason in reasons)),
             "score": [{"plugin": each.plugin, "weight": each.weight} for each in plugins],
         },
-        "items": nodes[query.offset : query.offset + query.limit],
+        "items": nodes[page.offset : page.offset + page.limit],
     }
 
 

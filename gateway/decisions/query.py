@@ -1,12 +1,13 @@
-"""Reads what lists of decisions and of nodes are asked for; refuses what it does not know."""
+"""Reads what lists on the admin port are asked for; refuses what it does not know."""
 
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import get_args
 
 import msgspec
+from aiohttp import web
 
 from gateway.cycle.decision import Outcome
 from gateway.decisions.log import Attempt
@@ -19,6 +20,8 @@ MOST = 1000
 """Decisions in an answer."""
 
 OUTCOMES = get_args(Outcome)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 Parameters = Iterable[tuple[str, str]]
 """The parameters of a request with their values, in its order."""
@@ -65,6 +68,43 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
             and (not self.node or self.node == facts.node)
             and (not self.plugin or self.plugin in facts.plugins)
         )
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of a list is wanted: of what contains *search*, by *sort*, from *offset* on."""
+
+    search: str
+    sort: str
+    descending: bool
+    limit: int
+    offset: int
+
+
+def page_query(parameters: Parameters, *, sort: str, limit: int, most: int) -> Page:
+    """Return the part of a list that is asked for; raises BadQueryError."""
+    values = checked(parameters, ("search", "sort", "order", "limit", "offset"))
+    order = values.get("order", "asc")
+    if order not in ("asc", "desc"):
+        raise BadQueryError(f"order is asc or desc, not {order[:100]}")
+    return Page(
+        search=values.get("search", "").lower(),
+        sort=values.get("sort", sort),
+        descending=order == "desc",
+        limit=number(values, "limit", limit, least=1, most=most),
+        offset=number(values, "offset", 0, least=0, most=10_000_000),
+    )
+
+
+def refusing(handler: Handler) -> Handler:
+    """Return a handler that answers 400 to what cannot be asked for."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except BadQueryError as error:
+            return web.json_response({"error": str(error)}, status=400)
+
+    return answer
 
 
 _NAMES = ("id", "namespace", "pod", "node", "plugin", "profile")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -12,18 +13,18 @@ from aiohttp import web
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
-from gateway.decisions.decisions import Decisions
 from gateway.decisions.known import Known, Object, last_seen, silence
-from gateway.decisions.listing import Listing
-from gateway.decisions.nodes import node_query, node_table, view
-from gateway.decisions.pending import (
+from gateway.decisions.listing import (
     COMPARED_AT_ONCE,
+    Listing,
     as_shown,
     item,
     matches,
     oldest_first,
     with_a_node,
 )
+from gateway.decisions.log import DecisionLog
+from gateway.decisions.nodes import MOST_NODES, KeptArrays, node_table, view
 from gateway.decisions.query import (
     DEFAULT_LIMIT,
     MOST,
@@ -31,10 +32,14 @@ from gateway.decisions.query import (
     checked,
     decision_query,
     number,
+    page_query,
+    refusing,
 )
 from gateway.decisions.sentences import facts, sentences
+from gateway.decisions.stream import DecisionStream
 from gateway.decisions.why import Explanation, explanation, reporter
 from gateway.policy.policy import PolicyHolder
+from gateway.settings import GatewaySettings
 from moorage_host.http.callers import may_read, readable, require_read
 from moorage_host.kube import KubeClient, KubeError
 
@@ -46,6 +51,9 @@ NODES = "/decisions/{namespace}/{pod}/{id}/nodes"
 
 SECONDS = 2.0
 """How long the API server may take to show a pod; nothing is concluded from it after that."""
+
+ATTEMPTS = 5
+"""Attempts that are kept for each pod, the newest."""
 
 MOST_HOLDERS = 100
 """Pods among which those are looked for that hold nodes, the newest ones."""
@@ -67,8 +75,6 @@ IsOutdated = Callable[[str], bool]
 
 EventsOf = Callable[[Object], Awaitable[Sequence[Object] | None]]
 """Returns the Events of a pod, newest first; None if they may not be read."""
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def read_events(client: KubeClient, pod: Object) -> Sequence[Object] | None:
@@ -96,66 +102,70 @@ async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | No
     return pod
 
 
-def decision_routes(
-    decisions: Decisions,
-    state: ClusterState,
-    pod_of: PodOf,
-    events_of: EventsOf,
-    bind_of: BindOf,
-    is_outdated: IsOutdated,
-    policy: PolicyHolder,
-    waiting: Mapping[str, Waiting],
-) -> list[web.RouteDef]:
-    """Return the routes of decisions."""
-    shown = _Decisions(decisions, state, pod_of, events_of, bind_of, is_outdated, policy, waiting)
-    return [
-        web.get(path, _checked(handler), allow_head=path != STREAM)
-        for path, handler in (
-            (LIST, shown.list),
-            (STREAM, shown.stream),
-            (PENDING, shown.pending),
-            (POD, shown.of_pod),
-            (NODES, shown.nodes),
+class Decisions:
+    """What is kept of cycles for people, within limits of count and memory.
+
+    Attributes:
+        log: What was decided about each pod, and why.
+        arrays: What the newest attempts found out about each node.
+        stream: Those who follow decisions.
+    """
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self.log = DecisionLog(
+            pods=settings.decision_pods, attempts=ATTEMPTS, memory=settings.decision_memory
         )
-    ]
+        self.arrays = KeptArrays(
+            count=settings.decision_arrays, memory=settings.decision_array_memory
+        )
+        self.stream = DecisionStream(
+            clients=settings.decision_clients, waiting=settings.decision_client_queue
+        )
 
 
-class _Decisions:
-    def __init__(
-        self,
-        decisions: Decisions,
-        state: ClusterState,
-        pod_of: PodOf,
-        events_of: EventsOf,
-        bind_of: BindOf,
-        is_outdated: IsOutdated,
-        policy: PolicyHolder,
-        waiting: Mapping[str, Waiting],
-    ) -> None:
-        self._decisions = decisions
-        self._state = state
-        self._place_of = state.bound_to
-        self._pod_of = pod_of
-        self._events_of = events_of
-        self._bind_of = bind_of
-        self._is_outdated = is_outdated
-        self._policy = policy
-        self._waiting = waiting
-        self._listing = Listing(decisions.log, decisions.arrays, state.bound_to)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRoutes:
+    """Answers about decisions, with what they are made of."""
 
-    async def list(self, request: web.Request) -> web.StreamResponse:
+    decisions: Decisions
+    state: ClusterState
+    pod_of: PodOf
+    events_of: EventsOf
+    bind_of: BindOf
+    is_outdated: IsOutdated
+    policy: PolicyHolder
+    waiting: Mapping[str, Waiting]
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the routes."""
+        return [
+            web.get(path, refusing(handler), allow_head=path != STREAM)
+            for path, handler in (
+                (LIST, self._list),
+                (STREAM, self._stream),
+                (PENDING, self._pending),
+                (POD, self._of_pod),
+                (NODES, self._nodes),
+            )
+        ]
+
+    @property
+    def _listing(self) -> Listing:
+        return Listing(self.decisions.log, self.decisions.arrays, self.state.bound_to)
+
+    async def _list(self, request: web.Request) -> web.StreamResponse:
         query = decision_query(request.query.items())
         if query.namespace:
             await require_read(request, query.namespace)
         items, after = await self._listing.page(query, partial(may_read, request))
         return _json({"items": items, "continue": after})
 
-    async def stream(self, request: web.Request) -> web.StreamResponse:
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
         checked(request.query.items(), ())
         item = self._listing.item
-        return await self._decisions.stream.serve(request, item, partial(may_read, request))
+        return await self.decisions.stream.serve(request, item, partial(may_read, request))
 
-    async def pending(self, request: web.Request) -> web.StreamResponse:
+    async def _pending(self, request: web.Request) -> web.StreamResponse:
         """Answer why each pod without a node has none, those that wait longest first.
 
         A search compares names, and of the first `MOST` pods the reasons too. It also finds the
@@ -166,7 +176,7 @@ class _Decisions:
         limit = number(query, "limit", DEFAULT_LIMIT, least=1, most=MOST)
         if namespace := query.get("namespace", ""):
             await require_read(request, namespace)
-        pods = await oldest_first(self._state, self._waiting, namespace)
+        pods = await oldest_first(self.state, self.waiting, namespace)
         shown = await readable(request, (pod.namespace for pod in pods))
         pods = [pod for pod in pods if pod.namespace in shown]
         holders = await self._holders(request)
@@ -180,7 +190,7 @@ class _Decisions:
             if not named and count >= MOST:
                 continue
             await asyncio.sleep(0)
-            if found := self._waiting.get(pod.uid):
+            if found := self.waiting.get(pod.uid):
                 known = self._known(as_shown(pod, found), pod.uid, holders, missing=found.claims)
                 why = explanation(known)
                 if named or matches(words, pod, why.reason, pod.spec.scheduler_name):
@@ -196,7 +206,7 @@ class _Decisions:
         """Return pods with a node that a search finds and the caller may read."""
         found: list[Object] = []
         allowed: dict[str, bool] = {}
-        async for pod in with_a_node(self._state, words):
+        async for pod in with_a_node(self.state, words):
             if pod.namespace not in allowed:
                 is_wanted = namespace in ("", pod.namespace)
                 allowed[pod.namespace] = is_wanted and await may_read(request, pod.namespace)
@@ -209,23 +219,23 @@ class _Decisions:
                 break
         return found
 
-    async def of_pod(self, request: web.Request) -> web.StreamResponse:
+    async def _of_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
         query = checked(request.query.items(), ("node", "explain"))
         if query.get("explain", "true") != "true":
             raise BadQueryError(f"explain is true, not {query['explain'][:100]}")
-        attempts = self._decisions.log.attempts(namespace, pod)
+        attempts = self.decisions.log.attempts(namespace, pod)
         if "explain" in query:
-            found = await self._pod_of(namespace, pod)
+            found = await self.pod_of(namespace, pod)
             if attempts or found:
                 return await self._explained(request, found, attempts, query.get("node", ""))
             return self._unknown(namespace, pod, found)
         if not attempts:
-            return self._unknown(namespace, pod, await self._pod_of(namespace, pod))
+            return self._unknown(namespace, pod, await self.pod_of(namespace, pod))
         if node := query.get("node"):
             return _json({"attempts": [self._on_node(each, node) for each in attempts]})
-        place = self._place_of(attempts[0].uid)
+        place = self.state.bound_to(attempts[0].uid)
         shown = self._all_shown(attempts, place)
         await _hide_sources(request, shown)
         return _json({"attempts": shown})
@@ -238,7 +248,7 @@ class _Decisions:
         If the API server does not show the pod, there are just the attempts.
         """
         uid = pod["metadata"]["uid"] if pod else attempts[0].uid
-        events = await self._events_of(pod) if pod else ()
+        events = await self.events_of(pod) if pod else ()
         known = self._known(
             pod or _as_decided(attempts[0]),
             uid,
@@ -273,10 +283,10 @@ class _Decisions:
         **more: Any,
     ) -> Known:
         """Return what is known about a pod, with the attempts on this very pod."""
-        metadata, policy = pod["metadata"], self._policy
-        attempts = self._decisions.log.attempts(metadata["namespace"], metadata["name"])
+        metadata, policy = pod["metadata"], self.policy
+        attempts = self.decisions.log.attempts(metadata["namespace"], metadata["name"])
         attempts = [each for each in attempts if each.uid == uid]
-        place = pod["spec"].get("nodeName") or self._place_of(uid)
+        place = pod["spec"].get("nodeName") or self.state.bound_to(uid)
         return Known(
             pod=pod,
             attempts=self._all_shown(attempts, place),
@@ -284,9 +294,9 @@ class _Decisions:
             revision=policy.revision,
             node=node,
             views=[self._on_node(each, node) for each in attempts] if node else (),
-            lost_node=bool(place) and place not in self._state.rows.of,
-            bind=self._bind_of(uid),
-            is_outdated=self._is_outdated(uid),
+            lost_node=bool(place) and place not in self.state.rows.of,
+            bind=self.bind_of(uid),
+            is_outdated=self.is_outdated(uid),
             holders=() if place else [each for each in holders if each["uid"] != uid],
             **more,
         )
@@ -294,8 +304,8 @@ class _Decisions:
     async def _holders(self, request: web.Request) -> Sequence[Object]:
         """Return which pods that the caller may read hold nodes; see `Known.holders`."""
         found = []
-        for pod in self._state.held()[-MOST_HOLDERS:]:
-            attempts = self._decisions.log.of_pod(pod.namespace, pod.name)
+        for pod in self.state.held()[-MOST_HOLDERS:]:
+            attempts = self.decisions.log.of_pod(pod.namespace, pod.name)
             claim = attempts[0].decision.claim if attempts else None
             if claim and await may_read(request, pod.namespace):
                 place = {"pod": f"{pod.namespace}/{pod.name}", "node": pod.spec.node_name}
@@ -306,7 +316,7 @@ class _Decisions:
         text = f"there is no decision about pod {namespace}/{name}"
         if pod is None:
             return _error(404, text)
-        more = silence(pod, self._policy.profiles) if pod else "there is no such pod"
+        more = silence(pod, self.policy.profiles) if pod else "there is no such pod"
         return _error(404, f"{text}: {more}")
 
     def _all_shown(self, attempts: Sequence[Decision], place: str) -> Sequence[dict[str, Any]]:
@@ -314,13 +324,14 @@ class _Decisions:
         places = [place, *("" for _ in attempts[1:])][: len(attempts)]
         return [self._shown(each, place) for each, place in zip(attempts, places, strict=True)]
 
-    async def nodes(self, request: web.Request) -> web.StreamResponse:
+    async def _nodes(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
-        decision, query = request.match_info["id"], node_query(request.query.items())
-        if all(each.id != decision for each in self._decisions.log.attempts(namespace, pod)):
+        decision = request.match_info["id"]
+        page = page_query(request.query.items(), sort="rank", limit=DEFAULT_LIMIT, most=MOST_NODES)
+        if all(each.id != decision for each in self.decisions.log.attempts(namespace, pod)):
             return _error(404, f"there is no decision {decision} about pod {namespace}/{pod}")
-        arrays = self._decisions.arrays.get(decision)
+        arrays = self.decisions.arrays.get(decision)
         if arrays is None:
             return _error(
                 410,
@@ -328,16 +339,16 @@ class _Decisions:
                 "--decision-arrays and --decision-array-memory",
             )
         # Thousands of nodes take milliseconds, in which cycles go on.
-        return _json(await asyncio.to_thread(node_table, arrays, query))
+        return _json(await asyncio.to_thread(node_table, arrays, page))
 
     def _shown(self, decision: Decision, place: str) -> dict[str, Any]:
         content: dict[str, Any] = msgspec.to_builtins(decision)
         for phase in (content.get(name, {}) for name in ("filter", "score", "preempt")):
-            versions = self._policy.versions.of(phase.get("version", ""))
+            versions = self.policy.versions.of(phase.get("version", ""))
             for plugin in phase.get("plugins", ()):
                 if version := versions.get(plugin["plugin"]):
                     plugin["version"] = version
-        why = sentences(decision, place, self._decisions.arrays.totals_of(decision.id))
+        why = sentences(decision, place, self.decisions.arrays.totals_of(decision.id))
         return {
             **content,
             "outcome": facts(decision).at(place).outcome,
@@ -346,7 +357,7 @@ class _Decisions:
         }
 
     def _on_node(self, decision: Decision, node: str) -> dict[str, Any]:
-        return view(decision, node, self._decisions.arrays.get(decision.id))
+        return view(decision, node, self.decisions.arrays.get(decision.id))
 
 
 def _event(event: Object) -> Object:
@@ -370,16 +381,6 @@ async def _hide_sources(request: web.Request, shown: Iterable[Any]) -> None:
         namespace, _, pod = phase.get("cachedFrom", "").partition("/")
         if pod and not await may_read(request, namespace):
             del phase["cachedFrom"]
-
-
-def _checked(handler: Handler) -> Handler:
-    async def answer(request: web.Request) -> web.StreamResponse:
-        try:
-            return await handler(request)
-        except BadQueryError as error:
-            return _error(400, str(error))
-
-    return answer
 
 
 def _error(status: int, text: str) -> web.Response:

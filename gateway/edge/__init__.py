@@ -9,6 +9,6 @@ server    listens, drains
 
 from gateway.edge.edge import Edge
 from gateway.edge.server import run_edge
-from gateway.settings.edge import EdgeSettings
+from gateway.settings import EdgeSettings
 
 __all__ = ["Edge", "EdgeSettings", "run_edge"]

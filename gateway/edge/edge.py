@@ -32,7 +32,7 @@ from gateway.edge.last_calls import LastCalls
 from gateway.edge.metrics import EdgeMetrics, Result, Verb
 from gateway.edge.paths import Paths, Route
 from gateway.edge.requests import RequestReader, read_binding
-from gateway.settings.edge import EdgeSettings
+from gateway.settings import EdgeSettings
 from moorage_host.http.callers import Callers
 from moorage_host.http.connections import State, connection_of
 from moorage_host.http.requests import Refusals, RequestChecks

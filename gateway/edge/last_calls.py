@@ -21,13 +21,7 @@ class LastCalls:
         self._calls: dict[tuple[str, str], tuple[int, float, Mapping[str, Any]]] = {}
 
     def note(self, caller: str, verb: str, certificate: Mapping[str, Any] = NO_CERTIFICATE) -> None:
-        """Note a call; the verb is "" for somebody who may not call.
-
-        Args:
-            caller: Who calls.
-            verb: What.
-            certificate: What proved that, as `ssl` gives it.
-        """
+        """Note a call; the verb is "" for somebody who may not call."""
         count, *_ = self._calls.pop((caller, verb), (0,))
         self._calls[caller, verb] = count + 1, self._clock(), certificate
         if len(self._calls) > KEPT:

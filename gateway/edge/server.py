@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from gateway.edge.edge import Edge
-from moorage_host.http.connections import HEAD_LIMITS, Connections, Limits
+from moorage_host.http.connections import HEAD_LIMITS, Connections
 from moorage_host.tls.security import LOOPBACK, Security, server_context
 
 _POLL_SECONDS = 0.05
@@ -33,8 +33,12 @@ async def run_edge(
     security.require(f"listen on {host}:{port} for kube-scheduler", host)
     certificates = security.certificates
     context = server_context(certificates, "required") if certificates is not None else None
-    limits = Limits(connections=settings.http_connections, head_time=settings.http_head_time)
-    connections = Connections(limits, edge.refusals, context)
+    connections = Connections(
+        edge.refusals,
+        context,
+        most=settings.http_connections,
+        head_time=settings.http_head_time,
+    )
     server = web.Server(
         edge.handle,
         access_log=None,

@@ -10,13 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from aiohttp import web
 from prometheus_client import CollectorRegistry
+
+from gateway.decisions.query import BadQueryError, refusing
+from moorage.units.durations import parse_duration
 
 _PLUGINS = "moorage_plugin_execution_duration_seconds"
 _PHASES = "moorage_cycle_duration_seconds"
 _REJECTED = "moorage_rejected_nodes_total"
 _FAILED = "moorage_plugin_failures_total"
 _NAMES = (*(f"{each}_{of}" for each in (_PLUGINS, _PHASES) for of in ("bucket", "sum")),)
+
+INTERVALS = 720
+"""Intervals that are kept, the newest; each takes about 0.1 kB for a plugin."""
+
+WINDOW = 900.0
+"""Seconds that are shown without a `since`."""
 
 Series = tuple[str, str]
 """A plugin and the phase, or "" and the phase for all plugins together."""
@@ -49,21 +59,13 @@ class Timeline:
         registry: CollectorRegistry,
         *,
         interval: float,
-        kept: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Read *registry* every *interval* seconds; keep so many intervals.
-
-        Args:
-            registry: The metrics of cycles.
-            interval: In seconds.
-            kept: How many, the newest.
-            clock: Seconds since 1970.
-        """
+        """Read *registry*, which has the metrics of cycles, every *interval* seconds."""
         self._metrics = registry.restricted_registry([*_NAMES, _REJECTED, _FAILED])
         self._interval = interval
         self._clock = clock
-        self._kept: deque[tuple[float, dict[Series, Interval]]] = deque(maxlen=kept)
+        self._kept: deque[tuple[float, dict[Series, Interval]]] = deque(maxlen=INTERVALS)
         self._before = self._read()
 
     async def run(self) -> None:
@@ -145,3 +147,19 @@ def _columns(intervals: Sequence[Interval | None]) -> dict[str, list[Any]]:
         field: [getattr(each or nothing, field) for each in intervals]
         for field in Interval.__struct_fields__
     }
+
+
+def plugin_route(timeline: Timeline, clock: Callable[[], float] = time.time) -> web.RouteDef:
+    """Return the route of `GET /plugins?since=DURATION`."""
+
+    async def show(request: web.Request) -> web.Response:
+        since = request.query.get("since", "")
+        try:
+            seconds = parse_duration(since) if since else WINDOW
+        except ValueError as error:
+            raise BadQueryError(f"since: {error}") from error
+        response = web.json_response(timeline.since(clock() - seconds))
+        response.enable_compression()
+        return response
+
+    return web.get("/plugins", refusing(show))

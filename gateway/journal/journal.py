@@ -14,17 +14,15 @@ from prometheus_client import CollectorRegistry
 from gateway.cluster.cluster import Cluster
 from gateway.cycle import Cycle
 from gateway.cycle.decision import Decision
-from gateway.journal.metrics import JournalMetrics
 from gateway.journal.records import (
-    End,
-    EndedBind,
-    EndedCycle,
     Entry,
-    Opening,
-    PolicyChange,
-    StateChange,
+    ended_bind,
+    ended_cycle,
+    opening,
+    policy_change,
+    state_change,
 )
-from gateway.journal.writer import JournalWriter
+from gateway.journal.writer import JournalMetrics, JournalWriter
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.set import ReplicaSet
 from gateway.settings import GatewaySettings
@@ -57,16 +55,7 @@ class Journal:
         between_cycles: BetweenCycles,
         registry: CollectorRegistry,
     ) -> None:
-        """Write to the folder of *settings*.
-
-        Args:
-            settings: The gateway's settings.
-            cluster: The cluster to follow.
-            policy: The policy to follow.
-            pools: The replicas of filter and scorer, by kind.
-            between_cycles: Lets no cycle run inside of a block.
-            registry: Where metrics are registered.
-        """
+        """Write to the folder of *settings*; no cycle runs inside of a *between_cycles* block."""
         self._cluster = cluster
         self._state = cluster.state
         self._policy = policy
@@ -94,7 +83,7 @@ class Journal:
         if len(self._cycle_of) > KEPT_LINKS:
             del self._cycle_of[next(iter(self._cycle_of))]
         self._note_policy()
-        self._append(lambda: EndedCycle.of(cycle, self._cycles))
+        self._append(lambda: ended_cycle(cycle, self._cycles))
 
     def bound(self, decision: Decision) -> None:
         """Note the outcome of a bind."""
@@ -109,7 +98,7 @@ class Journal:
             error=bind.error,
             cycle=self._cycle_of.get(decision.uid, 0),
         )
-        self._append(lambda: EndedBind(bind=message))
+        self._append(lambda: ended_bind(message))
 
     async def run(self) -> None:
         """Begin segments when it is time, and write until cancelled."""
@@ -143,7 +132,7 @@ class Journal:
             self._break()
             return
         self._generation = changes.generation
-        self._put(StateChange(changes=changes))
+        self._put(state_change(changes))
 
     def _note_policy(self) -> None:
         """Hand on the policy and the plugins if they are others than before."""
@@ -161,11 +150,7 @@ class Journal:
             kind: [plugin for member in each for plugin in member.session.plugins]
             for kind, each in members.items()
         }
-        self._put(
-            PolicyChange(
-                resolved=resolved, plugins=plugins, kinds=kinds, generation=self._generation
-            )
-        )
+        self._put(policy_change(resolved, plugins, kinds, self._generation))
 
     def _append(self, make: Callable[[], Entry]) -> None:
         if self._generation is None:
@@ -181,7 +166,7 @@ class Journal:
     def _break(self) -> None:
         """End the segment: what follows would not be consistent with it."""
         self._generation = None
-        self._writer.put(End())
+        self._writer.put(Entry("end"))
 
     def _notice_failure(self) -> None:
         if self._writer.failures != self._failures:
@@ -202,12 +187,8 @@ class Journal:
         No cycle runs while the last part is taken, so that none is of both segments.
         """
         state = self._state
-        opening = Opening(
-            generation=state.generation,
-            kinds=state.objects.kinds,
-            objects=len(state.rows.of) + state.counts["pods"],
-        )
-        self._writer.put(opening)
+        objects = len(state.rows.of) + state.counts["pods"]
+        self._writer.put(opening(state.generation, state.objects.kinds, objects))
         with closing(state.everything(PART)) as parts:
             is_last = False
             while not is_last:
@@ -217,7 +198,7 @@ class Journal:
                         return  # `run` waits until it tries again
                     part = next(parts)
                     is_last = not part.partial
-                    if not self._writer.put(StateChange(changes=part, is_snapshot=True)):
+                    if not self._writer.put(state_change(part, is_snapshot=True)):
                         self._break()
                         return
                     if is_last:

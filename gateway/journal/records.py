@@ -1,14 +1,21 @@
 """What the event loop hands to the writer's thread, and how the thread makes records of it.
 
 An entry has references to what never changes, nothing is copied; its size is a guess of the memory
-that it keeps. It becomes a message only in the thread.
+that it keeps. It becomes a message only in the thread, without what may be secret: a journal is on
+disk, and people send it around. Of pods and nodes, Moorage keeps only the fields that scheduling
+reads: no environment, commands or volumes with secrets. Their annotations, and the other objects
+that plugins read, are as they are in the cluster.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import translate
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from gateway.cluster.changes import Changes
 from gateway.cycle import Cycle
@@ -16,12 +23,81 @@ from gateway.cycle.cycle import NO_NODES
 from gateway.cycle.decision import Decision
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Verdicts
-from gateway.journal.redaction import Redaction
-from moorage.models import NodeManifest, ObjectKind
+from moorage.models import NodeManifest, ObjectKind, ObjectName, Pod, decode_node, encode
 from moorage.v1 import journal_pb2 as pb
 from moorage.v1 import types_pb2
-from moorage_host.policy import ResolvedPolicy
+from moorage_host.policy import KINDS, ResolvedPolicy
 from moorage_host.rpc.convert import kind_to_proto, object_name_to_proto
+
+REMOVED = "redacted"
+"""Stands for a value that was left out."""
+
+_SECRET_FIELDS = ("data", "stringData")
+_decode = msgspec.json.Decoder().decode
+
+
+class Redaction:
+    """What is left out.
+
+    Attributes:
+        kept: The annotations that are not; * stands for any characters.
+    """
+
+    def __init__(self, kept: Sequence[str]) -> None:
+        self.kept = tuple(kept)
+        self._is_kept = re.compile("|".join(map(translate, kept)) or r"(?!)").match
+
+    def pod(self, pod: Pod) -> bytes:
+        """Return a pod as JSON."""
+        if pod.metadata.annotations:
+            kept = self._annotations(pod.metadata.annotations)
+            pod = replace(pod, metadata=replace(pod.metadata, annotations=kept))
+        return encode(pod)
+
+    def node(self, content: bytes) -> bytes:
+        """Return a node as JSON, of its JSON."""
+        if b'"annotations"' not in content:
+            return content
+        return self.manifest(decode_node(content))
+
+    def manifest(self, node: NodeManifest) -> bytes:
+        """Return a node as JSON."""
+        if node.metadata.annotations:
+            kept = self._annotations(node.metadata.annotations)
+            node = replace(node, metadata=replace(node.metadata, annotations=kept))
+        return encode(node)
+
+    def object(self, name: ObjectName, content: bytes) -> bytes:
+        """Return an object of an additional kind as JSON, of its JSON."""
+        obj = _decode(content)
+        if name.kind.plural == "secrets" and not name.kind.group:
+            for field in _SECRET_FIELDS:
+                if isinstance(values := obj.get(field), dict):
+                    obj[field] = dict.fromkeys(values, "")
+        return encode(self._cleaned(obj))
+
+    def _cleaned(self, value: Any) -> Any:
+        """Return JSON without values of environment variables, and with few annotations."""
+        if isinstance(value, dict):
+            return {key: self._field(key, part) for key, part in value.items()}
+        return [self._cleaned(part) for part in value] if isinstance(value, list) else value
+
+    def _field(self, key: str, value: Any) -> Any:
+        if key == "annotations" and isinstance(value, dict):
+            return self._annotations(value)
+        if key == "env" and isinstance(value, list):
+            return [_without_value(each) for each in value]
+        return self._cleaned(value)
+
+    def _annotations(self, annotations: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in annotations.items() if self._is_kept(key)}
+
+
+def _without_value(variable: Any) -> Any:
+    if isinstance(variable, dict) and "value" in variable:
+        return {**variable, "value": REMOVED}
+    return variable
+
 
 FIXED = 500
 """Bytes that any entry takes."""
@@ -30,33 +106,44 @@ OBJECT = 2000
 """Bytes that a node, pod or other object takes; most are in the cluster state all the same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """A new segment begins; its snapshot follows, while the segment before it goes on."""
+Kind = Literal["opening", "part", "last part", "state", "policy", "cycle", "bind", "end", "last"]
+"""What an entry is.
 
-    generation: int
-    kinds: Sequence[ObjectKind]
-    objects: int
+opening: A new segment begins; its snapshot follows, while the segment before it goes on.
+part: A part of the snapshot; the last part ends the segment before.
+end: The segment ends here: something was dropped, or the gateway ends (last).
+"""
+
+
+class Entry(Struct, frozen=True, eq=False):
+    """What is written.
+
+    Attributes:
+        kind: What it is.
+        records: Makes its records; called in the thread.
+        size: Bytes of memory that it keeps.
+    """
+
+    kind: Kind
+    records: Callable[[Redaction], Sequence[pb.JournalRecord]] = lambda _: ()
     size: int = FIXED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateChange:
-    """A change of the state, or a part of the snapshot; its last part ends the segment before."""
+def opening(generation: int, kinds: Sequence[ObjectKind], objects: int) -> Entry:
+    """Return the begin of a segment, whose snapshot has so many objects."""
 
-    changes: Changes
-    is_snapshot: bool = False
+    def records(_: Redaction) -> Sequence[pb.JournalRecord]:
+        header = pb.JournalRecord(header=pb.JournalHeader(objects=objects))
+        return header, _kinds(kinds, generation, full=True)
 
-    @property
-    def size(self) -> int:
-        """Bytes of memory."""
-        changes = self.changes
-        objects = len(changes.nodes) + len(changes.pods) + len(changes.objects)
-        return FIXED + OBJECT * objects
+    return Entry("opening", records)
 
-    def record(self, redaction: Redaction) -> pb.JournalRecord:
-        """Return the record."""
-        changes, record = self.changes, pb.JournalRecord()
+
+def state_change(changes: Changes, *, is_snapshot: bool = False) -> Entry:
+    """Return a change of the state, or a part of the snapshot."""
+
+    def records(redaction: Redaction) -> Sequence[pb.JournalRecord]:
+        record = pb.JournalRecord()
         state = record.state
         state.generation, state.partial = changes.generation, changes.partial
         state.removed_rows.extend(changes.removed_rows)
@@ -69,146 +156,99 @@ class StateChange:
             reference = object_name_to_proto(name)
             state.objects.add(reference=reference, json=redaction.object(name, content))
         state.removed_objects.extend(map(object_name_to_proto, changes.removed_objects))
-        return record
+        return (record,)
+
+    kind: Kind = "state"
+    if is_snapshot:
+        kind = "part" if changes.partial else "last part"
+    objects = len(changes.nodes) + len(changes.pods) + len(changes.objects)
+    return Entry(kind, records, FIXED + OBJECT * objects)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyChange:
-    """The policy and the plugins from here on, and the additional kinds that plugins read."""
+def policy_change(
+    resolved: ResolvedPolicy,
+    plugins: Mapping[str, Sequence[types_pb2.Plugin]],
+    kinds: Sequence[ObjectKind],
+    generation: int,
+) -> Entry:
+    """Return the policy and the plugins from here on, and the additional kinds that they read."""
 
-    resolved: ResolvedPolicy
-    plugins: Mapping[str, Sequence[types_pb2.Plugin]]
-    kinds: Sequence[ObjectKind]
-    generation: int
-    size: int = FIXED
-
-    def record(self, redaction: Redaction) -> pb.JournalRecord:
-        """Return the record."""
-        del redaction
-        resolved = self.resolved
-        policies = {
-            kind: types_pb2.Policy(
+    def records(_: Redaction) -> Sequence[pb.JournalRecord]:
+        filters, scores = (
+            types_pb2.Policy(
                 revision=resolved.policies[kind].revision, json=resolved.for_kind(kind)
             )
-            for kind in ("filter", "score")
-        }
-        return pb.JournalRecord(
-            policy=pb.JournalPolicy(
-                revision=resolved.revision,
-                source=resolved.source,
-                document=resolved.to_yaml(),
-                plugins=_plugins(self.plugins),
-                filter=policies["filter"],
-                score=policies["score"],
-            )
+            for kind in KINDS[:2]
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedCycle:
-    """A cycle that has ended, as it was then, and its number.
-
-    Attributes:
-        id: The number.
-        cycle: The cycle, without the names of its nodes, which take much memory.
-        given: Rows and manifests of nodes that the call brought and that differ from the state's.
-        failures: What failed, though the cycle went on without it.
-        error: Why the cycle failed.
-        score_scale: The whole number that was sent for a total of 100, 0 if none was sent.
-    """
-
-    id: int
-    cycle: Cycle
-    given: Sequence[tuple[int, NodeManifest]]
-    failures: Sequence[str]
-    error: str
-    score_scale: int
-
-    @classmethod
-    def of(cls, cycle: Cycle, number: int) -> "EndedCycle":
-        """Return a cycle that has ended as the entry of this number."""
-        decision, rows = cycle.decision, cycle.rows or cycle.scored
-        return cls(
-            id=number,
-            cycle=structs.replace(
-                cycle,
-                nodes=NO_NODES,
-                rows=None,
-                scored=None,
-                names=(),
-                names_after=(),
-                points=(),
-                scoring=None,
-            ),
-            given=rows.given if rows is not None else (),
-            failures=list(_failures(decision)),
-            error=decision.error,
-            score_scale=decision.score.scale if decision.score else 0,
+        policy = pb.JournalPolicy(
+            revision=resolved.revision,
+            source=resolved.source,
+            document=resolved.to_yaml(),
+            plugins=_plugins(plugins),
+            filter=filters,
+            score=scores,
         )
+        return _kinds(kinds, generation), pb.JournalRecord(policy=policy)
 
-    @property
-    def size(self) -> int:
-        """Bytes of memory."""
-        cycle = self.cycle
-        size = FIXED + OBJECT + OBJECT * len(self.given)
-        if cycle.verdicts is not None:
-            size += cycle.verdicts.codes.nbytes
-        if cycle.scores is not None:
-            size += cycle.scores.totals.nbytes * (1 + 3 * len(cycle.scores.plugins))
-        return size
+    return Entry("policy", records)
 
-    def record(self, redaction: Redaction) -> pb.JournalRecord:
-        """Return the record."""
-        cycle, decision, record = self.cycle, self.cycle.decision, pb.JournalRecord()
-        verdicts, scores, message = cycle.verdicts, cycle.scores, record.cycle
-        message.id, message.kind = self.id, _kind(cycle)
-        message.profile, message.plugin = cycle.profile, cycle.plugin
+
+def ended_cycle(cycle: Cycle, number: int) -> Entry:
+    """Return a cycle that has ended, as it was then, and its number."""
+    rows, decision = cycle.rows or cycle.scored, cycle.decision
+    verdicts, scores = cycle.verdicts, cycle.scores
+    # Without the names of its nodes, which take much memory.
+    kept = structs.replace(
+        cycle,
+        nodes=NO_NODES,
+        rows=None,
+        scored=None,
+        names=(),
+        names_after=(),
+        points=(),
+        scoring=None,
+    )
+    given = rows.given if rows is not None else ()
+    failures, error = list(_failures(decision)), decision.error
+    scale = decision.score.scale if decision.score else 0
+
+    def records(redaction: Redaction) -> Sequence[pb.JournalRecord]:
+        record = pb.JournalRecord()
+        message = record.cycle
+        message.id, message.kind = number, _kind(kept)
+        message.profile, message.plugin = kept.profile, kept.plugin
         message.policy_revision, message.epoch = decision.policy_revision, decision.epoch
-        message.pod, message.generation = redaction.pod(cycle.pod), decision.generation
+        message.pod, message.generation = redaction.pod(kept.pod), decision.generation
         if scores is not None and verdicts is None:
             message.generation = scores.generation
-        for row, manifest in self.given:
+        for row, manifest in given:
             message.overrides.add(row=row, json=redaction.manifest(manifest))
-        message.excluded_pods.extend(cycle.excluded_pods)
-        message.failures.extend(self.failures)
+        message.excluded_pods.extend(kept.excluded_pods)
+        message.failures.extend(failures)
         message.claim = decision.claim.node if decision.claim else ""
-        message.error, message.score_scale = self.error, self.score_scale
+        message.error, message.score_scale = error, scale
         if (filtered := decision.preempt or decision.filter) is not None:
             message.unknown_nodes = filtered.unknown_nodes
         if verdicts is not None:
             _add_verdicts(message.verdicts, verdicts)
         if scores is not None:
             _add_scores(message.scores, scores)
-        return record
+        return (record,)
+
+    size = FIXED + OBJECT + OBJECT * len(given)
+    if verdicts is not None:
+        size += verdicts.codes.nbytes
+    if scores is not None:
+        size += scores.totals.nbytes * (1 + 3 * len(scores.plugins))
+    return Entry("cycle", records, size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedBind:
-    """The outcome of a bind."""
-
-    bind: pb.JournalBind
-    size: int = FIXED
-
-    def record(self, redaction: Redaction) -> pb.JournalRecord:
-        """Return the record."""
-        del redaction
-        return pb.JournalRecord(bind=self.bind)
+def ended_bind(bind: pb.JournalBind) -> Entry:
+    """Return the outcome of a bind."""
+    return Entry("bind", lambda _: (pb.JournalRecord(bind=bind),))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """The segment ends here: something was dropped, or (*is_last*) the gateway ends."""
-
-    is_last: bool = False
-    size: int = FIXED
-
-
-Entry = Opening | StateChange | PolicyChange | EndedCycle | EndedBind | End
-
-
-def kinds_record(
-    kinds: Iterable[ObjectKind], generation: int, *, full: bool = False
-) -> pb.JournalRecord:
+def _kinds(kinds: Iterable[ObjectKind], generation: int, *, full: bool = False) -> pb.JournalRecord:
     """Return the record that announces additional kinds; *full* begins a snapshot with them."""
     state = types_pb2.State(
         generation=generation,

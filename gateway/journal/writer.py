@@ -12,26 +12,68 @@ import threading
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from typing import Literal
 
-from gateway.journal.metrics import JournalMetrics
-from gateway.journal.records import (
-    End,
-    EndedBind,
-    EndedCycle,
-    Entry,
-    Opening,
-    PolicyChange,
-    StateChange,
-    kinds_record,
-)
-from gateway.journal.redaction import Redaction
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from gateway.journal.records import Entry, Redaction
 from gateway.journal.segments import VERSION, Segment, remove_oldest
 from gateway.settings import GatewaySettings
 from moorage import __version__
 from moorage.v1 import journal_pb2 as pb
 
+Cause = Literal["queue", "write", "no_segment"]
+
+
+class JournalMetrics:
+    """The metrics of the journal.
+
+    Attributes:
+        total_dropped: How many records were dropped, by cause.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._records = Counter(
+            "moorage_journal_records",
+            "Records written to the journal, by type: header, state, policy, cycle, bind, end.",
+            ["type"],
+            registry=registry,
+        )
+        self._bytes = Counter(
+            "moorage_journal_written_bytes", "Bytes written to the journal.", registry=registry
+        )
+        self._dropped = Counter(
+            "moorage_journal_dropped",
+            "Records that are not in the journal, by cause: queue (too much waited to be written), "
+            "write (the file could not be written), no_segment (a cycle or bind ended before a new "
+            "segment had begun).",
+            ["cause"],
+            registry=registry,
+        )
+        self._waiting = Gauge(
+            "moorage_journal_waiting_bytes",
+            "Memory of what waits to be written to the journal, about.",
+            registry=registry,
+        )
+        self.total_dropped: dict[str, int] = {}
+
+    def written(self, kind: str, size: int) -> None:
+        """Count a record."""
+        self._records.labels(kind).inc()
+        self._bytes.inc(size)
+
+    def dropped(self, cause: Cause) -> None:
+        """Count a record that was not written."""
+        self._dropped.labels(cause).inc()
+        self.total_dropped[cause] = self.total_dropped.get(cause, 0) + 1
+
+    def waiting(self, size: int) -> None:
+        """Note how much waits."""
+        self._waiting.set(size)
+
+
 FORCE_SECONDS = 1.0
-"""How often the file is forced to disk with `--journal-fsync interval`."""
+"""How often the file is forced to disk."""
 
 GATHER_SECONDS = 0.02
 """How long the thread sleeps when it has written everything."""
@@ -59,11 +101,8 @@ class JournalWriter:
         self.cycles = 0
         self._folder = settings.journal
         self._keep = settings.journal_segments
-        self._force = settings.journal_fsync
         self._limit = settings.journal_memory
-        self._redaction = Redaction(
-            is_on=settings.journal_redact, kept=settings.journal_annotations
-        )
+        self._redaction = Redaction(settings.journal_annotations)
         self._metrics = metrics
         self._entries: SimpleQueue[tuple[float, Entry]] = SimpleQueue()
         self._put = self._taken = 0
@@ -86,7 +125,7 @@ class JournalWriter:
     def put(self, entry: Entry) -> bool:
         """Have an entry written; return false if too much waits already. Never waits."""
         size = entry.size
-        if self.waiting + size > self._limit and not isinstance(entry, End):
+        if self.waiting + size > self._limit and entry.kind not in ("end", "last"):
             return False
         self._put += size
         self._entries.put((time.time(), entry))
@@ -94,25 +133,24 @@ class JournalWriter:
 
     def close(self) -> None:
         """Write what waits, end the segment, and wait for that, but not for long."""
-        self.put(End(is_last=True))
+        self.put(Entry("last"))
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
         # Signals are for the main thread: this one may wait for the disk.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        wait = FORCE_SECONDS if self._force == "interval" else None
         forced = time.monotonic()
         while True:
             try:
-                now, entry = self._entries.get(timeout=wait)
+                now, entry = self._entries.get(timeout=FORCE_SECONDS)
             except Empty:
                 self._guarded(self._force_now)
                 continue
             self._guarded(lambda: self._handle(now, entry))  # noqa: B023 - called at once
             self._taken += entry.size
-            if isinstance(entry, End) and entry.is_last:
+            if entry.kind == "last":
                 return
-            if wait is not None and time.monotonic() - forced > wait:
+            if time.monotonic() - forced > FORCE_SECONDS:
                 forced = time.monotonic()
                 self._guarded(self._force_now)
             # Lets the event loop have the interpreter. To wake a thread costs it more than to put
@@ -144,68 +182,61 @@ class JournalWriter:
             self._current.force()
 
     def _handle(self, now: float, entry: Entry) -> None:
-        match entry:
-            case Opening():
+        match entry.kind:
+            case "opening":
                 self._open(now, entry)
-            case StateChange(is_snapshot=True):
+            case "part" | "last part":
                 self._add_part(now, entry)
-            case End():
-                if entry.is_last and self._next is not None:
+            case "end":
+                self._end(now)
+            case "last":
+                if self._next is not None:
                     self._next.discard()
                     self._next = None
                 self._end(now)
             case _:
                 self._append(now, entry)
 
-    def _open(self, now: float, entry: Opening) -> None:
+    def _open(self, now: float, entry: Entry) -> None:
         if self._next is not None:
             self._next.discard()
         if self._folder.is_dir():  # first, as the disk may be full
             remove_oldest(self._folder, self._keep - 1)
         self._segments += 1
         self._next = Segment(self._folder, self._segments)
-        header = pb.JournalHeader(
-            version=VERSION,
-            moorage_version=__version__,
-            gateway=socket.gethostname(),
-            segment=self._segments,
-            dropped=self._metrics.total_dropped,
-            redacted=self._redaction.is_on,
-            kept_annotations=self._redaction.kept,
-            objects=entry.objects,
-        )
-        self._write(self._next, now, pb.JournalRecord(header=header))
-        self._write(self._next, now, kinds_record(entry.kinds, entry.generation, full=True))
+        first, kinds = entry.records(self._redaction)
+        first.header.version, first.header.moorage_version = VERSION, __version__
+        first.header.gateway, first.header.segment = socket.gethostname(), self._segments
+        first.header.dropped.update(self._metrics.total_dropped)
+        first.header.redacted = True
+        first.header.kept_annotations.extend(self._redaction.kept)
+        self._write(self._next, now, first)
+        self._write(self._next, now, kinds)
 
-    def _add_part(self, now: float, entry: StateChange) -> None:
+    def _add_part(self, now: float, entry: Entry) -> None:
         segment = self._next
         if segment is None:  # it failed, and the event loop has not noticed yet
             self._metrics.dropped("write")
             return
-        self._write(segment, now, entry.record(self._redaction))
-        if entry.changes.partial:
+        for record in entry.records(self._redaction):
+            self._write(segment, now, record)
+        if entry.kind == "part":
             return
         segment.snapshot_size = segment.size
-        if self._force != "never":
-            segment.force()
+        segment.force()
         self._end(now)
         self._current, self._next, self.problem = segment, None, ""
         self.grown = self.cycles = 0
 
-    def _append(
-        self, now: float, entry: StateChange | PolicyChange | EndedCycle | EndedBind
-    ) -> None:
+    def _append(self, now: float, entry: Entry) -> None:
         segment = self._current
         if segment is None:
             self._metrics.dropped("write")
             return
-        if isinstance(entry, PolicyChange):
-            self._write(segment, now, kinds_record(entry.kinds, entry.generation))
-        self._write(segment, now, entry.record(self._redaction))
-        segment.cycles += isinstance(entry, EndedCycle)
+        for record in entry.records(self._redaction):
+            self._write(segment, now, record)
+        segment.cycles += entry.kind == "cycle"
         self.grown, self.cycles = segment.size - segment.snapshot_size, segment.cycles
-        if self._force == "each":
-            segment.force()
 
     def _end(self, now: float) -> None:
         segment, self._current = self._current, None

@@ -85,12 +85,7 @@ class LeaseStore:
         self._doubted = ""  # the version about which was warned last
 
     async def read(self, timeout: float) -> Lease:
-        """Return the newest version.
-
-        Raises:
-            KubeError: The API server refuses, or is not reached.
-            TimeoutError: It does not answer in time.
-        """
+        """Return the newest version; raises KubeError and TimeoutError."""
         path = f"{self._folder}/{self._metadata['name']}"
         answer = await self._client.request("GET", path, timeout=timeout)
         if answer.status == NOT_FOUND:

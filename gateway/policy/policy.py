@@ -1,19 +1,22 @@
 """The active policy: the document, resolved against the plugins that replicas announce."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import reduce
+from hashlib import sha256
 from typing import Literal
 
 import structlog
 from google.protobuf.json_format import MessageToDict
 from msgspec.structs import replace
 
-from gateway.policy.declarations import common_declarations
 from gateway.policy.dependencies import ProfileDependencies, dependencies_of
-from gateway.policy.versions import PluginVersions
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
+from moorage.plugin.pod_fields import union
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import (
     DEFAULT_SCORE_SCALE,
@@ -34,6 +37,87 @@ from moorage_host.rpc.convert import (
     normalization_from_proto,
     scope_from_proto,
 )
+
+DIGITS = 16
+"""Hexadecimal digits of a version; decisions show them."""
+
+KEPT = 32
+"""Digests, the newest; a roll-out brings one for filters and one for scorers."""
+
+
+class PluginVersions:
+    """The version of each plugin, by the digest of all plugins of a replica."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Mapping[str, str]] = OrderedDict()
+
+    def note(self, digest: str, versions: Mapping[str, str]) -> None:
+        """Keep the versions by plugin that a digest stands for."""
+        self._kept[digest] = versions
+        self._kept.move_to_end(digest)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+    def of(self, digest: str) -> Mapping[str, str]:
+        """Return the versions by plugin; none if they are not kept."""
+        return self._kept.get(digest, {})
+
+
+def digest_of(plugins: Iterable[pb.Plugin]) -> str:
+    """Return a digest of the versions of plugins: replicas with equal ones give equal answers."""
+    versions = sorted(f"{plugin.name}={plugin.version}" for plugin in plugins)
+    return sha256("\n".join(versions).encode()).hexdigest()[:DIGITS]
+
+
+def versions_of(plugins: Iterable[pb.Plugin]) -> dict[str, str]:
+    """Return the version of each plugin, by its name."""
+    return {plugin.name: plugin.version[:DIGITS] for plugin in plugins}
+
+
+def common_declarations(replicas: Iterable[Sequence[PluginInfo]]) -> list[PluginInfo]:
+    """Return the plugins of all replicas, each with what every replica that has it declares.
+
+    Permissions need every replica; requirements, such as objects to read, need one. A time budget
+    is the longest and a weight the least, so that it does not matter who greeted last.
+    """
+    versions: dict[str, list[PluginInfo]] = {}
+    for infos in replicas:
+        for info in infos:
+            versions.setdefault(info.name, []).append(info)
+    return [reduce(_common, each) for each in versions.values()]
+
+
+def _resources(one: PluginInfo, last: PluginInfo) -> tuple[str, ...]:
+    """Return the resources of both, () where one of them concerns all pods."""
+    both = one.managed_resources, last.managed_resources
+    return tuple(sorted({*both[0], *both[1]})) if all(both) else ()
+
+
+def _common(one: PluginInfo, last: PluginInfo) -> PluginInfo:
+    alike = {
+        key: last.default_args[key]
+        for key in last.default_args
+        if one.default_args.get(key) == last.default_args[key]
+    }
+    if one == last:
+        return last
+    return dataclasses.replace(
+        last,
+        points=one.points | last.points,
+        args_schema=last.args_schema if one.args_schema == last.args_schema else None,
+        reads=tuple(dict.fromkeys((*one.reads, *last.reads))),
+        depends_on=max(one.depends_on, last.depends_on),
+        pod_fields=union((one.pod_fields, last.pod_fields)),
+        normalization=last.normalization if one.normalization is last.normalization else None,
+        reads_snapshot=one.reads_snapshot or last.reads_snapshot,
+        reads_placements=one.reads_placements or last.reads_placements,
+        default_args=alike,
+        weight=min(one.weight, last.weight),
+        time_budget=max(one.time_budget, last.time_budget),
+        origin=max(one.origin, last.origin),
+        managed_resources=_resources(one, last),
+    )
+
 
 log = structlog.get_logger()
 

@@ -11,7 +11,7 @@ import grpc.aio
 
 from gateway.cycle import Cycle
 from gateway.cycle.nodes import NodeRows
-from gateway.policy.versions import digest_of
+from gateway.policy.policy import digest_of
 from gateway.replicas.feed import Kinds, StateFeed, in_parts
 from gateway.replicas.kinds import Part, ServiceKind
 from gateway.replicas.metrics import SessionMetrics

@@ -15,8 +15,7 @@ import structlog
 
 from gateway.cluster.cluster import Cluster
 from gateway.cycle import CallFailedError, Cycle
-from gateway.policy.policy import PolicyHolder, Share, policy_for
-from gateway.policy.versions import versions_of
+from gateway.policy.policy import PolicyHolder, Share, policy_for, versions_of
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.kinds import ServiceKind

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from gateway.cycle.decision import (
@@ -25,6 +27,9 @@ from gateway.replicas.scorers import read_top
 from gateway.replicas.sharding import read_reports
 from gateway.whatif.question import Question
 from moorage.v1 import filter_pb2, scorer_pb2
+
+SHOWN = 5
+"""Nodes of the ranking that a side of a comparison shows."""
 
 
 class Verdict(Record):
@@ -175,6 +180,27 @@ def compose(
         group=decision.group,
         no_scores=no_scores,
     )
+
+
+def side(answer: Answer) -> dict[str, Any]:
+    """Return what people compare of an answer, in few bytes."""
+    rejected = Counter((each.plugin, each.reason) for each in answer.rejected)
+    best = answer.claim.node if answer.claim else ""
+    if not best and answer.ranking:
+        best = answer.ranking[0].node
+    if not best and len(answer.feasible) == 1:
+        (best,) = answer.feasible
+    return {
+        "words": answer.words,
+        "nodes": answer.nodes,
+        "feasible": len(answer.feasible),
+        "best": best,
+        "top": msgspec.to_builtins(answer.ranking[:SHOWN]),
+        "rejected": [
+            {"plugin": plugin, "reason": reason, "nodes": nodes}
+            for (plugin, reason), nodes in rejected.most_common()
+        ],
+    }
 
 
 def _words(decision: Decision, claim: ClaimRecord | None) -> list[str]:

@@ -10,9 +10,8 @@ from pathlib import Path
 from msgspec import structs
 
 from gateway.cycle.nodes import bitmap_of, rows_of
-from gateway.journal.reading import find_segments, read_segment
-from gateway.whatif.comparing import Comparison
-from gateway.whatif.outcome import Outcome
+from gateway.journal.segments import find_segments, read_segment
+from gateway.whatif.comparing import Comparison, Outcome
 from gateway.whatif.replay_report import Findings, Report
 from gateway.whatif.timeline import Recorded, Timeline
 from moorage.errors import PluginFailedError, UnknownNameError

@@ -5,9 +5,8 @@ from collections import Counter
 from msgspec import field
 
 from gateway.cycle.decision import Record
-from gateway.whatif.comparing import Certainty, Comparison, Winner
+from gateway.whatif.comparing import Certainty, Comparison, NameAt, Winner
 from gateway.whatif.differences import Kind, ReasonCycles, Sides, differences
-from gateway.whatif.outcome import NameAt
 from gateway.whatif.timeline import Missing, Recorded
 from moorage.v1 import journal_pb2 as pb
 

@@ -165,6 +165,9 @@ class ShadowMetrics:
 COUNTED_REASONS = 256
 """Different reasons that are counted; further ones are left out."""
 
+KEPT = 100
+"""Disagreements that are kept, the newest; one takes about 1 kB."""
+
 SHOWN_REASONS = 10
 """Reasons that a report has, the most frequent, and a disagreement at the most."""
 
@@ -178,10 +181,8 @@ class Tally:
         stopped: Whether it does not run any more, under this policy.
     """
 
-    def __init__(
-        self, profile: str, revision: str, budget: Budget, metrics: ShadowMetrics, kept: int
-    ) -> None:
-        """Keep the newest disagreements, at most so many; count in *metrics* too."""
+    def __init__(self, profile: str, revision: str, budget: Budget, metrics: ShadowMetrics) -> None:
+        """Count in *metrics* too."""
         self.revision = revision
         self.budget = budget
         self._profile = profile
@@ -195,7 +196,7 @@ class Tally:
             max_share=budget.share,
         )
         self._reasons: Counter[tuple[Kind, str, str]] = Counter()
-        self._disagreements: deque[Disagreement] = deque(maxlen=kept)
+        self._disagreements: deque[Disagreement] = deque(maxlen=KEPT)
 
     def skipped(self, reason: Skip) -> None:
         """Count a cycle that was not compared."""

@@ -27,9 +27,16 @@ from gateway.policy.policy import PolicyHolder
 from gateway.replicas.set import ReplicaSet
 from gateway.scheduling.bind_check import STALE
 from gateway.settings import GatewaySettings
-from gateway.whatif.answer import Answer, compose
-from gateway.whatif.change import Change, plugins_of, read_change, reweighed, side
-from gateway.whatif.question import Question, extender_question, read_question
+from gateway.whatif.answer import Answer, compose, side
+from gateway.whatif.question import (
+    Change,
+    Question,
+    extender_question,
+    plugins_of,
+    read_change,
+    read_question,
+    reweighed,
+)
 from moorage.models import encode
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -51,6 +58,12 @@ BYTES_PER_SECOND: Final = 4 << 20
 PAUSE: Final = 0.2
 """Seconds between two tries."""
 
+SERVICE_SECONDS: Final = 10.0
+"""How long a service may take for a question."""
+
+BODY_LIMIT: Final = 4 << 20
+"""The largest body of a question, in bytes."""
+
 _WRONG: Final = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
 _PASSING: Final = (
     grpc.StatusCode.UNAVAILABLE,
@@ -68,14 +81,11 @@ class Simulator:
         policy: PolicyHolder,
         filters: ReplicaSet,
         scorers: ReplicaSet,
-        seconds: float,
     ) -> None:
-        """Ask services; each call may take so many *seconds*."""
         self._cluster = cluster
         self._policy = policy
         self._filters = filters
         self._scorers = scorers
-        self._seconds = seconds
         self._turns = itertools.count()
 
     async def filter(self, body: bytes) -> bytes:
@@ -198,7 +208,7 @@ class Simulator:
         )
         response: filter_pb2.FilterResponse = await self._ask(
             self._filters,
-            lambda channel: FilterServiceStub(channel).Filter(request, timeout=self._seconds),
+            lambda channel: FilterServiceStub(channel).Filter(request, timeout=SERVICE_SECONDS),
         )
         return response
 
@@ -207,7 +217,7 @@ class Simulator:
         request = scorer_pb2.ScoreRequest(node_names=names, **_common(question))
         response: scorer_pb2.ScoreResponse = await self._ask(
             self._scorers,
-            lambda channel: ScorerServiceStub(channel).Score(request, timeout=self._seconds),
+            lambda channel: ScorerServiceStub(channel).Score(request, timeout=SERVICE_SECONDS),
         )
         return response
 
@@ -250,24 +260,18 @@ class Questions:
     """Takes a few questions at a time; a few more wait, and the rest is refused."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self._limit = settings.simulate_body_limit
-        self._bodies = Bodies(self._limit * settings.simulate_calls)
+        self._bodies = Bodies(BODY_LIMIT * settings.simulate_calls)
         self._slots = Slots(settings.simulate_calls, settings.simulate_waiting)
         self._next = 0.0
 
     async def answer(self, request: web.Request, respond: Respond) -> bytes:
-        """Read the body when its turn has come, and respond to it.
-
-        Raises:
-            BadRequestError: It is too large, or badly framed.
-            BusyError: Too many wait.
-        """
+        """Respond to the body when its turn has come; raises BadRequestError and BusyError."""
         async with self.turn():
             now, length = time.monotonic(), request.content_length
             begin = max(now, self._next)
-            self._next = begin + (self._limit if length is None else length) / BYTES_PER_SECOND
+            self._next = begin + (BODY_LIMIT if length is None else length) / BYTES_PER_SECOND
             await asyncio.sleep(begin - now)
-            body = await self._bodies.read(request, self._limit)
+            body = await self._bodies.read(request, BODY_LIMIT)
             try:
                 return await respond(body)
             finally:
@@ -280,8 +284,8 @@ class Questions:
             # Its body is not read meanwhile, so that a storm of large ones costs live pods less.
             await self._slots.slow_down(REFUSAL_SECONDS)
             raise BusyError(
-                f"{self._slots.running} simulations run and {self._slots.waiting} wait: ask again "
-                "later, or raise --simulate-calls or --simulate-waiting"
+                f"{self._slots.running} simulations run and {self._slots.waiting} wait: "
+                "ask again later"
             )
         async with self._slots.slot():
             yield
@@ -297,7 +301,7 @@ def simulate_routes(
 ) -> Sequence[web.RouteDef]:
     """Return the routes; a caller with a bearer token must be allowed to get all pods."""
     questions = Questions(settings)
-    simulator = Simulator(cluster, policy, filters, scorers, settings.simulate_timeout)
+    simulator = Simulator(cluster, policy, filters, scorers)
 
     async def simulate(request: web.Request) -> web.Response:
         await require_read(request, ALL_NAMESPACES)

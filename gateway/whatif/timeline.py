@@ -15,8 +15,8 @@ import numpy as np
 from gateway.cycle.nodes import rows_of
 from gateway.cycle.scores import PluginScores, Scores
 from gateway.cycle.verdicts import Reason, Verdicts
-from gateway.journal.reading import JournalError, Torn, read_segment
-from gateway.whatif.outcome import Outcome
+from gateway.journal.segments import JournalError, Torn, read_segment
+from gateway.whatif.comparing import Outcome
 from moorage.models import Pod, decode_node, decode_pod
 from moorage.snapshot.placements import Placements
 from moorage.v1 import journal_pb2 as pb
@@ -29,15 +29,7 @@ LONGEST_CYCLE = 300.0
 
 @dataclass(slots=True, kw_only=True)
 class Recorded:
-    """A recorded cycle.
-
-    Attributes:
-        cycle: The cycle.
-        pod: Its pod.
-        outcome: What came of it.
-        time: When it ended, in seconds since 1970.
-        policy: The policy that decided.
-    """
+    """A recorded cycle with its policy, its pod, what came of it, and when it ended (Unix time)."""
 
     cycle: pb.JournalCycle
     pod: Pod
@@ -85,11 +77,7 @@ class Timeline:
                 yield recorded
 
     async def reach(self, generation: int) -> None:
-        """Apply the changes up to a generation.
-
-        Raises:
-            JournalError: One cannot be applied.
-        """
+        """Apply the changes up to a generation; raises JournalError."""
         while self._waiting and self._waiting[0][1].state.generation <= generation:
             await self._apply(*self._waiting.popleft())
 

@@ -1,20 +1,101 @@
 """One round: ask Prometheus and read the nodes, then write those that need it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import NoReturn
+from typing import Final, NoReturn
+
+import msgspec
+import structlog
+from prometheus_client import Counter, Gauge
 
 from moorage.measurements import PrometheusError
 from moorage.measurements.prometheus.client import ask, by_measure, nodes_by_preset
-from moorage.models import NodeManifest
-from moorage_host.kube import KubeError
-from services.annotator.measures import measures
-from services.annotator.metrics import PATCHES, SAMPLES
-from services.annotator.nodes import Nodes
-from services.annotator.planning import Need, Planned, Planner, Result, Values
+from moorage.models import NodeManifest, decode_node
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError
+from services.annotator.planning import Need, Planned, Planner, Result, Values, measures
 from services.annotator.settings import AnnotatorSettings
+
+ROUNDS = Counter(
+    "moorage_annotator_rounds_total", "Rounds that ended, by result: ok or failed.", ("result",)
+)
+
+SAMPLES = Counter("moorage_annotator_samples_total", "Numbers of nodes that Prometheus gave.")
+
+PATCHES = Counter(
+    "moorage_annotator_patches_total",
+    "Nodes that were to be written, by result: written, gone (deleted meanwhile) or failed.",
+    ("result",),
+)
+
+NODES = Gauge(
+    "moorage_annotator_nodes",
+    "Nodes of the latest round, by state: measured, unmeasured, or failed to be written.",
+    ("state",),
+)
+
+LAST_SUCCESS = Gauge(
+    "moorage_annotator_last_success_timestamp_seconds",
+    "When a round last went well; 0 if none has yet.",
+)
+
+
+FIELD_MANAGER: Final = "moorage-annotator"
+"""The field manager, as `kubectl get node --show-managed-fields` shows it."""
+
+GONE: Final = 404
+
+_PATH: Final = "/api/v1/nodes"
+_log = structlog.get_logger()
+
+
+class Nodes:
+    """The nodes of one cluster.
+
+    Nothing is sent again here: what failed is asked for in the next round. Every method raises
+    KubeStatusError if the API server refuses, KubeUnreachableError or TimeoutError if it does not
+    answer, KubeError if it answers something else.
+
+    Args:
+        client: The connection; the caller closes it.
+        timeout: Time for one request, in seconds.
+    """
+
+    def __init__(self, client: KubeClient, timeout: float) -> None:
+        self._client = client
+        self._timeout = timeout
+
+    async def read(self) -> list[NodeManifest]:
+        """Return all nodes; one that cannot be understood is logged and left out."""
+        items = await self._client.items(_PATH, timeout=self._timeout)
+        return [node for raw in items if (node := _decoded(raw))]
+
+    async def annotate(self, name: str, annotations: Mapping[str, str | None]) -> bool:
+        """Write annotations, remove those that are None; return whether the node still exists."""
+        answer = await self._client.request(
+            "PATCH",
+            f"{_PATH}/{name}",
+            timeout=self._timeout,
+            query={"fieldManager": FIELD_MANAGER},
+            body=msgspec.json.encode({"metadata": {"annotations": annotations}}),
+            content_type="application/merge-patch+json",
+        )
+        try:
+            answer.check()
+        except KubeStatusError as error:
+            if error.status != GONE:
+                raise
+            return False
+        return True
+
+
+def _decoded(raw: msgspec.Raw) -> NodeManifest | None:
+    try:
+        return decode_node(bytes(raw))
+    except msgspec.DecodeError as error:
+        _log.warning("A node cannot be read and is left out.", error=str(error))
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +119,7 @@ class Round:
 
 
 class Annotator:
-    """Runs rounds.
-
-    Args:
-        settings: What was asked for.
-        nodes: The nodes of the cluster.
-        now: Returns the time.
-
-    Raises:
-        ConfigurationError: A setting about Prometheus cannot be used.
-    """
+    """Runs rounds; raises ConfigurationError for settings about Prometheus that cannot be used."""
 
     def __init__(
         self,

@@ -34,9 +34,6 @@ class AnnotatorSettings(AdminSettings):
     )
     insecure_skip_verify: bool = setting(False, "Accept any certificate of Prometheus.")
     timeout: float = setting(10.0, "How long a query may take.", unit="seconds", minimum=0.001)
-    max_answer_bytes: int = setting(
-        32 << 20, "The longest answer of Prometheus that is read.", unit="bytes", minimum=1024
-    )
     window: float = setting(
         900.0,
         "The time over which mean and deviation are taken.",
@@ -96,7 +93,6 @@ class AnnotatorSettings(AdminSettings):
             "caFile": str(self.ca_file or ""),
             "insecureSkipVerify": self.insecure_skip_verify,
             "timeout": format_duration(self.timeout),
-            "maxAnswerBytes": self.max_answer_bytes,
             "preset": self.preset,
             "nodeLabel": self.node_label,
             "nodeFormat": self.node_format,

@@ -16,6 +16,9 @@ from services.binder.cluster import Cluster
 
 CONDITION = "moorage.io/RetryRequested"
 
+CONCURRENCY = 8
+"""Pods that are written to at the same time."""
+
 LONGEST_TEXT = 256
 """Characters of a condition's reason and message: what plugins write is for people to read."""
 
@@ -29,11 +32,11 @@ _log = structlog.get_logger()
 
 
 class Retries:
-    """Writes to pods, to so many at the same time."""
+    """Writes to pods."""
 
-    def __init__(self, cluster: Cluster, *, concurrency: int = 8) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = asyncio.Semaphore(CONCURRENCY)
 
     async def retry(self, pods: Iterable[tuple[str, str, str]], plugin: str, reason: str) -> int:
         """Write to each pod, by namespace, name and uid, that is still there; return how many are.

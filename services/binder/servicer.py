@@ -13,7 +13,6 @@ import grpc.aio
 import structlog
 
 from moorage import BindPlugin
-from moorage.errors import ConfigurationError
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.kube import KubeError, KubeStatusError, connect
@@ -56,14 +55,8 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
 
         Raises:
             PluginLoadError: A plugin cannot be loaded.
-            ConfigurationError: Settings contradict each other.
         """
         self._settings = settings
-        if settings.retry_initial > settings.retry_maximum:
-            raise ConfigurationError(
-                f"--retry-initial is {settings.retry_initial} s, more than --retry-maximum, which "
-                f"is {settings.retry_maximum} s; lower the first or raise the second"
-            )
         self._registry = load_registry(BindPlugin, BUILT_INS, settings.plugin)
         self._policies = Policies(
             self._registry,
@@ -101,7 +94,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._binder.spans = self._spans
         self._snapshots = snapshots
         self._sessions = Sessions(self._binder, self._deadline, settings.max_sessions)
-        self._retries = Retries(cluster, concurrency=settings.retry_pods_concurrency)
+        self._retries = Retries(cluster)
         await self._write_in_background(recorder)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)

@@ -12,20 +12,10 @@ from services.binder.binding.limits import BindLimits
 class BinderSettings(BindLimits, ServerSettings):
     """Settings of the binder service."""
 
-    max_concurrent_rpcs: int = setting(
-        20,
-        "Calls under way, sessions included, beyond which more get RESOURCE_EXHAUSTED; 0 is no "
-        "limit. Each may hold a message. A gateway needs up to 5, and twice as many while its "
-        "certificate changes.",
-        minimum=0,
-    )
-    max_message_bytes: int = setting(
-        6 << 20,
-        "The largest message that is taken; a larger one ends its call with RESOURCE_EXHAUSTED. A "
-        "gateway sends states in parts of 2 MiB, which may be longer by one object.",
-        unit="bytes",
-        minimum=4 << 20,
-    )
+    max_concurrent_rpcs: int = 20
+    """A gateway needs up to 5 calls, and twice as many while its certificate changes."""
+    max_message_bytes: int = 6 << 20
+    """Bytes; a gateway sends states in parts of 2 MiB, which may be longer by one object."""
     kubeconfig: Path | None = setting(
         None,
         "How to reach the API server. Without it, the pod's service account is used if there is "
@@ -41,9 +31,5 @@ class BinderSettings(BindLimits, ServerSettings):
         unit="seconds",
         minimum=0.1,
     )
-    answer_margin: float = setting(
-        0.1,
-        "Time before the caller's deadline at which it gets an answer, known outcome or not.",
-        unit="seconds",
-        minimum=0,
-    )
+    answer_margin: float = 0.1
+    """Seconds before the caller's deadline at which it gets an answer, known outcome or not."""

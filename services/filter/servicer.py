@@ -1,15 +1,16 @@
 """The filter service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import grpc.aio
 import numpy as np
 
+from moorage import FilterPlugin
 from moorage.execution import PluginRun, Trial, joined_runs
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
-from moorage_host.plugins.registry import Registry
+from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.convert import set_duration
@@ -17,6 +18,7 @@ from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
 from services.filter.engine import FilterRun, PluginRejection, joined_verdicts, run_filters
+from services.filter.plugins import BUILT_INS
 
 CODES = np.dtype("<u2")
 
@@ -147,10 +149,19 @@ def _fill_in(sent: pb.GroupTrial, trial: Trial) -> None:
 
 
 def filter_service(
-    settings: CycleSettings, create: Callable[[], FilterServicer]
+    settings: CycleSettings, registry: Registry | None = None
 ) -> ServiceDefinition[FilterServicer]:
-    """Return how the service is made: what *create* returns, with a limit for ad-hoc calls."""
+    """Return how the service is made; without a *registry*, of the plugins that settings name."""
     service = "moorage.v1.FilterService"
+
+    def create() -> FilterServicer:
+        plugins = (
+            load_registry(FilterPlugin, BUILT_INS, settings.plugin)
+            if registry is None
+            else registry
+        )
+        return FilterServicer(plugins, settings)
+
     return ServiceDefinition(
         name="filter",
         grpc_name=service,

@@ -1,6 +1,6 @@
 """The scorer service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,12 +9,12 @@ import numpy as np
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from msgspec.structs import replace
 
-from moorage import Nodes, Pod, Scores
+from moorage import Nodes, Pod, ScorePlugin, Scores
 from moorage.execution import PluginRun, Profile, Supervisor, joined_runs
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
 from moorage_host.plugins.ranking import best, compact
-from moorage_host.plugins.registry import Registry
+from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.describe import report_runs
@@ -22,6 +22,7 @@ from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
 from services.scorer.engine import ScoreRun, continued, run_normalization, run_scores, run_shard
+from services.scorer.plugins import BUILT_INS
 
 TOTALS = np.dtype("<f4")
 RAW = np.dtype("<f8")
@@ -178,10 +179,17 @@ def _add_nodes(
 
 
 def scorer_service(
-    settings: CycleSettings, create: Callable[[], ScorerServicer]
+    settings: CycleSettings, registry: Registry | None = None
 ) -> ServiceDefinition[ScorerServicer]:
-    """Return how the service is made: what *create* returns, with a limit for ad-hoc calls."""
+    """Return how the service is made; without a *registry*, of the plugins that settings name."""
     service = "moorage.v1.ScorerService"
+
+    def create() -> ScorerServicer:
+        plugins = (
+            load_registry(ScorePlugin, BUILT_INS, settings.plugin) if registry is None else registry
+        )
+        return ScorerServicer(plugins, settings)
+
     return ServiceDefinition(
         name="scorer",
         grpc_name=service,

@@ -7,7 +7,7 @@ import pytest
 
 from moorage.measurements import PRESETS, Preset
 from moorage.measurements.prometheus.query import query_text
-from services.annotator.measures import measures
+from services.annotator.planning import measures
 from tests.promtool import check, close_to, nothing
 
 WINDOW = 900.0

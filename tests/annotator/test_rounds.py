@@ -19,9 +19,8 @@ from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
-from services.annotator.nodes import Nodes
 from services.annotator.planning import Need, Result
-from services.annotator.rounds import Annotator, Round
+from services.annotator.rounds import Annotator, Nodes, Round
 from services.annotator.settings import AnnotatorSettings
 from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.load.safe_balance import SafeBalance

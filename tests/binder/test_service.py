@@ -256,13 +256,6 @@ async def test_answers_of_plugins_are_counted(stub: BinderServiceStub, api: Api)
     assert after == before + 1
 
 
-async def test_waits_that_shrink_are_refused_at_the_start(kubeconfig: Path) -> None:
-    settings = settings_for(kubeconfig, retry_initial=3.0)
-    with pytest.raises(ConfigurationError, match=r"--retry-initial is 3\.0 s"):
-        async with running(binder_service(settings), settings):
-            pass
-
-
 async def test_a_process_without_a_kubeconfig_says_so_in_one_line() -> None:
     options = ("--port=0", "--admin-port=0", "--host=127.0.0.1", "--admin-host=127.0.0.1")
     async with forked("services.binder", "--kubeconfig=nowhere", *options) as binder:

@@ -15,7 +15,7 @@ from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import running
 from moorage_host.rpc.session import CycleSettings
-from services.filter.servicer import FilterServicer, filter_service
+from services.filter.servicer import filter_service
 
 POD = {"metadata": {"name": "p", "uid": "1"}, "spec": {"schedulerName": "moorage"}}
 
@@ -113,7 +113,7 @@ async def filtering(*plugins: type[FilterPlugin], **changes: Any) -> AsyncIterat
     quick = {"shutdown_delay": 0.0, "shutdown_grace": 0.0}
     settings = CycleSettings(**{**free, **quick, **changes})
     registry = Registry(FilterPlugin, plugins)
-    definition = filter_service(settings, lambda: FilterServicer(registry, settings))
+    definition = filter_service(settings, registry)
     async with (
         running(definition, settings) as server,
         grpc.aio.insecure_channel(server.grpc) as channel,

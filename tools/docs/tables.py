@@ -27,7 +27,7 @@ from cli.shared.gateway.options import gateway_options
 from gateway.binding.unknown import settled_binds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.edge.metrics import EdgeMetrics
-from gateway.journal.metrics import JournalMetrics
+from gateway.journal.writer import JournalMetrics
 from gateway.leadership.leadership import TermMetrics
 from gateway.leadership.term import Term
 from gateway.replicas.metrics import ReplicaMetrics
@@ -57,7 +57,7 @@ from moorage_host.tracing.span import SPANS
 from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.apiserver.settings import Settings as ApiServerSettings
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
-from services.annotator import metrics as annotator_metrics
+from services.annotator import rounds as annotator_metrics
 from services.annotator.settings import AnnotatorSettings
 from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from gateway.binding.binding import Binding, PodsAheadOfWatch
+from gateway.binding.binding import Binding
 from gateway.binding.client import BinderClient
 from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import Cluster
@@ -20,8 +20,8 @@ from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Reason, Verdicts
-from gateway.decisions.arrays import KeptArrays
 from gateway.decisions.log import DecisionLog
+from gateway.decisions.nodes import KeptArrays
 from gateway.leadership.barriers import BarrierResult, Barriers, RecordedBind, StateRecovery
 from gateway.leadership.leadership import TermLoop, TermMetrics
 from gateway.leadership.term import Term
@@ -255,7 +255,6 @@ class ModelGateway:
             holder="gateway",
             term=self.term,
             unknown=self.unknown,
-            pods_ahead=PodsAheadOfWatch(state),
         )
         self.runner = Scheduler(
             term=self.term,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cli.whatif.engines import filtered, scored
 from gateway.cycle.rules import claimed, whole
 from gateway.cycle.verdicts import Reason
-from gateway.whatif.outcome import Outcome
+from gateway.whatif.comparing import Outcome
 from moorage import PluginFailedError
 from moorage.execution import Profile, Supervisor, owner_of
 from moorage.plugin.cycle_state import KeptValue, annotations_at

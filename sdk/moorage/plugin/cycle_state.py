@@ -67,8 +67,7 @@ class CycleState:
         self._size += len(text) - len(before)
         if self._size > self.limit:
             raise ValueError(
-                f"cycle state {key!r} makes {self._size:,} bytes; --max-cycle-state-bytes is "
-                f"{self.limit:,}"
+                f"cycle state {key!r} makes {self._size:,} bytes; the limit is {self.limit:,}"
             )
         if name is None:
             kept.json = text

@@ -94,11 +94,7 @@ async def require_read(request: web.BaseRequest, namespace: str) -> None:
 
 
 async def readable(request: web.BaseRequest, namespaces: Iterable[str]) -> frozenset[str]:
-    """Return those namespaces of which the caller may see pods.
-
-    Raises:
-        UncheckedError: The API server does not answer.
-    """
+    """Return those namespaces of which the caller may see pods; raises UncheckedError."""
     return frozenset([each for each in set(namespaces) if await may_read(request, each)])
 
 
@@ -149,13 +145,7 @@ class TokenReviewer(Protocol):
 
 
 class Callers:
-    """Those whom certificates name.
-
-    Args:
-        allowed: The names.
-        option: The setting that has them.
-        refusals: Counts others.
-    """
+    """Those whom certificates name: those *allowed* by the setting *option*."""
 
     def __init__(self, allowed: Collection[str], option: str, refusals: Refusals) -> None:
         self._allowed = frozenset(allowed)

@@ -13,7 +13,6 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
 from typing import Any, cast
@@ -22,20 +21,6 @@ from aiohttp import web
 
 from moorage_host.http.requests import Refusals
 from moorage_host.tls.identities import http_identities
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the callers of a port may take.
-
-    Attributes:
-        connections: Connections open at once.
-        head_time: Seconds from the first byte of a request to the end of its head.
-    """
-
-    connections: int
-    head_time: float
-
 
 HEAD_LIMITS: dict[str, Any] = {"max_line_size": 8190, "max_field_size": 8190, "max_headers": 32}
 """aiohttp's options for heads: bytes of the first line and of one header, and how many there are.
@@ -58,15 +43,17 @@ class Connections:
     """Those that are open on one port.
 
     Args:
-        limits: What callers may take.
         refusals: Counts what is closed.
         context: Secures them; None is plain text.
+        most: Connections open at once.
+        head_time: Seconds from the first byte of a request to the end of its head.
     """
 
     def __init__(
-        self, limits: Limits, refusals: Refusals, context: ssl.SSLContext | None = None
+        self, refusals: Refusals, context: ssl.SSLContext | None, *, most: int, head_time: float
     ) -> None:
-        self.limits = limits
+        self._most = most
+        self._head_time = head_time
         self.context = context
         self._refusals = refusals
         self._open: set[Connection] = set()
@@ -101,12 +88,12 @@ class Connections:
     def add(self, connection: "Connection") -> None:
         """Take a new connection; if there are too many, close another one or this one."""
         self._open.add(connection)
-        if len(self._open) <= self.limits.connections:
+        if len(self._open) <= self._most:
             return
         victim = self._victim(connection)
         self._refusals.note(
             "connections",
-            f"more than {self.limits.connections} connections; one of {victim.peer} is closed",
+            f"more than {self._most} connections; one of {victim.peer} is closed",
         )
         victim.abort()
 
@@ -142,7 +129,7 @@ class Connections:
                 sock,
                 ssl=self.context,
                 # Whoever takes longer than for a head is found with those.
-                ssl_handshake_timeout=2 * self.limits.head_time,
+                ssl_handshake_timeout=2 * self._head_time,
             )
         except (OSError, TimeoutError) as error:
             self.remove(connection)
@@ -151,7 +138,7 @@ class Connections:
             connection.give_up = _do_nothing
 
     async def _close_slow_heads(self) -> None:
-        limit = self.limits.head_time
+        limit = self._head_time
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(1.0, limit / 4))

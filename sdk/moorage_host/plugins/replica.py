@@ -113,11 +113,7 @@ class Replica:
             self.snapshot.place_pod(row, pod, since=None if self.generation else self._placed(pod))
 
     def open_kinds(self, kinds: Iterable[ObjectKind]) -> None:
-        """Let objects of additional kinds come.
-
-        Raises:
-            TooManyObjectsError: There would be more kinds than the limit.
-        """
+        """Let objects of additional kinds come; raises TooManyObjectsError."""
         objects = self.snapshot.objects
         objects.open(kinds)
         if len(objects.counts) > MAX_KINDS:

@@ -31,11 +31,7 @@ RESERVED_NAMES = frozenset({IN_TREE, "*"})
 
 
 def check_name(name: str, origin: str) -> None:
-    """Refuse a plugin whose name means something else in a policy.
-
-    Raises:
-        PluginLoadError: Says where the plugin comes from, and what to do.
-    """
+    """Refuse a plugin whose name means something else in a policy; raises PluginLoadError."""
     if name in RESERVED_NAMES:
         raise PluginLoadError(
             f"the plugin {name} from {origin} cannot have this name, which means something else "

@@ -29,7 +29,6 @@ from moorage_host.http.callers import (
 from moorage_host.http.connections import (
     HEAD_LIMITS,
     Connections,
-    Limits,
     State,
     connection_of,
 )
@@ -77,8 +76,8 @@ async def admin_server(
     refusals = Refusals("admin")
     certificates = security.certificates
     context = server_context(certificates, "optional") if certificates is not None else None
-    limits = Limits(connections=CONNECTIONS, head_time=settings.http_head_time)
-    connections = Connections(limits, refusals, context)
+    head_time = settings.http_head_time
+    connections = Connections(refusals, context, most=CONNECTIONS, head_time=head_time)
     checked = _checking(RequestChecks(settings.allowed_host, refusals, own_pages=True))
     authorized = _authorizing(settings, reviewer, refusals)
     app = web.Application(middlewares=[checked, authorized, _errors_as_json])

@@ -96,12 +96,8 @@ class AdminSettings(ProcessSettings):
         "Names that HTTP requests may have as Host, beside IP addresses and localhost; "
         "*.example.com is every name below example.com.",
     )
-    http_head_time: float = setting(
-        10.0,
-        "How long the head of an HTTP request may take from its first byte.",
-        unit="seconds",
-        minimum=0.1,
-    )
+    http_head_time: float = 10.0
+    """Seconds from the first byte of an HTTP request until its head must be whole."""
     tls: Path | None = setting(
         None,
         "Folder with tls.crt, tls.key and ca.crt: this process's certificate and key, and the "

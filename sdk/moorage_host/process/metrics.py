@@ -77,11 +77,7 @@ GENERATIONS = 3
 
 
 class GarbagePauses:
-    """Measures the pauses of this process.
-
-    Attributes:
-        histogram: Exposes them to Prometheus.
-    """
+    """Measures the pauses of this process."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         """Begin to measure, and register the histogram in *registry*."""

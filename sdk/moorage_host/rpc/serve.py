@@ -65,35 +65,20 @@ class ServerSettings(TracingSettings):
         "Let a second process of this service serve on the same port, and go on when "
         "this one ends. Not for containers.",
     )
-    max_concurrent_rpcs: int = setting(
-        32,
-        "Calls under way, sessions included; more get RESOURCE_EXHAUSTED. 0 is no "
-        "limit. Each may hold a message.",
-        minimum=0,
-    )
-    max_message_bytes: int = setting(
-        16 << 20,
-        "Largest message; a larger one ends its call with RESOURCE_EXHAUSTED. A gateway "
-        "needs 8 bytes for each node and score plugin of a scattered cycle.",
-        unit="bytes",
-        minimum=8 << 20,
-    )
+    max_concurrent_rpcs: int = 32
+    """Calls under way, sessions included: each may hold a message. 0 is no limit."""
+    max_message_bytes: int = 16 << 20
+    """Bytes; a gateway needs 8 for each node and score plugin of a scattered cycle."""
     max_sessions: int = setting(
         8,
         "Open sessions and streams of states; more get RESOURCE_EXHAUSTED. A gateway "
         "has one, and a second while its policy or certificate changes.",
         minimum=1,
     )
-    max_connections: int = setting(
-        64, "Connections that may be open; more are closed at once.", minimum=1
-    )
-    max_connection_age: float = setting(
-        120.0,
-        "Age at which clients are asked to connect again, to find new replicas; open "
-        "calls and sessions stay. 0 is never.",
-        unit="seconds",
-        minimum=0,
-    )
+    max_connections: int = 64
+    """Connections that may be open; more are closed at once."""
+    max_connection_age: float = 120.0
+    """Seconds after which clients are asked to connect again, to find new replicas; 0 is never."""
     gateway_identity: tuple[str, ...] = setting(
         (GATEWAY,), "DNS names in the certificates of gateways, which alone open sessions and bind."
     )

@@ -100,12 +100,8 @@ class CycleSettings(ServerSettings):
     plugin: tuple[Path, ...] = setting(
         (), "A Python file or folder with plugins; may be given several times."
     )
-    max_cycle_state_bytes: int = setting(
-        CYCLE_STATE_BYTES,
-        "What a plugin may keep in one cycle for the bind (cycle state); more fails the plugin.",
-        unit="bytes",
-        minimum=0,
-    )
+    max_cycle_state_bytes: int = CYCLE_STATE_BYTES
+    """Bytes that a plugin may keep in one cycle for the bind (cycle state)."""
     max_nodes: int = setting(
         MAX_NODES,
         "Rows of a session's tables; a session message with a node beyond them is refused.",

@@ -224,11 +224,7 @@ class Certificates:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Read *folder*.
-
-        Raises:
-            ConfigurationError: Its files cannot be used.
-        """
+        """Read *folder*; raises ConfigurationError."""
         self.problem = ""
         self._folder = folder
         self._failed = ""

@@ -21,21 +21,13 @@ def service_identity(service: str) -> str:
 
 
 def http_identities(peer_certificate: Mapping[str, Any] | None) -> frozenset[str]:
-    """Return the DNS names of a verified certificate; none without a certificate.
-
-    Args:
-        peer_certificate: `transport.get_extra_info("peercert")`.
-    """
+    """Return the DNS names of a verified certificate, as `ssl` gives it; none without one."""
     found = (peer_certificate or {}).get("subjectAltName", ())
     return frozenset(name for kind, name in found if kind == "DNS")
 
 
 def grpc_identities(context: Mapping[str, Iterable[bytes]]) -> frozenset[str]:
-    """Return the DNS names of the caller's certificate; none in plain text.
-
-    Args:
-        context: `auth_context()` of the call.
-    """
+    """Return the DNS names that the `auth_context()` of a call has; none in plain text."""
     return frozenset(name.decode(errors="replace") for name in context.get("peer_dns", ()))
 
 

@@ -31,15 +31,10 @@ class TracingSettings(AdminSettings):
         False,
         "Send spans in plain text to other machines too: they name pods and nodes.",
     )
-    trace_flush_timeout: float = setting(
-        2.0, "Time for spans that wait when the process ends.", unit="seconds", minimum=0
-    )
-    trace_queue: int = setting(
-        4096,
-        "Spans that may wait to be sent; more are dropped and counted.",
-        unit="spans",
-        minimum=1,
-    )
+    trace_flush_timeout: float = 2.0
+    """Seconds for spans that wait when the process ends."""
+    trace_queue: int = 4096
+    """Spans that may wait to be sent; more are dropped and counted."""
 
 
 OPTION = "--trace-endpoint"

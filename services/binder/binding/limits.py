@@ -14,70 +14,28 @@ class BindLimits:
     max_waiting: int = setting(
         1024, "Binds that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
     )
-    max_permit_waiting: int = setting(
-        1024,
-        "Binds that plugins may have wait for others (Permit), beside --concurrency and "
-        "--max-waiting; more get RESOURCE_EXHAUSTED.",
-        minimum=0,
-    )
-    permit_reserve: float = setting(
-        0.5,
-        "Time before the deadline at which such a wait ends, for PreBind plugins and the write.",
-        unit="seconds",
-        minimum=0,
-    )
-    permit_ask_interval: float = setting(
-        0.05,
-        "How long binds that wait for others are not asked again after another one came "
-        "that waits too.",
-        unit="seconds",
-        minimum=0,
-    )
-    retry_initial: float = setting(
-        0.1,
-        "The first wait before a request is sent again is random between 0 and this; it doubles.",
-        unit="seconds",
-        minimum=0.001,
-    )
-    retry_maximum: float = setting(
-        2.0, "Waits before a request is sent again grow up to this.", unit="seconds", minimum=0.001
-    )
-    retry_reserve: float = setting(
-        0.1,
-        "Time that must be left before the deadline to send a request again, and in "
-        "which an unanswered bind's pod is read.",
-        unit="seconds",
-        minimum=0,
-    )
-    retry_after_limit: float = setting(
-        600.0,
-        "How long the API server's Retry-After is kept; a longer one is taken for a mistake.",
-        unit="seconds",
-        minimum=0,
-    )
-    kept_attempts: int = setting(
-        4096,
-        "Pods whose unknown outcome or Retry-After is kept for their next attempt, the newest.",
-        minimum=1,
-    )
-    written_binds: int = setting(
-        30_000,
-        "Binds that a gateway which takes over can learn of (Barrier): 100 a second for 5 minutes. "
-        "About 0.6 kB each.",
-        minimum=0,
-    )
-    written_binds_age: float = setting(
-        300.0,
-        "How long they are kept. Longer than a gateway's view of the cluster may be old.",
-        unit="seconds",
-        minimum=0,
-    )
-    policy_retry_interval: float = setting(
-        5.0,
-        "How long a policy that cannot be used is not tried again.",
-        unit="seconds",
-        minimum=0,
-    )
+    max_permit_waiting: int = 1024
+    """Binds that plugins may have wait for others (Permit), beside those."""
+    permit_reserve: float = 0.5
+    """Seconds before the deadline at which such a wait ends, for PreBind plugins and the write."""
+    permit_ask_interval: float = 0.05
+    """Seconds in which binds that wait are not asked again after another one came."""
+    retry_initial: float = 0.1
+    """Seconds up to which the first wait is before a request is sent again; it doubles."""
+    retry_maximum: float = 2.0
+    """Seconds up to which it grows."""
+    retry_reserve: float = 0.1
+    """Seconds before the deadline that are left for reading the pod of an unanswered bind."""
+    retry_after_limit: float = 600.0
+    """Seconds; a longer Retry-After of the API server is taken for a mistake."""
+    kept_attempts: int = 4096
+    """Pods whose unknown outcome or Retry-After is kept for their next attempt, the newest."""
+    written_binds: int = 30_000
+    """Binds that a gateway which takes over can learn of: 100 a second for 5 min, 0.6 kB each."""
+    written_binds_age: float = 300.0
+    """Seconds that they are kept: longer than a gateway's view of the cluster may be old."""
+    policy_retry_interval: float = 5.0
+    """Seconds for which a policy that cannot be used is not tried again."""
     request_timeout: float = setting(
         10.0,
         "Time for a request to the API server that is no bind, such as an Event. A bind "
@@ -85,20 +43,13 @@ class BindLimits:
         unit="seconds",
         minimum=0.1,
     )
-    retry_pods_concurrency: int = setting(
-        8, "Rejected pods that are written to at the same time (RetryPods).", minimum=1
-    )
     events: Literal["failures", "all", "none"] = setting(
         "failures",
         "Which Kubernetes Events to write; kube-scheduler itself writes Scheduled for every bind.",
     )
-    event_queue: int = setting(
-        1000, "Events that may wait to be written; more are dropped and counted.", minimum=1
-    )
-    event_series_window: float = setting(
-        360.0,
-        "Within this time the same failure is one Event with a count; kube-scheduler's number.",
-        unit="seconds",
-        minimum=0,
-    )
-    event_tries: int = setting(3, "How often an Event is tried to be written.", minimum=1)
+    event_queue: int = 1000
+    """Events that may wait to be written; more are dropped and counted."""
+    event_series_window: float = 360.0
+    """Seconds in which the same failure is one Event with a count; kube-scheduler's number."""
+    event_tries: int = 3
+    """How often an Event is tried to be written."""

@@ -285,7 +285,7 @@ class Permits:
             raise BindError(
                 Reason.OVERLOADED,
                 f"{member.binding} was not bound: {len(self.waiting)} binds wait for others "
-                "already; try again later, or raise --max-permit-waiting",
+                "already; try again later",
             )
         self.waiting.add(member)
         self._metrics.waiting(1)

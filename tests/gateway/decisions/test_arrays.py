@@ -8,7 +8,7 @@ from gateway.cycle import Cycle, GivenNode, NodeSet
 from gateway.cycle.cycle import Names
 from gateway.cycle.scores import PluginScores, Scores
 from gateway.cycle.verdicts import Verdicts
-from gateway.decisions.arrays import KeptArrays, NodeArrays
+from gateway.decisions.nodes import KeptArrays, NodeArrays
 from moorage.models import Metadata, NodeManifest, decode_pod
 from tests.gateway.decisions.test_decisions import decision
 

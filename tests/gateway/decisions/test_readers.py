@@ -12,8 +12,7 @@ from aiohttp import web
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
-from gateway.decisions.decisions import Decisions, make_decisions
-from gateway.decisions.routes import decision_routes
+from gateway.decisions.routes import DecisionRoutes, Decisions
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage.testing import make_pod
@@ -59,10 +58,17 @@ async def serving(
     waiting = dict.fromkeys(state.known_pods(), Waiting())
     for namespace in namespaces:
         state.set_pod(make_pod("there", namespace=namespace, node="n1"))
-    routes = decision_routes(
-        decisions, state, no_pod, no_events, lambda _: {}, lambda _: False, policy, waiting
+    routes = DecisionRoutes(
+        decisions=decisions,
+        state=state,
+        pod_of=no_pod,
+        events_of=no_events,
+        bind_of=lambda _: {},
+        is_outdated=lambda _: False,
+        policy=policy,
+        waiting=waiting,
     )
-    app.router.add_routes(routes)
+    app.router.add_routes(routes.routes())
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()
     try:
@@ -79,7 +85,7 @@ async def shop_only(namespace: str) -> bool:
 
 
 async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
-    decisions = make_decisions(GatewaySettings())
+    decisions = Decisions(GatewaySettings())
     for number in range(5):
         decisions.log.add(decision("bank", f"bank-{number}"))
         decisions.log.add(decision("shop", f"shop-{number}"))
@@ -113,7 +119,7 @@ async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
 
 
 async def test_the_stream_shows_the_namespaces_that_the_caller_may_read() -> None:
-    decisions = make_decisions(GatewaySettings())
+    decisions = Decisions(GatewaySettings())
     async with (
         serving(decisions, shop_only) as session,
         session.get("/decisions/stream") as stream,
@@ -135,7 +141,7 @@ async def test_a_client_that_is_too_slow_misses_the_oldest(made: int) -> None:
         await go_on.wait()
         return True
 
-    decisions = make_decisions(GatewaySettings(decision_client_queue=3))
+    decisions = Decisions(GatewaySettings(decision_client_queue=3))
     async with (
         serving(decisions, slowly) as session,
         session.get("/decisions/stream") as stream,
@@ -157,7 +163,7 @@ async def test_a_client_that_is_too_slow_misses_the_oldest(made: int) -> None:
 
 
 async def test_a_client_that_leaves_makes_room_for_another() -> None:
-    decisions = make_decisions(GatewaySettings(decision_clients=1))
+    decisions = Decisions(GatewaySettings(decision_clients=1))
     async with serving(decisions, shop_only) as session:
         async with session.get("/decisions/stream") as stream:
             await stream.content.readuntil(b"\n\n")

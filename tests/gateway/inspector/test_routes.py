@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.inspector.origins import lines_of
+from gateway.inspector.policy import lines_of
 from gateway.inspector.timeline import quantile
 from moorage_host.policy import Catalogue, PluginInfo, parse, resolve
 from tools.inprocess.gateway import gateway
@@ -90,7 +90,7 @@ async def test_a_query_that_is_wrong_is_answered_with_what_would_be_right(tmp_pa
     async with gateway(tmp_path) as running:
         for path, part in (
             ("/nodes?sort=colour", "cpu"),
-            ("/nodes?limit=-1", "from 0 to 5000"),
+            ("/nodes?limit=-1", "from 1 to 5000"),
             ("/nodes?order=up", "asc"),
             ("/plugins?since=soon", "duration"),
         ):

@@ -8,7 +8,7 @@ from typing import Any
 
 from cli.config.policies import load_registries
 from cli.whatif.engines import filtered, scored
-from gateway.journal.reading import find_segments, read_segment
+from gateway.journal.segments import find_segments, read_segment
 from gateway.whatif.replay import Engines, Replay
 from gateway.whatif.replay_report import Report
 from moorage.v1 import journal_pb2 as pb

@@ -172,9 +172,7 @@ async def test_a_slow_disk_costs_records_and_no_time(
         real(file)
 
     monkeypatch.setattr(os, "fsync", slow)
-    async with recording(
-        tmp_path, journal, journal_fsync="each", journal_memory=1 << 20, decision_top=0
-    ) as running:
+    async with recording(tmp_path, journal, journal_memory=1 << 20, decision_top=0) as running:
         await running.node(*NODES)
         await schedule(running, "a", NODES)
         is_fast.clear()

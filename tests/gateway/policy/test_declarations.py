@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import permutations
 
-from gateway.policy.declarations import common_declarations
+from gateway.policy.policy import common_declarations
 from moorage import Normalization, Scope
 from moorage.models import ObjectKind
 from moorage_host.policy import PluginInfo

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from gateway.journal.reading import find_segments
+from gateway.journal.segments import find_segments
 from gateway.whatif.timeline import Timeline
 from tests.gateway.whatif.plugins.even import Claiming, Even
 from tools.inprocess.api import Object

@@ -11,9 +11,8 @@ from gateway.cycle.nodes import bitmap_of
 from gateway.cycle.scores import PluginScores
 from gateway.cycle.scores import Scores as NodeScores
 from gateway.cycle.verdicts import Reason, Verdicts
-from gateway.whatif.comparing import Comparison
+from gateway.whatif.comparing import Comparison, Outcome
 from gateway.whatif.differences import Difference, best_nodes, differences
-from gateway.whatif.outcome import Outcome
 from gateway.whatif.shadow_tally import SIDES
 
 ROWS = np.array([0, 2, 3, 9])

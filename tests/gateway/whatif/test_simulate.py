@@ -234,7 +234,7 @@ async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
         answers = await asyncio.gather(*tasks)
     assert sorted(status for status, _ in answers) == [200, 200, 429, 429]
     assert [status for status, _ in refusals] == [429, 429]
-    assert "--simulate-waiting" in refusals[0][1]["error"]
+    assert "ask again later" in refusals[0][1]["error"]
 
 
 async def test_a_pod_of_the_cluster_is_compared_with_what_might_be(process: Gateway) -> None:

@@ -5,8 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
-from gateway.journal.reading import JournalError
-from gateway.journal.segments import MAGIC, to_frame
+from gateway.journal.segments import MAGIC, JournalError, to_frame
 from gateway.whatif.timeline import Timeline
 from moorage.v1 import journal_pb2 as pb
 from tools.fuzz.targets.target import Target, mutated_messages, require, unpacked

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gateway.journal.reading import find_segments, read_segment
+from gateway.journal.segments import find_segments, read_segment
 from gateway.whatif.timeline import recorded_outcome
 from moorage.v1 import journal_pb2 as pb
 from moorage_host.plugins.ranking import weighted_mean

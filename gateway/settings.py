@@ -1,11 +1,75 @@
-"""Settings of the gateway."""
+"""Settings of the gateway. Fields without `setting` are for programs: no option sets them."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.settings.edge import EdgeSettings
 from moorage_host.settings import setting
+from moorage_host.tls.identities import SCHEDULER
+from moorage_host.tracing.sink import TracingSettings
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeSettings(TracingSettings):
+    """Settings of the extender edge; the gateway's own settings extend these."""
+
+    trace_ratio: float = setting(
+        0.01,
+        "Share of the scheduling cycles that are traced, with their binds, if spans are sent.",
+        minimum=0,
+        maximum=1,
+    )
+    extender_prefix: str = setting(
+        "", "Path before the verbs, as in the urlPrefix of the extender's configuration."
+    )
+    extender_alias: tuple[str, ...] = setting(
+        (),
+        "PATH=VERB or PATH=VERB/PLUGIN: the verb, or one plugin's answer to it, at that whole path "
+        "too.",
+    )
+    scheduler_identity: tuple[str, ...] = setting(
+        (SCHEDULER,), "DNS names in the certificates of kube-schedulers, which alone may call."
+    )
+    http_timeout: float = setting(
+        5.0,
+        "The httpTimeout of the extender's configuration in kube-scheduler.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    body_limit: int = setting(
+        48 * _MIB,
+        "Largest body of a call. Reading one may take 7 times its size of memory.",
+        unit="bytes",
+        minimum=1,
+    )
+    body_bytes_in_flight: int = setting(
+        56 * _MIB,
+        "Bodies of all calls under way; a call that does not fit is refused, and the "
+        "scheduler tries again.",
+        unit="bytes",
+        minimum=1,
+    )
+    given_nodes_cached: int = setting(
+        5000,
+        "Whole nodes in calls that are known again when unchanged; up to 50 kB of memory for each.",
+        minimum=1,
+    )
+    omit_zero_scores: bool = setting(
+        True, "Leave nodes at 0 out of prioritize answers unless every node is at 0."
+    )
+    http_keep_alive: float = 300.0
+    """Seconds that an idle connection stays open; kube-scheduler drops its own after 90."""
+    http_connections: int = setting(
+        1024,
+        "Open connections; with more, one that waits for its caller is closed, of the caller that "
+        "has most.",
+        unit="connections",
+        minimum=1,
+    )
+    http_drain_time: float = 5.0
+    """Seconds for which open connections are still served when the gateway stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +84,8 @@ class GatewaySettings(EdgeSettings):
     shadow_scorer: tuple[str, ...] = setting(
         (), "The same for scorer replicas; without one those of --scorer run shadows."
     )
-    shadow_timeout: float = setting(
-        0.2,
-        "Time that a replica has for a phase of a shadow; see `shadow` in the policy.",
-        unit="seconds",
-        minimum=0.001,
-    )
-    shadow_disagreements: int = setting(
-        100,
-        "Newest disagreements that are kept of the shadow of each profile; one takes about 1 kB.",
-        minimum=0,
-    )
+    shadow_timeout: float = 0.2
+    """Seconds that a replica has for a phase of a shadow."""
     journal: Path | None = setting(
         None,
         "Folder for the journal of cycles, which `moorage replay` reads; one for each gateway. "
@@ -51,48 +106,19 @@ class GatewaySettings(EdgeSettings):
     journal_segments: int = setting(
         16, "Segments of the journal that are kept, the newest.", minimum=2
     )
-    journal_fsync: Literal["never", "interval", "each"] = setting(
-        "interval",
-        "When the journal is forced to disk: never (the system decides), once a second, "
-        "or after each record. What is not forced is lost if the machine fails.",
-    )
-    journal_memory: int = setting(
-        67_108_864,
-        "Memory for what waits to be written to the journal; beyond it records are "
-        "dropped and counted until a new segment has begun.",
-        unit="bytes",
-        minimum=1_048_576,
-    )
-    journal_retry_interval: float = setting(
-        10.0,
-        "How long after a failed write a new segment of the journal is tried.",
-        unit="seconds",
-        minimum=0.1,
-    )
-    journal_redact: bool = setting(
-        True,
-        "Leave annotations, values of environment variables and the data of Secrets out of the "
-        "journal.",
-    )
+    journal_memory: int = 67_108_864
+    """Bytes that may wait to be written to the journal; beyond it a new segment has to begin."""
+    journal_retry_interval: float = 10.0
+    """Seconds after a failed write until a new segment of the journal is tried."""
     journal_annotations: tuple[str, ...] = setting(
         ("moorage.io/*",),
         "Annotations that are not left out, such as those that plugins read; * stands for any "
         "characters.",
     )
-    simulate_calls: int = setting(
-        2,
-        "Questions at /simulate and /simulate/filter that are answered at a time.",
-        minimum=1,
-    )
-    simulate_waiting: int = setting(
-        16, "Such questions that may wait for that; more are refused.", minimum=0
-    )
-    simulate_body_limit: int = setting(
-        4_194_304, "The largest body of such a question.", unit="bytes", minimum=1024
-    )
-    simulate_timeout: float = setting(
-        10.0, "How long a service may take for such a question.", unit="seconds", minimum=0.1
-    )
+    simulate_calls: int = 2
+    """Questions at /simulate that are answered at a time."""
+    simulate_waiting: int = 16
+    """Such questions that may wait for that; more are refused."""
     extender_host: str = setting(
         "0.0.0.0",  # noqa: S104 - kube-scheduler runs elsewhere
         "Address where kube-scheduler calls the extender.",
@@ -164,12 +190,6 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=1,
     )
-    max_interruption: float = setting(
-        2.0,
-        "How long nodes or pods may not be followed until the gateway is not ready.",
-        unit="seconds",
-        minimum=0,
-    )
     kept_changes: int = setting(
         50_000,
         "Changes of the state that are kept, 0.2 kB each; a replica that is further behind gets "
@@ -182,31 +202,16 @@ class GatewaySettings(EdgeSettings):
         unit="bytes",
         minimum=1024,
     )
-    assumed_pod_ttl: float = setting(
-        300.0,
-        "How long a pod counts as placed after its bind until it is seen bound.",
-        unit="seconds",
-        minimum=1,
-    )
-    unknown_bind_wait: float = setting(
-        5.0,
-        "When the API server is asked about a bind with an unknown outcome, after its deadline.",
-        unit="seconds",
-        minimum=0,
-    )
+    unknown_bind_wait: float = 5.0
+    """Seconds after its deadline until the API server is asked about a bind of unknown outcome."""
     claim_ttl: float = setting(
         120.0,
         "How long a pod keeps the node that it claimed while kube-scheduler does not bind it.",
         unit="seconds",
         minimum=1,
     )
-    group_bind_wait: float = setting(
-        1.0,
-        "How long members of a pod group keep claimed nodes after kube-scheduler has "
-        "gone on with other pods and no bind comes.",
-        unit="seconds",
-        minimum=0,
-    )
+    group_bind_wait: float = 1.0
+    """Seconds that members of a pod group keep claimed nodes once kube-scheduler has gone on."""
     unknown_pod_wait: float = setting(
         0.5,
         "How long a call waits for a pod that the watch has not shown: a filter call if "
@@ -214,13 +219,8 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0,
     )
-    recheck_time: float = setting(
-        0.05,
-        "How long a pod that is rejected everywhere once more waits for newer state, a "
-        "tenth of the time at most; 0 never does.",
-        unit="seconds",
-        minimum=0,
-    )
+    recheck_time: float = 0.05
+    """Seconds that a pod which is rejected everywhere once more waits for newer state; 0 never."""
     cache_bytes: int = setting(
         32 << 20,
         "Memory for answers about equal pods: for each kind of pod and node 10 bytes "
@@ -236,18 +236,10 @@ class GatewaySettings(EdgeSettings):
         minimum=0,
         maximum=1,
     )
-    filter_wait: float = setting(
-        3.0,
-        "How long after the last filter was lost cycles wait for one; later they fail at once.",
-        unit="seconds",
-        minimum=0,
-    )
-    scorer_wait: float = setting(
-        3.0,
-        "How long after the last scorer was lost cycles wait for one; later they give no scores.",
-        unit="seconds",
-        minimum=0,
-    )
+    filter_wait: float = 3.0
+    """Seconds after the last filter was lost in which cycles wait for one."""
+    scorer_wait: float = 3.0
+    """Seconds after the last scorer was lost in which cycles wait for one."""
     min_nodes_per_shard: int = setting(
         100,
         "Fewest nodes that a replica gets where one cycle is scattered over several.",
@@ -260,37 +252,22 @@ class GatewaySettings(EdgeSettings):
         unit="seconds",
         minimum=0,
     )
-    hedge_quantile: float = setting(
-        0.95,
-        "A replica is slow if it needs longer, by --hedge-factor, than this share of "
-        "the newest cycles; another one gets the same work.",
-        minimum=0,
-        maximum=1,
-    )
-    hedge_factor: float = setting(3.0, "See --hedge-quantile.", minimum=1)
-    hedge_floor: float = setting(
-        0.05, "How long a replica is never slow.", unit="seconds", minimum=0.001
-    )
-    session_timeout: float = setting(
-        5.0, "Time that a replica has to greet a new session.", unit="seconds", minimum=0.1
-    )
+    hedge_quantile: float = 0.95
+    """A replica that needs `hedge_factor` times longer than this share of cycles is slow."""
+    hedge_factor: float = 3.0
+    hedge_floor: float = 0.05
+    """Seconds for which a replica is never slow."""
+    session_timeout: float = 5.0
+    """Seconds that a replica has to greet a new session."""
     resolve_interval: float = setting(
         5.0,
         "How often the names of replicas are looked up, and the binder's plugins.",
         unit="seconds",
         minimum=0.1,
     )
-    delta_interval: float = setting(
-        0.05,
-        "How often 50 and more changes are sent to replicas between cycles; fewer go "
-        "with a cycle, or ten times less often.",
-        unit="seconds",
-        minimum=0.001,
-    )
+    delta_interval: float = 0.05
+    """Seconds after which 50 and more changes are sent to replicas between cycles."""
     decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
-    decision_attempts: int = setting(
-        5, "Attempts that are kept for each pod, the newest.", minimum=1
-    )
     decision_memory: int = setting(
         67_108_864,
         "Memory for decisions, other than the newest 256; one takes about 4 kB with all "
@@ -313,34 +290,12 @@ class GatewaySettings(EdgeSettings):
     decision_clients: int = setting(
         16, "Clients that may follow /decisions/stream at the same time.", minimum=0
     )
-    decision_client_queue: int = setting(
-        1000,
-        "Decisions that wait for a client of /decisions/stream; a slower one misses the oldest.",
-        minimum=1,
-    )
-    retry_pods: int = setting(
-        1000,
-        "Pods without a feasible node that are kept, the newest, to be tried again where "
-        "kube-scheduler would not do it.",
-        minimum=0,
-    )
-    retry_interval: float = setting(
-        2.0,
-        "How often such pods are tried again at most.",
-        unit="seconds",
-        minimum=1,
-    )
-    cycle_state_memory: int = setting(
-        67_108_864,
-        "Memory for what filter and score plugins keep for binds to come (cycle state); the oldest "
-        "goes first.",
-        unit="bytes",
-        minimum=0,
-    )
-    inspector_interval: float = setting(
-        5.0,
-        "How long the intervals are in which the inspector shows what plugins took and rejected.",
-        unit="seconds",
-        minimum=0.1,
-    )
+    decision_client_queue: int = 1000
+    """Decisions that wait for a client of /decisions/stream; a slower one misses the oldest."""
+    retry_interval: float = 2.0
+    """Seconds between two rounds in which rejected pods are tried again, at least."""
+    cycle_state_memory: int = 67_108_864
+    """Bytes of what filter and score plugins keep for binds to come; the oldest goes first."""
+    inspector_interval: float = 5.0
+    """Seconds of an interval in which the inspector shows what plugins took and rejected."""
     decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)

@@ -1,71 +1,14 @@
-"""The binders: what binds need, and a snapshot.
-
-Bind plugins may read the state of the cluster; as long as an enabled plugin does, it is sent to the
-binders.
-"""
+"""Sends binders the state of the cluster as long as an enabled bind plugin reads it."""
 
 import asyncio
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 
-from gateway.binding.binding import Binding, PodsAheadOfWatch
-from gateway.binding.client import BinderClient
-from gateway.binding.unknown import UnknownBinds
-from gateway.cluster.state import ClusterState
-from gateway.decisions.decisions import Decisions
-from gateway.leadership import Leadership
-from gateway.policy.policy import PolicyHolder
 from gateway.replicas.set import ReplicaSet
-from gateway.settings import GatewaySettings
 from moorage_host.rpc.stream import StreamLostError
-from moorage_host.tls.security import Security
 
 ANY_GENERATION = 1
 """What binds ask for while no binder has the state: any that it gets."""
-
-
-class Binders:
-    """The binders.
-
-    Attributes:
-        binding: Binds pods.
-        snapshots: Sends the state to bind plugins that read it.
-    """
-
-    def __init__(
-        self,
-        settings: GatewaySettings,
-        state: ClusterState,
-        policy: PolicyHolder,
-        snapshots: "BinderSnapshots",
-        unknown: UnknownBinds,
-        decisions: Decisions,
-        leadership: Leadership,
-        security: Security,
-    ) -> None:
-        client = BinderClient(settings.binder, security)
-        self.snapshots = snapshots
-        self.binding = Binding(
-            client,
-            state,
-            policy,
-            decisions.cycle_states,
-            decisions.arrays,
-            snapshots.generation,
-            holder=leadership.holder,
-            term=leadership.term,
-            unknown=unknown,
-            pods_ahead=PodsAheadOfWatch(state),
-        )
-        self._settings = settings
-
-    async def run(self) -> None:
-        """Follow the binders, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.binding.follow_plugins(self._settings.resolve_interval))
-            group.create_task(self.binding.client.follow_certificate())
-            group.create_task(self.binding.unknown.run())
-            group.create_task(self.snapshots.run())
 
 
 class BinderSnapshots:
