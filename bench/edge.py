@@ -13,8 +13,6 @@ from bench.results import EdgeResult, Figure, Results, figure
 
 REFERENCE = "go nothing"
 GO_PLUGINS = "go 3+3"
-FLOOR = "floor"
-"""HTTP and one message over gRPC a call, in Python; understands names only."""
 
 EMPTY_PROFILE = "moorage, empty profile"
 """A profile without plugins: no replica is asked."""
@@ -30,12 +28,10 @@ async def contenders(bench: Bench, cluster: Cluster) -> dict[str, Contender]:
     """Start everything that is asked; return it by name."""
     nothing = await bench.go_extender(NOTHING)
     plugins = await bench.go_extender(PLUGINS, f"-api={cluster.api}")
-    url, pids = await bench.floor()
     stack = await bench.moorage("moorage", cluster.kubeconfig)
     found = [
         of_go(REFERENCE, nothing),
         of_go(GO_PLUGINS, plugins),
-        Contender(FLOOR, url, pids=pids),
         of_moorage(EMPTY_PROFILE, stack, stacks.EMPTY),
         of_moorage(MAIN, stack, stacks.BATCH),
         of_moorage(PER_NODE, stack, stacks.PER_NODE),
@@ -69,7 +65,7 @@ PAUSE = 10.0
 
 QUICK_PODS_PER_NODE = 4
 COMPARED = (REFERENCE, GO_PLUGINS, MAIN)
-BUDGETED = (*COMPARED, EMPTY_PROFILE, FLOOR, NUMBERED, PER_NODE)
+BUDGETED = (*COMPARED, EMPTY_PROFILE, NUMBERED, PER_NODE)
 
 MS = 1e6
 

@@ -162,25 +162,6 @@ class Bench:
         names = (*addresses.services, "gateway")
         return Stack(addresses=addresses, processes={n: processes.named(n) for n in names})
 
-    async def floor(self) -> tuple[str, Sequence[int]]:
-        """Start the extender that does nothing but pass a message on; return URL and processes."""
-        ports = free_ports(3)
-        hops = [f"--hop={HOST}:{port}" for port in ports[1:]]
-        processes = Processes(self.progress)
-        self._processes.append(processes)
-        group = [
-            Process(
-                name=f"floor-{number}",
-                module="bench.processes.floor",
-                options=[f"--port={port}", *([] if number else hops)],
-                log=self.directory / f"floor-{number}.log",
-            )
-            for number, port in enumerate(ports)
-        ]
-        await processes.start(group[1:])
-        await processes.start(group[:1])
-        return f"http://{HOST}:{ports[0]}", [processes.named(one.name).pid for one in group]
-
     async def go_extender(self, name: str, *options: str) -> GoExtender:
         """Start one of the Go extenders."""
         program = await self.program(name, *options)

@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from bench.edge import (
     EMPTY_PROFILE,
-    FLOOR,
     GO_PLUGINS,
     MAIN,
     NUMBERED,
@@ -178,11 +177,3 @@ async def test_the_load_reports_failures(asked: Asked) -> None:
     job = Job(api=asked.api, contenders=[nobody], nodes=3, rounds=1, warm_up=0)
     (only,) = await asked.load.run(job, lambda _: None)
     assert "connection refused" in only.failure
-
-
-async def test_the_floor_answers_names_with_names(asked: Asked) -> None:
-    nodes = [objects.node(index) for index in range(3)]
-    names = {node["metadata"]["name"] for node in nodes}
-    assert await asked.feasible(FLOOR, objects.new_pod(), nodes, whole=False) == names
-    scores = await asked.scores(FLOOR, objects.new_pod(), nodes, whole=False)
-    assert set(scores) == names
