@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from bench.processes import stacks
 from bench.processes.goprograms import CLIENT, NOTHING, PLUGINS
@@ -155,11 +156,8 @@ def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResul
             answered=answered,
             ratio=both.p50 / reference[0].p50,
             ratio_answered=answered.p50 / reference[1].p50,
-            processor=_mean(r.processor / MS for r in mine),
-            failures=sum(bool(r.failure) for r in rounds if r.contender == name),
-            feasible=_mean(r.feasible for r in mine),
-            sent=_mean(_of_both(r, lambda call: call.sent) for r in mine),
-            received=_mean(_of_both(r, lambda call: call.received) for r in mine),
+            processor=fmean(r.processor / MS for r in mine),
+            feasible=fmean(r.feasible for r in mine),
         )
 
 
@@ -203,6 +201,3 @@ def sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:
 def _of_both(one: Round, what: Callable[[Call], int]) -> int:
     return what(one.filter) + what(one.prioritize)
 
-
-def _mean(values: Iterator[float]) -> float:
-    return figure(values).mean

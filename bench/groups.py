@@ -5,14 +5,12 @@ all members in one cycle. Where they have to share a rack, it does so for one ra
 before it chooses. So a group of 100 pods on 20 racks may ask an extender 2,000 times.
 """
 
-import re
 import secrets
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-import aiohttp
 import msgspec
 
 from bench.cluster.cases import CASES, GO, MOORAGE, WITHOUT, Batch
@@ -30,13 +28,12 @@ GATES = (
     "GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
     "scheduling.k8s.io/v1beta1=true",
 )
+CALLS = "moorage_extender_requests_total"
 GROUPS = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{NAMESPACE}/podgroups"
 CONSTRAINTS: dict[str, Object] = {
     "on any nodes": {},
     "in one rack": {"schedulingConstraints": {"topology": [{"key": RACK}]}},
 }
-
-_FILTERED = re.compile(r'^moorage_extender_requests_total\{.*verb="filter".*\} (\S+)$', re.M)
 
 
 async def measure(results: Results, directory: Path, progress: Callable[[str], None]) -> None:
@@ -51,13 +48,14 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
         for number in range(-1, 1 if results.quick else ROUNDS):  # the first warms up
             for where, constraints in CONSTRAINTS.items():
                 for name in urls if number % 2 else reversed(urls):
-                    before = await _filtered(stack.addresses.admin)
+                    before = await stack.counted(CALLS, verb="filter")
                     seconds = await _place(plane, name, urls[name], constraints)
                     progress(f"a group of {MEMBERS} {where}: {name}: {seconds:.2f} s")
                     if number >= 0:
                         times[where, name].append(seconds)
                     if name == MOORAGE:
-                        calls[where] = await _filtered(stack.addresses.admin) - before
+                        after = await stack.counted(CALLS, verb="filter")
+                        calls[where] = int(after - before)
     for where in CONSTRAINTS:
         without = median(times[where, WITHOUT])
         for name in urls:
@@ -96,8 +94,3 @@ def _node(number: int) -> Object:
     node = objects.light_node(number)
     node["metadata"]["labels"][RACK] = f"rack-{number % RACKS}"
     return node
-
-
-async def _filtered(admin: str) -> int:
-    async with aiohttp.ClientSession() as session, session.get(f"{admin}/metrics") as answer:
-        return int(sum(map(float, _FILTERED.findall(await answer.text()))))

@@ -4,13 +4,10 @@ All nodes are named in each call, so that cycle times show how the work grows. M
 lives: heartbeats of its nodes, and pods that come and go.
 """
 
-import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-
-import aiohttp
 
 from bench import edge
 from bench.edge import GO_PLUGINS, MAIN, REFERENCE, Question, of_go, of_moorage
@@ -31,8 +28,6 @@ HEARTBEAT_SECONDS = 300.0
 MOST_FOR_GO = 10_000
 """Nodes of the largest cluster that the Go extender with a cache follows: it keeps whole objects,
 and those of 50,000 nodes with 1.5 million pods took more than 9 GB."""
-
-_SENT = re.compile(r'^moorage_session_sent_bytes_total\{part="(?:delta|cycle)".*\} (\S+)$', re.M)
 
 
 async def measure(
@@ -100,10 +95,5 @@ async def _contenders(
 
 async def _sent_bytes(stack: Stack) -> float:
     """Return what the gateway has sent to its replicas after the full snapshots."""
-    async with (
-        asyncio.timeout(10),
-        aiohttp.ClientSession() as session,
-        session.get(f"{stack.addresses.admin}/metrics") as response,
-    ):
-        text = await response.text()
-    return sum(map(float, _SENT.findall(text)))
+    parts = ("delta", "cycle")
+    return sum([await stack.counted("moorage_session_sent_bytes_total", part=p) for p in parts])

@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
 
 import msgspec
 import numpy as np
@@ -26,7 +25,6 @@ class Figure(msgspec.Struct, frozen=True):
 
     p50: float
     p99: float
-    mean: float
     count: int
 
 
@@ -40,7 +38,7 @@ def figure(values: Iterable[float]) -> Figure:
     if not sample:
         raise ValueError("nothing was measured")
     p50, p99 = map(float, np.quantile(sample, (0.5, 0.99)))
-    return Figure(p50=p50, p99=p99, mean=fmean(sample), count=len(sample))
+    return Figure(p50=p50, p99=p99, count=len(sample))
 
 
 class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,10 +55,7 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
         ratio: p50 of `both` to that of the reference in the same rounds.
         ratio_answered: The same of `answered`, p50.
         processor: Processor time of all its processes for both calls, the mean.
-        failures: Rounds that do not count because a call failed.
         feasible: How many nodes remained, the mean.
-        sent: Bytes of both questions, the mean.
-        received: Bytes of both answers, the mean.
     """
 
     question: str
@@ -73,10 +68,7 @@ class EdgeResult(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float
     ratio_answered: float
     processor: float
-    failures: int
     feasible: float
-    sent: float
-    received: float
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):

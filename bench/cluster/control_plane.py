@@ -93,47 +93,46 @@ class ControlPlane:
 
         It ends at the latest *seconds* after the first is bound.
         """
-        version, times = await self._version(), list[float]()
         await self.create_pods(pods.build(0, pods.waiting))
-        scheduler = self.plane.scheduler("kube-scheduler", {**config, "clientConnection": NO_LIMIT})
-        async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._note_binds(version, pods, times))]
-            await scheduler.start()
-            try:
-                if pods.arriving:
-                    tasks.append(group.create_task(self._arrive(pods)))
-                while len(times) < pods.waiting and not _is_over(times, seconds):
-                    await asyncio.sleep(0.1)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await scheduler.stop()
+        async with self._scheduling(pods, config) as times, asyncio.TaskGroup() as group:
+            arriving = group.create_task(self._arrive(pods))
+            while len(times) < pods.waiting and not _is_over(times, seconds):
+                await asyncio.sleep(0.1)
+            arriving.cancel()
         if len(times) < 2:
-            raise RuntimeError(f"fewer than 2 pods were bound; see {scheduler.log}")
+            raise RuntimeError(f"fewer than 2 pods were bound; see {self.plane.directory}")
         return Run(bound=len(times), pods_per_second=(len(times) - 1) / (times[-1] - times[0]))
 
     async def seconds_to_bind(
         self, pods: Batch, config: Object, begin: Callable[[], Awaitable[None]]
     ) -> float:
         """Return the time from when *begin* is called until all pods are bound that wait for it."""
-        version, times = await self._version(), list[float]()
-        scheduler = self.plane.scheduler("kube-scheduler", {**config, "clientConnection": NO_LIMIT})
-        async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as group:
-            task = group.create_task(self._note_binds(version, pods, times))
-            await scheduler.start()
-            try:
-                await self.create_pods(pods.build(0, pods.waiting))
-                began = time.monotonic()
-                await begin()
-                while len(times) < pods.waiting:
-                    await asyncio.sleep(0.1)
-            finally:
-                task.cancel()
-                await scheduler.stop()
+        async with self._scheduling(pods, config) as times:
+            await self.create_pods(pods.build(0, pods.waiting))
+            began = time.monotonic()
+            await begin()
+            while len(times) < pods.waiting:
+                await asyncio.sleep(0.1)
         return times[-1] - began
 
+    @asynccontextmanager
+    async def _scheduling(self, pods: Batch, config: Object) -> AsyncIterator[list[float]]:
+        """Run a kube-scheduler for the duration of the block; give when each pod was bound."""
+        answer = await self.client.request("GET", f"{PODS}?limit=1", timeout=30)
+        version = msgspec.json.decode(answer.check().body)["metadata"]["resourceVersion"]
+        scheduler = self.plane.scheduler("kube-scheduler", {**config, "clientConnection": NO_LIMIT})
+        times: list[float] = []
+        async with asyncio.timeout(TIMEOUT), asyncio.TaskGroup() as group:
+            noting = group.create_task(self._note_binds(version, pods, times))
+            await scheduler.start()
+            try:
+                yield times
+            finally:
+                noting.cancel()
+                await scheduler.stop()
+
     async def _arrive(self, pods: Batch) -> None:
-        for number in itertools.count(pods.waiting):
+        for number in itertools.count(pods.waiting) if pods.arriving else ():
             await self.create_pods(pods.build(number, 1))
             await asyncio.sleep(1 / pods.arriving)
 
@@ -169,11 +168,6 @@ class ControlPlane:
                 if pod.spec.node and name.startswith(f"{pods.prefix}-") and name not in bound:
                     bound.add(name)
                     times.append(time.monotonic())
-
-    async def _version(self) -> str:
-        answer = await self.client.request("GET", f"{PODS}?limit=1", timeout=30)
-        version: str = msgspec.json.decode(answer.check().body)["metadata"]["resourceVersion"]
-        return version
 
     async def _create(self, path: str, created: Iterable[Object]) -> None:
         places = asyncio.Semaphore(AT_ONCE)

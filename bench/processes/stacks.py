@@ -15,6 +15,7 @@ import aiohttp
 import yaml
 
 from bench.processes import goprograms
+from cli.shared.gateway.metrics import Change, Sample, sample
 from cli.up.processes import Process, Processes, free_ports
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from sandbox.apiserver.server import kubeconfig as server_kubeconfig
@@ -72,7 +73,6 @@ class Cluster:
 
     api: str
     kubeconfig: Path
-    process: Process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +86,15 @@ class Stack:
     def pids(self) -> Mapping[str, int]:
         """The ids of the processes that run now."""
         return {name: process.pid for name, process in self.processes.items()}
+
+    async def counted(self, name: str, **labels: str) -> float:
+        """Return the sum of the gateway's counters of this name that have these labels."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.addresses.admin}/metrics") as answer,
+        ):
+            text = await answer.text()
+        return Change(Sample(time=0.0, values={}), sample(text, 0.0, (name,))).grown(name, **labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +147,7 @@ class Bench:
         api = f"http://{HOST}:{port}"
         kubeconfig = self.directory / f"kubeconfig-{nodes}"
         kubeconfig.write_text(yaml.safe_dump(server_kubeconfig(api, "bench")))
-        return Cluster(api=api, kubeconfig=kubeconfig, process=process)
+        return Cluster(api=api, kubeconfig=kubeconfig)
 
     async def moorage(
         self, name: str, kubeconfig: Path, document: object = None, plugins: Path = PLUGINS

@@ -20,7 +20,7 @@ MILLISECOND = 1_000_000
 
 
 def figure(p50: float) -> Figure:
-    return Figure(p50=p50, p99=2 * p50, mean=p50, count=100)
+    return Figure(p50=p50, p99=2 * p50, count=100)
 
 
 def a_round(contender: str, milliseconds: float, failure: str = "") -> Round:
@@ -46,10 +46,7 @@ def edge_result(question: str, contender: str, ratio: float, pause: float = 0) -
         ratio=9,
         ratio_answered=ratio,
         processor=1.5,
-        failures=0,
         feasible=490,
-        sent=1000,
-        received=500,
     )
 
 
