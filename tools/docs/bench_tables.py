@@ -62,13 +62,6 @@ CPU_REQUEST = 1.5
 CLUSTERS = {name: f"Pods/s, {name} cluster, 5,000 nodes" for name in ("heavy", "light")}
 """The tables about both kinds of cluster."""
 
-KINDS = {
-    "moorage": "equal, bound by kube-scheduler",
-    "moorage, unlike pods": "unlike, bound by kube-scheduler",
-    "moorage, bindVerb": "equal, bound by Moorage",
-}
-"""What these tables call kinds of pods."""
-
 LEAST_CPU, CPU_STEP = 50, 50
 MIB_STEP = 64
 
@@ -78,13 +71,7 @@ Cells = Mapping[str, Sequence[str]]
 
 def sizing(name: str) -> str:
     """Return one of the page's tables."""
-    return {
-        "requests": _requests,
-        "values": _values,
-        "memory": _memory,
-        "cpu": _cpu,
-        "all-nodes": _all_nodes,
-    }[name]()
+    return {"requests": _requests, "memory": _memory}[name]()
 
 
 def sampled(nodes: int) -> int:
@@ -102,17 +89,6 @@ def _requests() -> str:
             rows.append((f"{nodes:,}", str(rate), *cells, "2", kind))
     head = ("nodes", "pods/s", *PROCESSES, "scorers", "CPU is")
     return table(head, rows)
-
-
-def _values() -> str:
-    """Return the chart's values for the measured cluster at the highest rate."""
-    rate = RATES[-1]
-    lines = [f"# values.yaml for {MEASURED:,} nodes and {rate} pods a second"]
-    for process, (cpu, memory) in _needed(MEASURED, rate).items():
-        requests = f"{{cpu: {cpu}, memory: {memory}}}"
-        lines += [f"{process}:", "  resources:", f"    requests: {requests}"]
-    text = "\n".join(lines)
-    return f"```yaml\n{text}\n```"
 
 
 def _needed(nodes: int, rate: int) -> dict[str, tuple[str, str]]:
@@ -139,39 +115,6 @@ def _memory() -> str:
     return table(("nodes", *PROCESSES), rows)
 
 
-def _cpu() -> str:
-    head = ("a pod", *PROCESSES, "together", "pods/s")
-    rows = [
-        (
-            kind,
-            *(f"{found[each]:.2f}" for each in PROCESSES),
-            f"{sum(found.values()):.2f}",
-            _rates(kind),
-        )
-        for kind, found in _kinds().items()
-    ]
-    return table(head, rows)
-
-
-def _rates(kind: str) -> str:
-    rates = [
-        cells[0]
-        for cluster in CLUSTERS
-        for row, cells in _section_table("cluster", CLUSTERS[cluster]).items()
-        if KINDS.get(row) == kind
-    ]
-    return ", ".join(rates)
-
-
-def _all_nodes() -> str:
-    rows: list[Row] = []
-    found = _section_table("growth", "Growth, 30 pods on each node")
-    for size, cells in list(found.items())[1:]:
-        time, cpu = _numbers(cells[-1])[0], _numbers(cells[-1])[-1]
-        rows.append((size, f"{time:g}", f"{cpu:g}", f"{cpu * 10 / 1000:.2f}"))
-    return table(("", "ms a pod (p50)", "ms of processor time a pod", "cores for 10 pods/s"), rows)
-
-
 def _decisions(process: str) -> float:
     """Return the MiB that decisions take once their memory is full, which it was not there."""
     if process != "gateway":
@@ -194,22 +137,14 @@ def _measured_memory() -> dict[int, dict[str, int]]:
 
 
 def _measured_cpu() -> dict[str, float]:
-    """Return the most milliseconds that each process took for a pod, of all kinds of pods."""
-    kinds = _kinds().values()
-    return {each: max(found[each] for found in kinds) for each in PROCESSES}
-
-
-def _kinds() -> dict[str, dict[str, float]]:
-    """Return the milliseconds of each process for a pod by kind, the worse of both clusters."""
-    found: dict[str, dict[str, float]] = {}
+    """Return the most milliseconds that each process took for a pod of any kind."""
+    most = dict.fromkeys(PROCESSES, 0.0)
     for title in CLUSTERS.values():
         for row, cells in _section_table("cluster", title).items():
-            if row not in KINDS:
-                continue
-            worst = found.setdefault(KINDS[row], dict.fromkeys(PROCESSES, 0.0))
-            for process, milliseconds in re.findall(r"(\w+)(?:-1)? ([\d.]+)", cells[3]):
-                worst[process] = max(worst[process], float(milliseconds))
-    return found
+            if row.startswith("moorage"):
+                for process, milliseconds in re.findall(r"(\w+)(?:-1)? ([\d.]+)", cells[3]):
+                    most[process] = max(most[process], float(milliseconds))
+    return most
 
 
 def _more(nodes: int) -> float:
