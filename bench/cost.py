@@ -23,6 +23,7 @@ from bench.results import CostResult, Results
 from cli.up.processes import Processes
 from cli.up.processes.process import Process
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
+from sandbox.client import Api
 from tools.waiting import until
 
 NODES = 40
@@ -195,7 +196,7 @@ class _Calls:
         pod = _new_pod(f"{name}-{number}")
         requests = pod["spec"]["containers"][0]["resources"]["requests"]
         requests["memory"] = str((64 << 20) + number)  # unlike those of other rounds
-        made: Object = await self._api("POST", "namespaces/default/pods", pod)
+        made = await self._api("POST", "namespaces/default/pods", pod)
         await asyncio.sleep(SETTLE_SECONDS)
         return made
 
@@ -223,9 +224,11 @@ class _Calls:
     async def _until_running(self, pod: Object) -> None:
         """Wait until a bound pod runs: that is one more event of the watch."""
         path = f"namespaces/default/pods/{pod['metadata']['name']}"
-        async with asyncio.timeout(TIMEOUT):
-            while (await self._api("GET", path))["status"]["phase"] != "Running":
-                await asyncio.sleep(0.05)
+
+        async def runs() -> bool:
+            return (await self._api("GET", path))["status"]["phase"] == "Running"
+
+        await until(runs, TIMEOUT)
 
     async def _knows_all(self) -> bool:
         async with self._session.get(f"{self._addresses.admin}/readyz") as response:
@@ -234,13 +237,10 @@ class _Calls:
         answer = await self._ask("filter", _new_pod("probe"))
         return not answer["Error"] and len(answer["NodeNames"]) == NODES
 
-    async def _api(self, method: str, path: str, body: Object | None = None) -> Any:
-        url = f"{self._addresses.api}/api/v1/{path}"
-        headers = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
-        async with self._session.request(method, url, json=body, headers=headers) as response:
-            if response.status >= 300:
-                raise RuntimeError(f"{method} {path}: {await response.text()}")
-            return await response.json(content_type=None)
+    async def _api(self, method: str, path: str, body: Object | None = None) -> Object:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        api = Api(self._addresses.api, self._session)
+        return await api.request(method, f"/api/v1/{path}", body, kind)
 
 
 def _new_pod(name: str) -> Object:

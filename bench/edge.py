@@ -200,4 +200,3 @@ def sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:
 
 def _of_both(one: Round, what: Callable[[Call], int]) -> int:
     return what(one.filter) + what(one.prioritize)
-

@@ -26,14 +26,6 @@ CHECK_SECONDS = 60.0
 """How long it may take; imports take seconds on a busy machine."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What to try: as the options of `moorage up`."""
-
-    config: str | None
-    plugins: tuple[str, ...]
-    weights: Mapping[str, int]
-
-
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it.
 
@@ -54,14 +46,10 @@ async def check(
     config: Path | None, plugins: Sequence[Path], weights: Mapping[Path, int] = NO_WEIGHTS
 ) -> Checked:
     """Try *plugins* with the policy in *config*, or with one made of them and their weights."""
-    question = Question(
-        config=str(config) if config else None,
-        plugins=tuple(map(str, plugins)),
-        weights={str(path): weight for path, weight in weights.items()},
-    )
-    asked = msgspec.json.encode(question).decode()
+    heavy = {str(path): weight for path, weight in weights.items()}
+    asked = [str(config or ""), msgspec.json.encode(heavy).decode(), *map(str, plugins)]
     with TemporaryFile() as stdout, TemporaryFile() as stderr:
-        process = await fork(__name__, [asked], stdout=stdout.fileno(), stderr=stderr.fileno())
+        process = await fork(__name__, asked, stdout=stdout.fileno(), stderr=stderr.fileno())
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await process.wait()
@@ -84,19 +72,22 @@ def _content(file: BinaryIO) -> bytes:
 
 
 def main() -> None:
-    """Answer one question on stdout."""
-    question = msgspec.json.decode(sys.argv[1], type=Question)
+    """Answer on stdout; the arguments are the policy file, weights by path, and the plugins."""
+    config, heavy, *plugins = sys.argv[1:]
+    weights = {Path(path): weight for path, weight in msgspec.json.decode(heavy).items()}
     with redirect_stdout(sys.stderr):  # what plugins print is no answer
-        checked = asyncio.run(_checked(question))
+        checked = asyncio.run(
+            _checked(Path(config) if config else None, [*map(Path, plugins)], weights)
+        )
     sys.stdout.buffer.write(msgspec.json.encode(checked))
 
 
-async def _checked(question: Question) -> Checked:
-    config, plugins = question.config, [Path(plugin) for plugin in question.plugins]
+async def _checked(
+    config: Path | None, plugins: Sequence[Path], weights: Mapping[Path, int]
+) -> Checked:
     try:
-        text = read(Path(config)) if config else ""
-        weights = {Path(path): weight for path, weight in question.weights.items()}
-        policy = choose_policy(Path(config) if config else None, plugins, weights)
+        text = read(config) if config else ""
+        policy = choose_policy(config, plugins, weights)
         for kind in policy.kinds:
             await _start_and_stop(kind, policy, plugins)
     except MoorageError as error:

@@ -22,11 +22,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from moorage_host.kube import KubeClient, connect
 from tools.build import kubernetes_version
 from tools.golden.scheduler import SCORE_PROFILES, UNMET, Log, last_recording, recording, scheduler
+from tools.inprocess.api import send
 from tools.planes.embedded import Object, Plane
 from tools.planes.real import RealPlane
 
@@ -208,25 +207,19 @@ def _outcome(key: str, end: str, lines: Iterable[str]) -> Object:
 
 
 async def _create(client: KubeClient, obj: Object) -> Object:
-    answer = await client.request("POST", _path(obj), body=msgspec.json.encode(obj), timeout=30)
-    created: Object = msgspec.json.decode(answer.check().body)
-    return created
+    return await send(client, "POST", _path(obj), obj)
 
 
 async def _delete(client: KubeClient, obj: Object) -> None:
-    path = f"{_path(obj)}/{obj['metadata']['name']}"
-    answer = await client.request("DELETE", path, body=msgspec.json.encode(NOW), timeout=30)
-    answer.check()
+    await send(client, "DELETE", f"{_path(obj)}/{obj['metadata']['name']}", NOW)
 
 
 async def _remove(client: KubeClient, obj: Object) -> None:
-    if obj["metadata"].get("finalizers"):
-        path = f"{_path(obj)}/{obj['metadata']['name']}"
-        body = msgspec.json.encode({"metadata": {"finalizers": None}})
-        kind = "application/merge-patch+json"
-        await client.request("PATCH", path, body=body, content_type=kind, timeout=30)
+    if not obj["metadata"].get("finalizers"):
+        await _delete(client, obj)
         return
-    await _delete(client, obj)
+    path = f"{_path(obj)}/{obj['metadata']['name']}"
+    await send(client, "PATCH", path, {"metadata": {"finalizers": None}})
 
 
 def _path(obj: Object) -> str:

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import grpc.aio
@@ -16,7 +16,7 @@ from gateway.app import running
 from gateway.settings import GatewaySettings
 from moorage import FilterPlugin, ScorePlugin
 from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc, types_pb2
+from moorage.v1 import filter_pb2_grpc, scorer_pb2_grpc, types_pb2
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import ServerSettings, ServiceDefinition
 from moorage_host.rpc.serve import running as serving
@@ -129,32 +129,19 @@ Gate = Callable[[Any], Awaitable[bool]]
 """Sees each request of a session before the service does; False ends the session."""
 
 
-class GatedFilter(FilterServicer):
-    """A filter service that a test can slow down and stop."""
+ServicerT = TypeVar("ServicerT", FilterServicer, ScorerServicer)
 
-    def __init__(self, registry: Registry, gate: Gate) -> None:
-        super().__init__(registry)
-        self._gate = gate
 
-    async def Session(
-        self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Any
-    ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
-        async for answer in super().Session(_gated(request_iterator, self._gate), context):
+def gated(servicer: ServicerT, gate: Gate) -> ServicerT:
+    """Return a service that a test can slow down and stop."""
+    session: Any = servicer.Session
+
+    async def opened(request_iterator: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
+        async for answer in session(_gated(request_iterator, gate), context):
             yield answer
 
-
-class GatedScorer(ScorerServicer):
-    """A scorer service that a test can slow down and stop."""
-
-    def __init__(self, registry: Registry, gate: Gate) -> None:
-        super().__init__(registry)
-        self._gate = gate
-
-    async def Session(
-        self, request_iterator: AsyncIterator[scorer_pb2.ScorerServiceSessionRequest], context: Any
-    ) -> AsyncIterator[scorer_pb2.ScorerServiceSessionResponse]:
-        async for answer in super().Session(_gated(request_iterator, self._gate), context):
-            yield answer
+    servicer.Session = opened  # type: ignore[method-assign]
+    return servicer
 
 
 async def _gated(requests: AsyncIterator[Any], gate: Gate) -> AsyncIterator[Any]:
@@ -177,7 +164,7 @@ async def filter_service(
     definition = ServiceDefinition(
         name="filter",
         grpc_name="moorage.v1.FilterService",
-        create=lambda: GatedFilter(Registry(FilterPlugin, (*FILTERS, *plugins)), gate),
+        create=lambda: gated(FilterServicer(Registry(FilterPlugin, (*FILTERS, *plugins))), gate),
         register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
     )
     async with serving(definition, replace(SETTINGS, port=port, tls=tls)) as server:
@@ -196,7 +183,7 @@ async def scorer_service(
     definition = ServiceDefinition(
         name="scorer",
         grpc_name="moorage.v1.ScorerService",
-        create=lambda: GatedScorer(Registry(ScorePlugin, (*SCORERS, *plugins)), gate),
+        create=lambda: gated(ScorerServicer(Registry(ScorePlugin, (*SCORERS, *plugins))), gate),
         register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
     )
     settings = replace(SETTINGS, port=port, shutdown_grace=grace, tls=tls)

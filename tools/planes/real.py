@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from cli.doctor.installation.release import path_of as object_path
 from cli.up.processes import free_ports
 from moorage_host.kube import connect
 from sandbox.apiserver.server import kubeconfig
@@ -319,9 +320,4 @@ def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]
 
 def path_of(obj: Object) -> str:
     """Return the path of the collection that an object is created in."""
-    version = obj["apiVersion"]
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    namespace = obj["metadata"].get("namespace")
-    inside = f"/namespaces/{namespace}" if namespace else ""
-    kind = obj["kind"].lower()
-    return f"{root}{inside}/{kind.removesuffix('y')}{'ies' if kind.endswith('y') else 's'}"
+    return object_path(obj).rpartition("/")[0]

@@ -1,6 +1,5 @@
 """The command `moorage simulate`."""
 
-import re
 from typing import Any
 
 import click
@@ -9,22 +8,6 @@ from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import FILE, context_option
 from cli.shared.given import plugins_option, scheduler_config_option
 from cli.shared.output import Form, is_for_programs, output_option, write
-
-
-class MoreNodes(click.ParamType[int]):
-    """Reads +N."""
-
-    name = "+N"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Return N, from 1 to 100,000."""
-        if isinstance(value, int):
-            return value
-        if not re.fullmatch(r"\+[1-9]\d{0,4}|\+100000", value):
-            self.fail(f"{value}: write how many more, such as +3", param, ctx)
-        return int(value)
 
 
 @click.command()
@@ -46,7 +29,7 @@ class MoreNodes(click.ParamType[int]):
     "--nodes",
     "more_nodes",
     metavar="+N",
-    type=MoreNodes(),
+    type=click.IntRange(0, 100_000),
     default=0,
     help="Compare the cluster with one that has N more nodes, empty ones.",
 )
