@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.gateway.options import FILE
 from cli.shared.given import GivenPlugin, GivenPluginType, weights_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 GATEWAY_URL = "https://gateway.moorage.svc:8888"
 """The gateway's Service as it is deployed."""
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(exists=True, path_type=Path)
 POLICY = click.Path(dir_okay=False, path_type=Path)
 """Need not exist: what is wrong with the other files is reported too."""

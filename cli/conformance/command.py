@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.gateway.options import FILE
 from moorage.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from cli.conformance.kit import Kit
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from cli.conformance.findings import ALL, Exchange, Finding, Severity
+from cli.conformance.findings import Exchange, Finding, Severity
 from cli.conformance.judging import Reading, judge, survivors
 from cli.conformance.requests import Answer, Object, Request, Requests
 from moorage.errors import ConfigurationError
@@ -127,15 +127,10 @@ class Probe:
         answer: Answer,
         severity: Severity,
         consequence: str,
-        *,
-        check: str = "",
-        got: str = "",
-        versions: str = ALL,
+        **about: str,
     ) -> None:
-        """Add a finding of a check; by default of the one that runs."""
-        finding = self._exchange(request, answer).finding(
-            severity, consequence, check=check, got=got, versions=versions
-        )
+        """Add a finding; see `Exchange.finding`."""
+        finding = self._exchange(request, answer).finding(severity, consequence, **about)
         self.findings[finding.check].append(finding)
 
     def offered(self, *verbs: Verb) -> list[Verb]:

@@ -202,7 +202,8 @@ async def connected(
 
         if not options.admin:
             pod = await find_gateway(await api(), options.gateway)
-            yield await _through_api_server(options, await api(), pod, IDENTITY, stack)
+            way = connected_to_pod(options, await api(), pod, IDENTITY)
+            yield await stack.enter_async_context(way)
             return
         if not options.admin.startswith("https:"):
             _require_plain(options)
@@ -235,17 +236,6 @@ async def connected_to_pod(
         ConfigurationError: A file cannot be used, or options do not go together.
         GatewayError: It cannot be reached through the API server.
     """
-    async with AsyncExitStack() as stack:
-        yield await _through_api_server(options, client, pod, identity, stack)
-
-
-async def _through_api_server(
-    options: GatewayOptions,
-    client: KubeClient,
-    pod: AdminPort,
-    identity: str,
-    stack: AsyncExitStack,
-) -> Gateway:
     arguments: dict[str, Any] = {}
     if pod.is_secured:
         arguments["server_hostname"] = identity
@@ -257,10 +247,10 @@ async def _through_api_server(
                 arguments["headers"] = _headers(options, await client.token())
     else:
         _require_plain(options)
-    way = await stack.enter_async_context(forwarded(client, pod))
-    session = await stack.enter_async_context(_session())
-    url = f"http{'s' if pod.is_secured else ''}://{LOOPBACK}:{way.port}"
-    return Gateway(session, url, options, forwarded=way, arguments=arguments)
+    scheme = "https" if pod.is_secured else "http"
+    async with forwarded(client, pod) as way, _session() as session:
+        url = f"{scheme}://{LOOPBACK}:{way.port}"
+        yield Gateway(session, url, options, forwarded=way, arguments=arguments)
 
 
 def _session() -> aiohttp.ClientSession:

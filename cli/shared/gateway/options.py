@@ -6,7 +6,7 @@ process of this machine and no pod, so the API server cannot lead to it.
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -101,29 +101,14 @@ def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options to a command, which gets them as one argument `options`."""
 
     @wraps(command)
-    def called(
-        *,
-        admin: str,
-        gateway: str,
-        tls: Path | None,
-        ca_file: Path | None,
-        token_file: Path | None,
-        kubeconfig: Path | None,
-        context: str,
-        **others: Any,
-    ) -> None:
-        if not admin and gateway == NAMESPACE:
-            admin = embedded_admin(kubeconfig, context)
+    def called(**given: Any) -> None:
         options = GatewayOptions(
-            admin=admin,
-            gateway=gateway,
-            tls=tls,
-            ca_file=ca_file,
-            token_file=token_file,
-            kubeconfig=kubeconfig,
-            context=context,
+            **{each.name: given.pop(each.name) for each in fields(GatewayOptions)}
         )
-        command(options=options, **others)
+        if not options.admin and options.gateway == NAMESPACE:
+            admin = embedded_admin(options.kubeconfig, options.context)
+            options = replace(options, admin=admin)
+        command(options=options, **given)
 
     for option in reversed(_OPTIONS):
         called = option(called)
