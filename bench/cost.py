@@ -226,7 +226,7 @@ class _Calls:
         path = f"namespaces/default/pods/{pod['metadata']['name']}"
 
         async def runs() -> bool:
-            return (await self._api("GET", path))["status"]["phase"] == "Running"
+            return bool((await self._api("GET", path))["status"]["phase"] == "Running")
 
         await until(runs, TIMEOUT)
 
