@@ -21,6 +21,9 @@ AVAILABLE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 
 AFFINITY = r"node affinity/selector|\[NodeAffinity\]"
 
+NO_NODE_LEFT = "node(s) didn't match Pod's node affinity/selector or that of its volumes"
+"""A reason that kube-scheduler up to 1.30 does not give."""
+
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 STEPS = (
@@ -111,6 +114,8 @@ def rejections(scheduled: Object, filtered: Object, *, asked: bool) -> Rejection
     if not found:
         return Rejections()
     nodes, text, parts = int(found[1]), found[2], list[Rejection]()
+    if text.startswith("preemption: "):  # kube-scheduler up to 1.30: PreFilter left no node
+        text = f"{nodes} {NO_NODE_LEFT}. {text}"
     ours = _ours(filtered)
     may_be_in_tree = nodes > (filtered.get("filter") or {}).get("nodes", 0)
     for reason in sorted(ours, key=len, reverse=True):

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.cycle.decision import UNKNOWN_NODE
 from gateway.decisions.known import Known
+from gateway.decisions.rejections import NO_NODE_LEFT
 from gateway.decisions.why import Explanation, explanation
 
 AGO = "2026-11-23T01:00:00+00:00"
@@ -72,6 +73,11 @@ def rejected(message: str, *attempts: dict[str, Any], **known: Any) -> Explanati
             "3 hot.",  # the attempt that the message is about is another one
             attempt(Cool={"hot": 1, "humid": 2}),
             ["3 hot (Moorage Cool)"],
+        ),
+        (
+            "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+            attempt(),
+            [f"3 {NO_NODE_LEFT} (kube-scheduler)"],
         ),
     ],
 )
