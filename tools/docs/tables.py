@@ -121,6 +121,8 @@ def settings(name: str) -> str:
     """Return the settings that a kind of process adds to those of all, or has otherwise."""
     cls, base = SETTINGS[name]
     elsewhere = list(declared_settings(base)) if base else []
+    if name == "gateway":  # `--trace-endpoint` and its like are in the table of gRPC services
+        elsewhere += declared_settings(ServerSettings)
     rows = [each for each in declared_settings(cls) if each not in elsewhere]
     return table(
         ("option", "default", "meaning"),
@@ -133,7 +135,8 @@ def _meaning(setting: Setting) -> str:
     assert setting.variable == f"MOORAGE_{setting.option[2:].upper().replace('-', '_')}"
     _, _, allowed = setting.meaning.partition(" Allowed: ")
     bounds = re.sub(r"^(?:a duration such as 500ms or 1m30s|an integer|a number), ", "", allowed)
-    notes = ", ".join(filter(None, (setting.unit, bounds.rstrip("."))))
+    bounds = re.sub(r"^at least (?:0s?|1)(?:, |$)", "", bounds.rstrip("."))  # goes without saying
+    notes = ", ".join(filter(None, (setting.unit, bounds)))
     return setting.help + (f" ({notes})" if notes else "")
 
 
