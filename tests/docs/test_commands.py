@@ -46,6 +46,7 @@ FOREIGN = {
     "--help",
     "--machines",
     "--policy-config-file",
+    "--publish",
     "--quiet",
     "--require-hashes",
     "--secure-port",
@@ -59,7 +60,7 @@ FOREIGN = {
     *KUBEADM,
     *PYTEST,
 }
-"""Options of commands that are not described by settings: other people's, and `tools.model`."""
+"""Options of commands that are not described by settings: other people's, and of `tools`."""
 
 FOREIGN_MODULES = {"json.tool", "pytest", "venv"}
 

@@ -72,8 +72,7 @@ class Row:
 PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 
 BEGINNINGS = {
-    PAGE: "What holds when processes die, hang, are cut off or meet a slow API server. The "
-    "campaign below",
+    PAGE: "The campaign below",
     ROOT / "README.md": "**Reliability.** The [campaign](docs/explanation/reliability.md)",
 }
 """How the sentence begins that says what the tables come to."""
