@@ -61,6 +61,8 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
                 result = answer.result().result
                 if result.status.code:
                     name = replicas.name
+                    if cycle.suspect:
+                        replicas.suspect(cycle)  # whoever was asked first may be lost only later
                     raise CallFailedError(f"{name} service: {result.status.message}")
                 if cycle.suspect:
                     replicas.seen_again(cycle, result)

@@ -92,7 +92,7 @@ async def outcome(session: Session, asked: types_pb2.Cycle) -> str:
         ("close_descriptors", "its process ended with exit code 70, once"),
         ("kill", "its process ended by SIGKILL, once"),
         ("loop_with_the_signal_blocked", "1 overrun, the last in a process of its own"),
-        ("allocate", "MemoryError for node n0"),
+        ("allocate", "its process ended for lack of memory, once"),
     ],
 )
 async def test_a_suspect_takes_no_replica_along(deed: str, how: str) -> None:

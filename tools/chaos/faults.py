@@ -19,9 +19,6 @@ CALLED_LINKS = [link for link in LINKS if link not in (f"{SCHEDULER}>api", f"{GA
 
 VERSIONS_SECONDS = 7.0
 
-TERMS = "13,000 terms"
-"""What a poison pod has that no plugin reads."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
@@ -176,12 +173,12 @@ def two_versions(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     yield Injection(at=at, fault="stop", target="scorer-1", seconds=2.0)
 
 
-def poison(*deeds: str, pods: int = 2) -> Draw:
+def poison(*deeds: str) -> Draw:
     """Pods of a tenant that a plugin does not survive, or not in time; they are tried again."""
 
     def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
         for deed in deeds:
-            for _ in range(pods):
+            for _ in range(2):
                 yield Injection(
                     at=rng.uniform(0.0, extent.seconds / 2), fault="poison", target=deed
                 )

@@ -24,7 +24,7 @@ from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage.v1.filter_pb2 import FilterServiceGetStateRequest
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
-from tools.chaos.faults import LEADER, TERMS, Injection
+from tools.chaos.faults import LEADER, Injection
 from tools.chaos.plugins.rules.rules import POISON
 from tools.chaos.stack import FIRST, HOST, POLICY, SCHEDULER, SECOND, Stack
 from tools.planes.programs import ProgramError
@@ -189,14 +189,8 @@ class Injector:
     async def poison(self, injection: Injection) -> None:
         """Create a pod of a tenant that a plugin does not survive, or not in time."""
         labels = {POISON: injection.target}
-        metadata: Any = {"generateName": f"poison-{injection.target}-", "labels": labels}
-        spec: Any = {"schedulerName": "moorage", "containers": [{"name": "main", "image": "app:1"}]}
-        if injection.target == TERMS:
-            del metadata["labels"]
-            metadata["generateName"] = "poison-terms-"
-            terms = [{"topologyKey": "zone", "labelSelector": {}} for _ in range(13_000)]
-            key = "requiredDuringSchedulingIgnoredDuringExecution"
-            spec["affinity"] = {"podAntiAffinity": {key: terms}}
+        metadata = {"generateName": f"poison-{injection.target}-", "labels": labels}
+        spec = {"schedulerName": "moorage", "containers": [{"name": "main", "image": "app:1"}]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}}
         async with self._session.post(f"{self._stack.plane.url}/api/v1/namespaces", json=namespace):

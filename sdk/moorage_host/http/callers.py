@@ -25,6 +25,7 @@ from aiohttp import hdrs, web
 from moorage.errors import MoorageError
 from moorage_host.http.connections import connection_of
 from moorage_host.http.requests import Refusal, Refusals
+from moorage_host.slots import Slots
 
 ALL_NAMESPACES = ""
 
@@ -112,6 +113,9 @@ def _reader(request: web.BaseRequest) -> PodsReader | None:
 
 _BEARER = "Bearer "
 
+REFUSAL_SECONDS = 1.0
+"""How long whoever shows an unknown token waits, as each call costs a connection."""
+
 _VERBS = {hdrs.METH_HEAD: "get"}
 """The verbs of RBAC, where they are not the method."""
 
@@ -151,6 +155,7 @@ class Callers:
         self._allowed = frozenset(allowed)
         self._option = option
         self._refusals = refusals
+        self._strangers = Slots(1, 0)
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
         """Return why a caller is refused, and count it; None if they are not."""
@@ -196,8 +201,10 @@ class Callers:
         try:
             review = await reviewer.review(token, path, verb, request.remote or "")
         except (MoorageError, TimeoutError) as error:
+            await self._strangers.slow_down(REFUSAL_SECONDS)
             return self._refused(503, f"the bearer token cannot be checked: {error}")
         if not review.user:
+            await self._strangers.slow_down(REFUSAL_SECONDS)
             return self._refused(401, "the API server does not know this bearer token")
         if not review.allowed:
             return self._refused(

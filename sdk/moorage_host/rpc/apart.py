@@ -49,6 +49,8 @@ LAST_SECONDS: Final = 0.05
 
 LATE: Final = "did not answer in time"
 
+NO_MEMORY: Final = 71
+
 _HEAD = struct.Struct("<Q")
 _SINCE = struct.Struct("<d")
 
@@ -63,6 +65,13 @@ class MarkingSupervisor(Supervisor, kw_only=True):
         self.mark[_SINCE.size : _SINCE.size + len(name)] = name
         _SINCE.pack_into(self.mark, 0, time.monotonic())
         return super()._share(enabled, now)
+
+    def _failed(
+        self, enabled: EnabledPlugin, point: str, error: BaseException, *more: Any
+    ) -> Exception:
+        if isinstance(error, MemoryError):
+            os._exit(NO_MEMORY)  # outside of a fork, the whole process might end of it
+        return super()._failed(enabled, point, error, *more)
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -164,6 +173,8 @@ class Fork:
 
 
 def _how(status: int) -> str:
+    if status == NO_MEMORY << 8:
+        return "ended for lack of memory"
     if os.WIFSIGNALED(status):
         return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
     return f"ended with exit code {os.waitstatus_to_exitcode(status)}"

@@ -17,6 +17,7 @@ a background task fails, the service drains and the process ends with the error.
 import asyncio
 import faulthandler
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ LAST_STEP = "_schedule_rpc_coro"
 """The coroutine with which grpc.aio ends a call."""
 
 LAST_STEP_SECONDS = 1.0
+
+SWITCH_SECONDS = 0.0005
+"""After which busy threads of plugins let the event loop go on; Python's own is ten times that."""
 
 STUCK_SECONDS = 40.0
 """How long the event loop may stand still; plugins may take 30 s to start."""
@@ -152,6 +156,7 @@ async def serve(definition: ServiceDefinition[ServicerT], settings: ServerSettin
     Raises:
         SystemExit: The user must change something; what it is, is on stderr in one line.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     with process(definition.name, settings) as stop, printed_to_log():
         async with running(definition, settings) as server, _ending_if_stuck():
             announce("serving", service=definition.name, grpc=server.grpc, admin=server.admin)
