@@ -161,6 +161,11 @@ class Injector:
             program.log = Path(path)
             try:
                 await program.start()
+                # Its admin port answers a moment before kube-scheduler's is there.
+                while {"serving", "answer"} & await self._stack.lacks(  # noqa: ASYNC110
+                    injection.target
+                ):
+                    await asyncio.sleep(0.05)
                 await self._call_badly(injection.target)
                 await asyncio.sleep(injection.seconds)
                 if not program.running:

@@ -169,10 +169,10 @@ class Stack:
         """Whether all programs run, one gateway is ready, and others are but for deciding."""
         if not all(program.running for program in self.programs.values()):
             return False
-        lacking = [await self._lacks(name) for name in self.gateways]
+        lacking = [await self.lacks(name) for name in self.gateways]
         return set() in lacking and all(each <= {"leader"} for each in lacking)
 
-    async def _lacks(self, gateway: str) -> set[str]:
+    async def lacks(self, gateway: str) -> set[str]:
         """Return the checks of `/readyz` that fail."""
         timeout = aiohttp.ClientTimeout(total=1)
         try:
