@@ -15,15 +15,9 @@ async def wait_a_while(
 
 
 async def wait_for(state: ClusterState, condition: Callable[[], bool], end: float) -> bool:
-    """Wait until *condition* holds, which only a change of *state* can bring about.
+    """Wait until *condition* holds, which only a change of *state* can bring about; return whether.
 
-    Args:
-        state: The state that the condition is about.
-        condition: Checked at once, and after changes.
-        end: How long to wait at most, in `loop.time()`.
-
-    Returns:
-        Whether the condition holds.
+    It is checked at once, and after changes, until *end* in `loop.time()`.
     """
     changed = asyncio.Event()
     state.listeners.append(changed.set)

@@ -104,11 +104,8 @@ class DecisionLog:
     ) -> None:
         """Keep *attempts* of each of the *pods* that were decided on last.
 
-        Args:
-            pods: How many pods.
-            attempts: How many attempts of each.
-            memory: What packed attempts may take, in bytes; the oldest go first.
-            unpacked: Newest attempts that stay as they are.
+        Of these the newest stay *unpacked*; packed ones may take *memory* bytes, the oldest go
+        first.
         """
         self._pods = pods
         self._attempts = attempts

@@ -104,10 +104,8 @@ class LeaseStore:
     ) -> Lease:
         """Replace a version, or create the Lease; return the new version.
 
-        Raises:
-            LeaseTakenError: There is a newer version.
-            KubeError: The API server refuses, or is not reached.
-            TimeoutError: It does not answer in time; the write may have been done.
+        Raises the same as `read`, and LeaseTakenError if there is a newer version. After a
+        TimeoutError the write may have been done.
         """
         notes = {EPOCH: str(epoch), **({LEAVING: "true"} if leaving else {})}
         body = msgspec.json.encode(self._document(before, holder, seconds, notes))

@@ -98,13 +98,8 @@ def compose(
 ) -> Answer:
     """Return the answer; takes a while for thousands of nodes.
 
-    Args:
-        question: What was asked.
-        filtered: The answer of the filter service; None if the profile has no filter plugins.
-        scored: The answer of the scorer service; None without scores.
-        policy_revision: The revision of the policy.
-        scale: The policy's `scoreScale`.
-        no_scores: Why there are none although the profile has score plugins.
+    *filtered* is None without filter plugins, *scored* without scores, and *no_scores* says why
+    although the profile has score plugins.
     """
     verdicts = [
         Verdict(node=name, plugin="", reason=UNKNOWN_NODE, unresolvable=True)

@@ -64,15 +64,9 @@ async def ask(
     generation: int,
     seconds: float,
 ) -> AnswerT:
-    """Return what a shadow answers about *rows*, in the state of *generation*.
+    """Return what a shadow answers about *rows*, in the state of *generation*, read by *read*.
 
-    Args:
-        replicas: Those of the service that is asked.
-        read: Reads its answer.
-        cycle: The live cycle.
-        rows: The rows that the nodes have now.
-        generation: The state.
-        seconds: How long the answer may take.
+    The answer may take so many *seconds*.
 
     Raises:
         StateChangedError: No replica can serve that state.

@@ -97,9 +97,7 @@ async def annotate_once(settings: AnnotatorSettings) -> None:
 
 
 async def serve(settings: AnnotatorSettings) -> None:
-    """Run rounds until SIGTERM or SIGINT.
-
-    Writes one line of JSON on stdout when it begins: event, service, admin.
+    """Run rounds until SIGTERM or SIGINT; announce on stdout as JSON when it begins.
 
     Raises:
         SystemExit: The user must change something; what it is, is on stderr in one line.

@@ -94,14 +94,7 @@ class Access:
         )
 
     async def review(self, token: str, path: str, verb: str, peer: str) -> Review:
-        """Return whose a token is, and whether they may call a path that is no resource.
-
-        *peer* is the address that shows the token.
-
-        Raises:
-            KubeError: The API server does not answer, or refuses to.
-            TimeoutError: It does not answer in time.
-        """
+        """See `TokenReviewer.review`; raises KubeError and TimeoutError."""
         user = await self._user(token, peer)
         if user is None:
             return Review(user="", allowed=False)
@@ -109,12 +102,7 @@ class Access:
         return Review(user=user.username, allowed=await self._may(user, attributes))
 
     async def may_get_pods(self, token: str, namespace: str) -> bool:
-        """Return whether a token allows to get pods of a namespace, or of all of them for "".
-
-        Raises:
-            KubeError: The API server does not answer, or refuses to.
-            TimeoutError: It does not answer in time.
-        """
+        """See `TokenReviewer.may_get_pods`; raises KubeError and TimeoutError."""
         user = await self._user(token, "")
         if user is None:
             return False

@@ -161,18 +161,10 @@ class KubeClient:
     async def items(
         self, path: str, *, query: Mapping[str, str] | None = None, timeout: float
     ) -> list[msgspec.Raw]:
-        """Return the objects of a list as JSON, read page by page.
+        """Return the objects of a list as JSON, read page by page; *timeout* is for each page.
 
-        Args:
-            path: The path of the list.
-            query: Query parameters, not encoded.
-            timeout: Time for each page, in seconds.
-
-        Raises:
-            KubeStatusError: The API server refuses.
-            KubeUnreachableError: No answer came.
-            KubeError: The answer is no list, as from something that stands before the API server.
-            TimeoutError: A page did not come in time.
+        Raises the same as `request`, and KubeStatusError if the API server refuses, or KubeError if
+        the answer is no list, as from something that stands before the API server.
         """
         items: list[msgspec.Raw] = []
         page = {"limit": str(PAGE_SIZE), **(query or {})}
@@ -192,13 +184,6 @@ class KubeClient:
 
         It is written onto a connection of the session as one text, without a request object, an
         answer object and timers of its own. Through a proxy it goes the usual way.
-
-        Args:
-            path: The path below the API server's URL, percent-encoded, with a leading slash.
-            body: The body, which is JSON.
-
-        Raises:
-            KubeUnreachableError: No answer came.
         """
         if "proxy" in self._way or not _TARGET.fullmatch(path):
             return await self.request("POST", path, body=body, timeout=0.0)
@@ -233,16 +218,13 @@ class KubeClient:
         silence: float,
         opened: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[bytes, None]:
-        """Follow an answer that does not end, such as a watch, line by line.
+        """Follow an answer that does not end, such as a watch, line by line, without empty ones.
 
         Args:
-            path: The path below the API server's URL, percent-encoded, with a leading slash.
+            path: As in `request`.
             query: Query parameters, not encoded.
             silence: The longest time without a byte, in seconds.
             opened: Called when the API server has accepted the request.
-
-        Yields:
-            The lines that are not empty, without their ends.
 
         Raises:
             KubeStatusError: The API server refuses.
@@ -277,18 +259,9 @@ class KubeClient:
     async def open_websocket(
         self, path: str, *, query: Mapping[str, str], protocol: str, timeout: float
     ) -> aiohttp.ClientWebSocketResponse:
-        """Open a WebSocket, which the caller closes.
+        """Open a WebSocket with a subprotocol in *timeout* seconds; the caller closes it.
 
-        Args:
-            path: The path below the API server's URL, percent-encoded, with a leading slash.
-            query: Query parameters, not encoded.
-            protocol: The subprotocol.
-            timeout: Time until it is open, in seconds.
-
-        Raises:
-            KubeStatusError: The API server refuses.
-            KubeUnreachableError: The connection fails.
-            TimeoutError: It is not open in time.
+        Raises the same as `stream_lines`.
         """
         what = f"GET {path}"
         try:
