@@ -29,7 +29,6 @@ from gateway.inspector.timeline import Timeline, plugin_route
 from gateway.journal.journal import Journal
 from gateway.leadership import Leadership
 from gateway.leadership.election import Election
-from gateway.policy.events import PolicyEvents
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.equal_pods import EqualPods
 from gateway.replicas.feed import StateFeed
@@ -51,6 +50,7 @@ from gateway.whatif.simulate import simulate_routes
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
+from moorage_host.kube.events import EventWriter
 from moorage_host.policy import default_document, parse, read
 from moorage_host.process.admin import Check, address, admin_server, cause_of
 from moorage_host.process.lifecycle import Phase, announce, process
@@ -58,6 +58,13 @@ from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
 from moorage_host.tracing.sink import span_sink
 from moorage_host.tracing.span import SpanSink
+
+POLICY_OBJECT = {
+    "apiVersion": "moorage.io/v1alpha1",
+    "kind": "MoorageConfiguration",
+    "name": "policy",
+}
+"""What Events about the policy are about."""
 
 QUIET_SECONDS = 1.0
 """When calls have stopped for so long, they go to the next gateway, and wait there."""
@@ -201,7 +208,7 @@ class _Gateway:
         scorers_of_shadows = (
             replicas(SCORER, own_scorer, share="shadows") if own_scorer else scorers
         )
-        self._events = PolicyEvents(client, leadership.holder)
+        self._events = EventWriter(client, leadership.holder)
         self.reloader: PolicyReloader | None = None
         if settings.config:
             self.reloader = PolicyReloader(
@@ -212,7 +219,12 @@ class _Gateway:
                 rollouts=[Rollout(filters), Rollout(scorers)],
                 between_cycles=between_cycles,
                 pods_by_profile=state.pods_by_profile,
-                report=self._events.report,
+                report=partial(
+                    self._events.report,
+                    {**POLICY_OBJECT, "namespace": client.namespace},
+                    action="Reload",
+                    controller="moorage-gateway",
+                ),
                 metrics=ReloadMetrics(registry),
             )
         self.shadows = Shadows(

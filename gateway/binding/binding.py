@@ -62,8 +62,6 @@ UNSTARTED = f"{SCORER.name}{NOT_AVAILABLE}: "
 
 CANNOT_USE = "the binder cannot use the policy: "
 
-NOT_SENT = "the bind was not sent, since another gateway has taken over"
-
 
 PODS_AHEAD = 512
 """Pods that are kept ahead of the watch; the oldest are forgotten first."""
@@ -200,11 +198,24 @@ class Binding:
             request.bind.profile = pod.spec.scheduler_name if pod else ""
             if annotations:
                 request.bind.annotations.update(annotations)
-            plugins = await self._send(call, request, epoch)
+            backoff: Backoff | None = None
+            while True:  # a bind is idempotent
+                self._term.require(epoch)
+                try:
+                    plugins = await self.client.bind(request, call.deadline - ANSWER_SECONDS)
+                    break
+                except BinderError as failure:
+                    backoff = backoff or Backoff(0.02, 0.5)
+                    pause, now = backoff.next(), asyncio.get_running_loop().time()
+                    again = failure.code is grpc.StatusCode.UNAVAILABLE
+                    if not again or now + pause >= call.deadline:
+                        raise
+                    await asyncio.sleep(pause)
             self._refusal = ""
             self._state.confirm(call.uid)
             self.unknown.end(call)
-            self._cycle_states.end(call.uid)
+            if call.uid in self._cycle_states.by_uid:
+                self._cycle_states.end(call.uid)
         except CallFailedError as failure:
             error = str(failure)
             self._state.forget(call.uid)
@@ -262,24 +273,6 @@ class Binding:
             why = summary(decision, call.node, self._arrays.totals_of(decision.id))
             bind.decision = msgspec.json.encode(why) if why else b""
         return request
-
-    async def _send(
-        self, call: BindCall, request: pb.BinderServiceSessionRequest, epoch: int
-    ) -> Sequence[pb.BindPluginReport]:
-        """Repeat the bind while the binder cannot be reached: it is idempotent."""
-        backoff: Backoff | None = None
-        while True:
-            if not self._term.is_current(epoch):
-                raise StaleTermError(NOT_SENT)
-            try:
-                return await self.client.bind(request, call.deadline - ANSWER_SECONDS)
-            except BinderError as failure:
-                backoff = backoff or Backoff(0.02, 0.5)
-                pause, now = backoff.next(), asyncio.get_running_loop().time()
-                again = failure.code is grpc.StatusCode.UNAVAILABLE
-                if not again or now + pause >= call.deadline:
-                    raise
-                await asyncio.sleep(pause)
 
     def _failed(self, call: BindCall, failure: BinderError) -> str:
         if failure.reason == POLICY:

@@ -9,16 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
 from gateway.cluster.kinds import AdditionalKinds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.cluster.pods import PODS, SeenPod, Waiting, decode_seen_pod
 from gateway.cluster.reflector import Reflector, Resource, WatchLimits
-from gateway.cluster.rows import Rows
+from gateway.cluster.rows import NodeEntry, Rows
 from gateway.cluster.state import ClusterState
 from gateway.settings import GatewaySettings
 from moorage.models import NodeManifest, decode_node
+from moorage.models.decoding import decode_passing_node, share_changed_node, share_node
 from moorage_host.kube import KubeClient
 
 EXPIRY_INTERVAL = 1.0
@@ -28,6 +30,17 @@ LONGEST_INTERRUPTION = 2.0
 
 NODES = Resource(path="/api/v1/nodes", key="name", decode=decode_node)
 """All nodes."""
+
+
+def decode_seen_node(raw: bytes | msgspec.Raw, known: Mapping[str, NodeEntry]) -> NodeManifest:
+    """Read a node; what has not changed it shares with the one that is *known* by its name.
+
+    Raises:
+        msgspec.DecodeError: It is no node.
+    """
+    node = decode_passing_node(raw)
+    before = known.get(node.metadata.name)
+    return share_node(node) if before is None else share_changed_node(node, before.manifest)
 
 
 class Cluster:
@@ -62,7 +75,7 @@ class Cluster:
         )
         self._nodes: Reflector[NodeManifest] = Reflector(
             client,
-            NODES,
+            replace(NODES, decode=partial(decode_seen_node, known=state.rows.entries)),
             put=state.set_node,
             drop=state.drop_node,
             received=partial(metrics.events, "nodes"),

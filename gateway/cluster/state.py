@@ -194,7 +194,8 @@ class ClusterState:
             if node or (old is not None and old.spec.node_name):
                 self._update_placement(uid)
             else:
-                self._notify()
+                for listener in self.listeners:
+                    listener()
         claim = self._assumed.get(uid) if failure else None
         if claim is not None and claim.failure is not None and failure != claim.failure:
             self.release(uid)
@@ -410,9 +411,6 @@ class ClusterState:
             self._log.append((self.generation, key))
             for backlog in self._backlogs:
                 backlog.note(key)
-        self._notify()
-
-    def _notify(self) -> None:
         for listener in self.listeners:
             listener()
 

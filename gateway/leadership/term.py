@@ -66,9 +66,10 @@ class Term:
         """Whether calls may be answered; false from the instant at which the term runs out."""
         return self._clock() < self._valid_until
 
-    def is_current(self, epoch: int) -> bool:
-        """Whether binds of *epoch* may be sent."""
-        return epoch == self.epoch and self._clock() < self._valid_until
+    def require(self, epoch: int) -> None:
+        """Raise StaleTermError if a bind of *epoch* may not be sent any more."""
+        if epoch != self.epoch or self._clock() >= self._valid_until:
+            raise StaleTermError("the bind was not sent, since another gateway has taken over")
 
     def begin(self, epoch: int, *, valid_until: float = math.inf) -> None:
         """Begin a term that ends on the clock at *valid_until* unless it is extended."""

@@ -52,13 +52,15 @@ class EqualPodsRule:
     """When pods of a profile are equal for its plugins, and for how long answers about them hold.
 
     Attributes:
-        signature: The fields of a pod that they read.
+        pod_fields: The fields of a pod that they read.
+        signature: Reads these.
         filter_scope: What verdicts depend on; ANYTHING if they may not be cached.
         score_scope: What raw scores depend on; ANYTHING, too, if only a plugin can normalise them.
         score_plugins: The weight and the normalisation of each score plugin, in order.
     """
 
-    signature: Signature
+    pod_fields: Sequence[str]
+    signature: Signature = field(compare=False)
     filter_scope: Scope
     score_scope: Scope
     score_plugins: Mapping[str, tuple[int, Normalization]]
@@ -152,8 +154,10 @@ def _rule(
     ]
     if not cached:
         return None
+    pod_fields = union(None if info is None else info.pod_fields for info in cached)
     return EqualPodsRule(
-        signature=Signature(union(None if info is None else info.pod_fields for info in cached)),
+        pod_fields=pod_fields,
+        signature=Signature(pod_fields),
         filter_scope=filter_scope,
         score_scope=score_scope,
         score_plugins=plugins,

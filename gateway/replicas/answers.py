@@ -1,54 +1,109 @@
-"""What plugins answered about equal pods, by row, and for how long that is valid."""
+"""What plugins answered about equal pods, by row: for how long it is valid, and what it amounts to.
 
+An answer about a node is valid until something has changed that its plugins depend on, and the
+state knows in which generation that was. What is normalised over all nodes of a cycle is worked out
+from raw scores, as replicas do.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from itertools import compress
+from typing import Any, Generic, TypedDict, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from gateway.cluster.state import ClusterState
-from gateway.cycle.decision import PluginRecord
-from gateway.cycle.nodes import Mask, Rows
+from gateway.cycle import Cycle, NodeSet
+from gateway.cycle.decision import (
+    FilterRecord,
+    NodeScoreRecord,
+    PhaseName,
+    PluginRecord,
+    PluginScoreRecord,
+    ScoreRecord,
+)
+from gateway.cycle.nodes import Mask, NodeRows, Rows
+from gateway.cycle.scores import PluginScores, Scores
+from gateway.cycle.verdicts import Codes, Reason, Verdicts
+from gateway.policy.dependencies import EqualPodsRule
+from gateway.replicas.filters import count_verdicts
+from gateway.replicas.scorers import TOTALS, Raw
 from moorage.plugin.scope import Scope
+from moorage_host.plugins.ranking import best, compact, weighted_mean
 
 NEVER = -1
 
+MOST_REASONS = 1000
+"""Reasons of one kind of pods; a plugin may use another one each time."""
+
+REASON_BYTES = 200
+"""What a reason takes in addition to its text, about."""
+
 Values = npt.NDArray[Any]
 
+Said = TypeVar("Said")
 
-class Answers:
+AnyRecord = FilterRecord | ScoreRecord
+
+
+class Question(msgspec.Struct, eq=False, kw_only=True):
+    """What has to be asked in a phase of a cycle.
+
+    Attributes:
+        phase: The phase.
+        cycle: The cycle.
+        rule: When pods of its profile are equal.
+        entry: What is cached about equal pods.
+        rows: The nodes of the phase.
+        at: Their rows, in ascending order.
+        stale: How many of them are stale.
+        asked: These and stale nodes of other samples; None if none is stale, or all are.
+        source: The pod that replicas were asked about last, as NAMESPACE/NAME.
+        generation: That of the state now.
+    """
+
+    phase: PhaseName
+    cycle: Cycle
+    rule: EqualPodsRule
+    entry: "Entry"
+    rows: NodeRows
+    at: Rows
+    stale: int
+    asked: NodeSet | None
+    source: str
+    generation: int
+
+
+class Answers(ABC, Generic[Said]):
     """What the plugins of one phase answered about equal pods: some numbers for each row.
 
     Attributes:
-        values: The numbers: a line for each plugin, or one for all. Shape (lines, capacity).
-        labels: What the numbers mean: the code of each reason, or the line of each plugin.
-        plugins: The plugins that ran, and whether they skipped.
         version: That of the plugins.
         source: The pod that they were asked about last, as NAMESPACE/NAME.
+        nbytes: What it takes in memory.
     """
 
-    __slots__ = ("_valid_at", "labels", "plugins", "source", "values", "version")
+    __slots__ = ("_plugins", "_valid_at", "nbytes", "source", "values", "version")
 
-    def __init__(
-        self, labels: dict[Any, int], lines: int, kind: type[Any], capacity: int, version: str
-    ) -> None:
+    def __init__(self, lines: int, kind: type[Any], capacity: int, version: str) -> None:
         """Know nothing yet about *capacity* rows."""
-        self.labels = labels
         self.values: Values = np.zeros((lines, capacity), kind)
-        self.plugins: Sequence[tuple[str, bool]] = ()
         self.version = version
         self.source = ""
         self._valid_at = np.full(capacity, NEVER, np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of its arrays."""
-        return int(self.values.nbytes + self._valid_at.nbytes)
+        self._plugins: Sequence[tuple[str, bool]] = ()
+        self.nbytes = int(self.values.nbytes + self._valid_at.nbytes)
 
     @property
     def capacity(self) -> int:
         """How many rows there is room for."""
         return len(self._valid_at)
+
+    @abstractmethod
+    def _numbers(self, said: Said) -> Values | None:
+        """Return answers as they are kept; None if they do not go with those that are."""
 
     def is_stale(self, at: Rows, state: ClusterState, scope: Scope) -> Mask:
         """Return for each row in *at* whether plugins of such a scope have to be asked."""
@@ -76,23 +131,143 @@ class Answers:
                 found.append(row)
         return found
 
-    def learn(
-        self, at: Rows, values: Values, generation: int, ran: Sequence[PluginRecord], pod: str
-    ) -> None:
-        """Take over what plugins answered about a pod and some rows, valid for a generation."""
+    def learn(self, said: Said, record: AnyRecord, at: Rows, generation: int, pod: str) -> bool:
+        """Take over what plugins answered about a pod and some rows, valid for a generation.
+
+        Returns:
+            Whether it goes with what is known.
+        """
+        values = self._numbers(said) if record.version == self.version else None
+        if values is None:
+            return False
         self._valid_at[at] = generation
         if values.size:
             self.values[:, at] = values
         # Where no nodes were left, the plugins after that did not run.
-        plugins = [(each.plugin, each.skipped) for each in ran]
-        self.plugins = max(plugins, self.plugins, key=len)
+        plugins = [(each.plugin, each.skipped) for each in record.plugins]
+        self._plugins = max(plugins, self._plugins, key=len)
         self.source = pod
+        return True
 
-    def reports(self, ran: Sequence[PluginRecord]) -> list[PluginRecord]:
-        """Return what plugins did, those included that were not asked."""
-        by_name = {each.plugin: each for each in ran}
-        reports = []
-        for plugin, skipped in self.plugins:
+    def _complete(self, record: AnyRecord, question: Question, fetched: AnyRecord | None) -> None:
+        """Note in a record what plugins did, those included that were not asked; and the rest."""
+        now = fetched or record
+        by_name = {each.plugin: each for each in now.plugins}
+        plugins = []
+        for plugin, skipped in self._plugins:
             report = by_name.get(plugin)
-            reports.append(report or PluginRecord(plugin=plugin, seconds=0.0, skipped=skipped))
-        return reports
+            plugins.append(report or PluginRecord(plugin=plugin, seconds=0.0, skipped=skipped))
+        record.plugins, record.seconds, record.shards = plugins, now.seconds, now.shards
+        record.version, record.cached_from = self.version, question.source
+        record.cached_nodes = question.rows.count - question.stale
+
+
+class CachedVerdicts(Answers[Verdicts]):
+    """For each row 0, or the number of the reason for which it was rejected."""
+
+    __slots__ = ("_codes",)
+
+    def __init__(self, _: Verdicts, capacity: int, version: str) -> None:
+        super().__init__(1, np.uint16, capacity, version)
+        self._codes: dict[Reason, int] = {}
+
+    def _numbers(self, said: Verdicts) -> Values | None:
+        codes, code_of = [0], self._codes
+        if len(code_of.keys() | said.reasons) > MOST_REASONS:
+            return None
+        for reason in said.reasons:
+            if reason not in code_of:
+                code_of[reason] = len(code_of) + 1
+                self.nbytes += REASON_BYTES + len(reason.text)
+            codes.append(code_of[reason])
+        return np.array(codes, np.uint16)[said.codes]
+
+    def verdicts(self, question: Question, fetched: AnyRecord | None) -> Verdicts:
+        """Return the verdicts that were asked for; what was *fetched* now is learned already."""
+        record = FilterRecord(nodes=0, feasible=0, seconds=0.0)
+        self._complete(record, question, fetched)
+        codes, reasons = self.values[0, question.at], list(self._codes)
+        if reasons:
+            codes, reasons = _in_use(codes, reasons)
+            if codes.all():  # no node was left for the plugins after the last one that rejects
+                rejecting = {reason.plugin for reason in reasons}
+                while record.plugins and record.plugins[-1].plugin not in rejecting:
+                    record.plugins.pop()
+        verdicts = Verdicts(
+            bitmap=question.rows.bitmap,
+            codes=codes,
+            reasons=reasons,
+            record=record,
+            generation=question.generation,
+        )
+        count_verdicts(verdicts, question.rows)
+        return verdicts
+
+
+class CachedScores(Answers[Raw]):
+    """For each row the raw score of each plugin with an opinion, by line."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, said: Raw, capacity: int, version: str) -> None:
+        super().__init__(len(said), np.float64, capacity, version)
+        self._lines = {plugin: line for line, plugin in enumerate(said)}
+
+    def _numbers(self, said: Raw) -> Values | None:
+        if self._lines.keys() != said.keys():
+            return None
+        return np.array([said[plugin] for plugin in self._lines])
+
+    def scores(
+        self, question: Question, fetched: AnyRecord | None, names: Sequence[str | None], top: int
+    ) -> Scores:
+        """Return the scores likewise, with the *top* nodes, of which *names* has the names."""
+        record = ScoreRecord(nodes=question.rows.count, seconds=0.0)
+        self._complete(record, question, fetched)
+        values, parts, opinions = self.values[:, question.at], [], []
+        for plugin, line in self._lines.items():
+            weight, normalization = question.rule.score_plugins[plugin]
+            raw, normalized = values[line], normalization.apply(values[line])
+            parts.append((plugin, weight, raw, normalized))
+            kept_raw, rounded = compact(raw, normalized)
+            opinions.append(
+                PluginScores(plugin=plugin, weight=weight, raw=kept_raw, normalized=rounded)
+            )
+        totals = weighted_mean([(weight, normalized) for _, weight, _, normalized in parts])
+        if totals is not None:
+            for index in best(totals, top):
+                of_node = []
+                for plugin, weight, raw, normalized in parts:
+                    of_node.append(
+                        PluginScoreRecord(
+                            plugin=plugin,
+                            raw=raw.item(index),
+                            normalized=normalized.item(index),
+                            weight=weight,
+                        )
+                    )
+                node, total = names[question.at.item(index)] or "", totals.item(index)
+                record.top.append(NodeScoreRecord(node=node, total=total, plugins=of_node))
+        return Scores(
+            generation=question.generation,
+            bitmap=question.rows.bitmap,
+            totals=np.zeros(0, TOTALS) if totals is None else totals.astype(TOTALS),
+            plugins=opinions,
+            record=record,
+        )
+
+
+class Entry(TypedDict, total=False):
+    """What is cached about equal pods, by phase."""
+
+    filter: CachedVerdicts
+    score: CachedScores
+
+
+def _in_use(codes: Codes, reasons: Sequence[Reason]) -> tuple[Codes, list[Reason]]:
+    """Return codes of those reasons alone that occur."""
+    occurs = np.bincount(codes, minlength=len(reasons) + 1) > 0
+    occurs[0] = False
+    numbers = np.cumsum(occurs, dtype=np.uint16)
+    numbers[0] = 0
+    return numbers[codes], list(compress(reasons, occurs[1:].tolist()))

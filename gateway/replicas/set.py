@@ -103,7 +103,8 @@ class ReplicaSet:
         all: The replicas that take part, a new list whenever some come or go.
         problem: Why there are none, or what went wrong last.
         refusals: Why replicas cannot use the policy, by their addresses: plugins that do not start.
-        turnover: How often a replica has begun or ceased to take part.
+        turnover: How often other code may have begun to answer: a process took part that had not
+            before, or the last one with its version of plugins ceased to.
         feed: The state that they replicate.
         metrics: Counts sessions and bytes.
         latency: How soon they answer.
@@ -153,6 +154,7 @@ class ReplicaSet:
         self.metrics = SessionMetrics(families, self.name)
         self.latency = LatencyTracker(settings)
         self.turnover = 0
+        self._processes: dict[str, str] = {}  # what took part last, by address
         self.suspects: OrderedDict[str, None] = OrderedDict()
         self.all: list[Member] = []
         self._members: dict[str, Member] = {}
@@ -416,7 +418,8 @@ class ReplicaSet:
             self.refusals.pop(place, None)
             self._members[place] = Member(self, place, session)
             self.all = list(self._members.values())
-            self.turnover += 1
+            self.turnover += self._processes.get(place) != session.replica
+            self._processes[place] = session.replica
             self.problem = ""
             self._changed.notify_all()
         return True
@@ -438,6 +441,7 @@ class ReplicaSet:
     async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
         """End the session with a replica whose address is gone, once it has answered."""
         self.refusals.pop(place, None)
+        self._processes.pop(place, None)
         member = self.at(place)
         if member is not None:
             self._remove(place, member.session)
@@ -461,7 +465,8 @@ class ReplicaSet:
             return False
         del self._members[place]
         self.all = list(self._members.values())
-        self.turnover += 1
+        versions = {each.session.version for each in self.all}
+        self.turnover += bool(versions) and session.version not in versions
         self.metrics.session_closed(self.ready)
         if not self.ready:
             self._lost_at = asyncio.get_running_loop().time()

@@ -8,11 +8,8 @@ import msgspec
 from moorage import Binding
 from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient
-from moorage_host.kube.events import events_path
 from moorage_host.tracing.span import step
 
-JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
@@ -65,22 +62,11 @@ class Cluster:
         """Write a condition into the status of the pod with this uid."""
         body = {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
-        await self._write("PATCH", path, body, STRATEGIC_PATCH)
-
-    async def create_event(self, namespace: str, event: Mapping[str, Any]) -> None:
-        """Write an Event of the group events.k8s.io."""
-        await self._write("POST", events_path(namespace), event, JSON)
-
-    async def change_event(self, namespace: str, name: str, change: Mapping[str, Any]) -> None:
-        """Change some fields of an Event."""
-        path = f"{events_path(namespace)}/{name}"
-        await self._write("PATCH", path, change, MERGE_PATCH)
-
-    async def _write(
-        self, method: str, path: str, body: Mapping[str, Any], content_type: str
-    ) -> None:
-        content = msgspec.json.encode(body)
         answer = await self._client.request(
-            method, path, body=content, content_type=content_type, timeout=self._timeout
+            "PATCH",
+            path,
+            body=msgspec.json.encode(body),
+            content_type=STRATEGIC_PATCH,
+            timeout=self._timeout,
         )
         answer.check()

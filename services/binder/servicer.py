@@ -17,6 +17,7 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from moorage_host.kube.access import Access
+from moorage_host.kube.events import EventWriter
 from moorage_host.plugins.registry import load_registry
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
@@ -27,7 +28,7 @@ from moorage_host.tracing.span import SpanSink, traceparent
 from services.binder.binding.binder import Binder
 from services.binder.binding.policies import Policies
 from services.binder.cluster import Cluster
-from services.binder.events import EventRecorder
+from services.binder.events import BindEvents
 from services.binder.metrics import BindMetrics
 from services.binder.plugins import BUILT_INS
 from services.binder.retries import Retries
@@ -80,7 +81,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._access.client = client
         cluster = Cluster(client, request_timeout=settings.request_timeout)
         instance = f"moorage-binder-{socket.gethostname()}"
-        recorder = EventRecorder(cluster, settings, instance=instance, metrics=metrics)
+        writer = EventWriter(
+            client, instance, timeout=settings.request_timeout, count=metrics.event
+        )
         self._stack.push_async_callback(self._policies.plugins.close)
         snapshots = Snapshots(settings.max_sessions)
         self._binder = Binder(
@@ -89,13 +92,13 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             snapshots,
             limits=settings,
             metrics=metrics,
-            events=recorder,
+            events=BindEvents(writer, settings.events),
         )
         self._binder.spans = self._spans
         self._snapshots = snapshots
         self._sessions = Sessions(self._binder, self._deadline, settings.max_sessions)
         self._retries = Retries(cluster)
-        await self._write_in_background(recorder)
+        await self._write_in_background(writer)
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
 
@@ -177,11 +180,11 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             seconds = min(seconds, remaining - self._settings.answer_margin)
         return time.monotonic() + seconds
 
-    async def _write_in_background(self, recorder: EventRecorder) -> None:
+    async def _write_in_background(self, writer: EventWriter) -> None:
         group = await self._stack.enter_async_context(asyncio.TaskGroup())
-        writer = group.create_task(recorder.run())
-        self._stack.callback(writer.cancel)
-        self._stack.push_async_callback(recorder.flush, self._settings.request_timeout)
+        writing = group.create_task(writer.run())
+        self._stack.callback(writing.cancel)
+        self._stack.push_async_callback(writer.flush, self._settings.request_timeout)
 
 
 def binder_service(settings: BinderSettings) -> ServiceDefinition[BinderServicer]:

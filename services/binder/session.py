@@ -164,7 +164,8 @@ class _Session:
         bind = request.bind
         has_limit = request.HasField("timeout")
         remaining = request.timeout.ToNanoseconds() / 1e9 if has_limit else None
-        deadline, binding = self._deadline_of(remaining), binding_from_proto(bind)
+        deadline = self._deadline_of(remaining)
+        binding = binding_from_proto(bind, self._binder.fence.epoch)
         policy = policy_from_proto(bind) if bind.HasField("policy") else None
         try:
             attempt = self._binder.begin(

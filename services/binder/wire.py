@@ -50,8 +50,8 @@ _log = structlog.get_logger()
 _HOLDER = re.compile(r"[!-~]{1,253}")
 
 
-def binding_from_proto(request: pb.BindRequest) -> Binding:
-    """Return the decision of a request.
+def binding_from_proto(request: pb.BindRequest, known_epoch: int) -> Binding:
+    """Return the decision of a request; epochs up to *known_epoch* need not be looked at again.
 
     Raises:
         CallError: It is malformed.
@@ -59,7 +59,7 @@ def binding_from_proto(request: pb.BindRequest) -> Binding:
     for field, form in _FORMS.items():
         if not form.fullmatch(getattr(request, field)):
             raise _malformed("cannot bind", field, getattr(request, field))
-    if request.epoch > highest_epoch():
+    if request.epoch > known_epoch and request.epoch > highest_epoch():
         raise _far_epoch("cannot bind", request.epoch)
     try:
         decision = _decode_summary(request.decision) if request.decision else None

@@ -2,7 +2,7 @@
 
 from moorage_host.process.lifecycle import run
 from moorage_host.rpc.serve import serve
-from moorage_host.rpc.session import CycleSettings
+from moorage_host.rpc.settings import CycleSettings
 from moorage_host.settings import parse_settings
 from services.filter.servicer import filter_service
 

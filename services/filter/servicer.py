@@ -6,7 +6,7 @@ from typing import Any
 import grpc.aio
 import numpy as np
 
-from moorage import FilterPlugin
+from moorage import FilterPlugin, Nodes
 from moorage.execution import PluginRun, Trial, joined_runs
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
@@ -16,7 +16,8 @@ from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.serve import ServiceDefinition
-from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
+from moorage_host.rpc.session import CycleServicer
+from moorage_host.rpc.settings import CycleSettings, adhoc_limit
 from services.filter.engine import FilterRun, PluginRejection, joined_verdicts, run_filters
 from services.filter.plugins import BUILT_INS
 
@@ -42,11 +43,11 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
     def encode(
         self,
         request: pb.FilterServiceSessionRequest,
-        outcome: Outcome[FilterRun],
+        nodes: Nodes,
+        run: FilterRun,
         result: pb.FilterResult,
     ) -> Sequence[PluginRun]:
         """Fill in the verdicts."""
-        run = outcome.run
         if run.reasons:
             result.reasons.extend(map(_reason, run.reasons))
             if np.count_nonzero(run.codes):

@@ -20,7 +20,8 @@ from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition
-from moorage_host.rpc.session import CycleServicer, CycleSettings, Outcome, adhoc_limit
+from moorage_host.rpc.session import CycleServicer
+from moorage_host.rpc.settings import CycleSettings, adhoc_limit
 from services.scorer.engine import ScoreRun, continued, run_normalization, run_scores, run_shard
 from services.scorer.plugins import BUILT_INS
 
@@ -52,16 +53,17 @@ class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServi
     def encode(
         self,
         request: pb.ScorerServiceSessionRequest,
-        outcome: Outcome[ScoreRun],
+        nodes: Nodes,
+        run: ScoreRun,
         result: pb.ScoreResult,
     ) -> Sequence[PluginRun]:
         """Fill in the totals, and the scores that make them up as far as they are asked for."""
-        run, totals = outcome.run, outcome.run.totals
+        totals = run.totals
         if totals is not None:
             result.totals = totals.astype(TOTALS).tobytes()
             if request.top:
                 indices = best(totals, request.top)
-                _add_nodes(result.top, outcome.nodes.names_at(indices), run, indices)
+                _add_nodes(result.top, nodes.names_at(indices), run, indices)
         for plugin, values in run.raw.items():
             result.raw.add(plugin=plugin, values=values.astype(RAW, copy=False).tobytes())
         for opinion in run.scores if request.all_scores else ():

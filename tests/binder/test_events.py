@@ -1,40 +1,38 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
 from moorage import DecisionSummary, ScoredNode
 from moorage_host.kube import KubeClient
-from services.binder.binding.limits import BindLimits
+from moorage_host.kube.events import EventWriter
 from services.binder.binding.outcomes import BindError, Outcome, Reason
-from services.binder.cluster import Cluster
-from services.binder.events import EventRecorder
+from services.binder.events import BindEvents
 from tools.inprocess.api import Api
 from tools.inprocess.binder import Observed, binding_of, events_of
 from tools.waiting import until
+
+Mode = Literal["failures", "all", "none"]
 
 GATED = BindError(Reason.GATED, "pod default/web has scheduling gates: g")
 
 
 class Recording:
-    """A recorder and what it counted."""
+    """What reports binds, what writes that, and what it counted."""
 
-    def __init__(self, client: KubeClient, mode: str, queue: int = 100) -> None:
+    def __init__(self, client: KubeClient, mode: Mode, queue: int = 100) -> None:
         self.counted = Observed()
-        cluster = Cluster(client, request_timeout=5)
-        self.recorder = EventRecorder(
-            cluster,
-            BindLimits(events=mode, event_queue=queue),  # type: ignore[arg-type]
-            instance="binder-0",
-            metrics=self.counted,
-        )
+        count = self.counted.event
+        self.writer = EventWriter(client, "binder-0", waiting=queue, count=count)
+        self.events = BindEvents(self.writer, mode)
 
 
 @asynccontextmanager
-async def recording(client: KubeClient, mode: str = "failures") -> AsyncIterator[Recording]:
+async def recording(client: KubeClient, mode: Mode = "failures") -> AsyncIterator[Recording]:
     made = Recording(client, mode)
-    writer = asyncio.create_task(made.recorder.run())
+    writer = asyncio.create_task(made.writer.run())
     try:
         yield made
     finally:
@@ -45,8 +43,8 @@ async def recording(client: KubeClient, mode: str = "failures") -> AsyncIterator
 async def test_a_failed_bind_is_told_as_kube_scheduler_would(client: KubeClient, api: Api) -> None:
     pod = api.pod()
     async with recording(client) as made:
-        made.recorder.record(binding_of(pod, profile="batch-scheduler"), GATED)
-        await made.recorder.flush(5)
+        made.events.record(binding_of(pod, profile="batch-scheduler"), GATED)
+        await made.writer.flush(5)
     [event] = await events_of(client)
     assert made.counted.events == ["written"]
     fields = {key: event.get(key) for key in ("type", "reason", "action")}
@@ -62,8 +60,8 @@ async def test_a_failed_bind_is_told_as_kube_scheduler_would(client: KubeClient,
 
 async def test_success_is_left_to_kube_scheduler_by_default(client: KubeClient, api: Api) -> None:
     async with recording(client) as made:
-        made.recorder.record(binding_of(api.pod()), Outcome.BOUND)
-        await made.recorder.flush(5)
+        made.events.record(binding_of(api.pod()), Outcome.BOUND)
+        await made.writer.flush(5)
     assert await events_of(client) == []
 
 
@@ -72,10 +70,11 @@ async def test_what_was_lacking_is_told_of_a_pod_that_is_bound(
 ) -> None:
     lacking = "scorer service is not available: plugin A of profile p does not start: OSError"
     pod = api.pod()
-    for mode, expected in (("failures", 1), ("none", 1), ("all", 2)):
+    modes: list[tuple[Mode, int]] = [("failures", 1), ("none", 1), ("all", 2)]
+    for mode, expected in modes:
         async with recording(client, mode) as made:
-            made.recorder.record(binding_of(pod), Outcome.BOUND, lacking)
-            await made.recorder.flush(5)
+            made.events.record(binding_of(pod), Outcome.BOUND, lacking)
+            await made.writer.flush(5)
         events = await events_of(client)
         assert len(events) == expected
         assert events[-1]["reason"] == "PlacedWithoutScores"
@@ -87,9 +86,9 @@ async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api:
         winner = ScoredNode(node="node-a")
         decision = DecisionSummary(winner=winner, reason="Steered rejected 3 of 4: no")
         binding = binding_of(api.pod(), decision=decision)
-        made.recorder.record(binding, Outcome.BOUND)
-        made.recorder.record(binding, Outcome.ALREADY_BOUND)
-        await made.recorder.flush(5)
+        made.events.record(binding, Outcome.BOUND)
+        made.events.record(binding, Outcome.ALREADY_BOUND)
+        await made.writer.flush(5)
     [event] = await events_of(client)
     assert (event["type"], event["reason"]) == ("Normal", "Scheduled")
     assert event["note"] == (
@@ -100,9 +99,9 @@ async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api:
 
 async def test_nothing_is_told_if_no_events_are_wanted(client: KubeClient, api: Api) -> None:
     async with recording(client, "none") as made:
-        made.recorder.record(binding_of(api.pod()), GATED)
-        made.recorder.record(binding_of(api.read_pod()), Outcome.BOUND)
-        await made.recorder.flush(5)
+        made.events.record(binding_of(api.pod()), GATED)
+        made.events.record(binding_of(api.read_pod()), Outcome.BOUND)
+        await made.writer.flush(5)
     assert await events_of(client) == []
 
 
@@ -111,8 +110,8 @@ async def test_a_pod_that_is_gone_gets_no_event(
     client: KubeClient, api: Api, reason: Reason
 ) -> None:
     async with recording(client) as made:
-        made.recorder.record(binding_of(api.pod()), BindError(reason, "gone"))
-        await made.recorder.flush(5)
+        made.events.record(binding_of(api.pod()), BindError(reason, "gone"))
+        await made.writer.flush(5)
     assert await events_of(client) == []
 
 
@@ -120,9 +119,9 @@ async def test_a_failure_that_repeats_is_counted_in_one_event(client: KubeClient
     binding = binding_of(api.pod())
     async with recording(client) as made:
         for attempt in range(3):
-            made.recorder.record(binding, BindError(Reason.GATED, f"attempt {attempt}"))
-        made.recorder.record(binding, BindError(Reason.UNAVAILABLE, "another cause"))
-        await made.recorder.flush(5)
+            made.events.record(binding, BindError(Reason.GATED, f"attempt {attempt}"))
+        made.events.record(binding, BindError(Reason.UNAVAILABLE, "another cause"))
+        await made.writer.flush(5)
     counts = [event.get("series", {}).get("count", 1) for event in await events_of(client)]
     assert sorted(counts) == [1, 3]
     assert made.counted.events == ["written"] * 4
@@ -133,11 +132,11 @@ async def test_a_repeated_failure_makes_a_new_event_when_the_first_has_expired(
 ) -> None:
     binding = binding_of(api.pod())
     async with recording(client) as made:
-        made.recorder.record(binding, GATED)
-        await made.recorder.flush(5)
+        made.events.record(binding, GATED)
+        await made.writer.flush(5)
         api.fault("patch", "events", status=404)
-        made.recorder.record(binding, GATED)
-        await made.recorder.flush(5)
+        made.events.record(binding, GATED)
+        await made.writer.flush(5)
     assert len(await events_of(client)) == 2
 
 
@@ -146,8 +145,8 @@ async def test_an_event_is_written_once_even_if_the_answer_is_lost(
 ) -> None:
     api.fault("create", "events", done=True, drop=True)
     async with recording(client) as made:
-        made.recorder.record(binding_of(api.pod()), GATED)
-        await made.recorder.flush(5)
+        made.events.record(binding_of(api.pod()), GATED)
+        await made.writer.flush(5)
     assert len(await events_of(client)) == 1
     assert made.counted.events == ["written"]
 
@@ -155,8 +154,8 @@ async def test_an_event_is_written_once_even_if_the_answer_is_lost(
 async def test_a_passing_failure_to_write_is_tried_again(client: KubeClient, api: Api) -> None:
     api.fault("create", "events", status=500, times=2)
     async with recording(client) as made:
-        made.recorder.record(binding_of(api.pod()), GATED)
-        await made.recorder.flush(5)
+        made.events.record(binding_of(api.pod()), GATED)
+        await made.writer.flush(5)
     assert made.counted.events == ["written"]
 
 
@@ -166,9 +165,9 @@ async def test_an_event_that_cannot_be_written_is_counted_and_the_next_one_comes
 ) -> None:
     api.fault("create", "events", status=status, times=times)
     async with recording(client) as made:
-        made.recorder.record(binding_of(api.pod("first")), GATED)
-        made.recorder.record(binding_of(api.pod("second")), GATED)
-        await made.recorder.flush(5)
+        made.events.record(binding_of(api.pod("first")), GATED)
+        made.events.record(binding_of(api.pod("second")), GATED)
+        await made.writer.flush(5)
     assert made.counted.events == ["failed", "written"]
 
 
@@ -178,7 +177,7 @@ async def test_events_are_dropped_and_counted_when_too_many_wait(
     made = Recording(client, "failures", queue=2)
     pod = api.pod()
     for _ in range(5):
-        made.recorder.record(binding_of(pod), GATED)
+        made.events.record(binding_of(pod), GATED)
     assert made.counted.events == ["dropped"] * 3
 
 
@@ -187,8 +186,8 @@ async def test_events_that_cannot_be_written_do_not_keep_the_process(
 ) -> None:
     api.fault("create", "events", delay_seconds=60)
     async with recording(client) as made:
-        made.recorder.record(binding_of(api.pod()), GATED)
-        await made.recorder.flush(0.05)
+        made.events.record(binding_of(api.pod()), GATED)
+        await made.writer.flush(0.05)
 
 
 @pytest.mark.parametrize("name", ["a" * 253, "a" * 229 + "." + "b" * 23])
@@ -197,7 +196,7 @@ async def test_long_names_and_notes_are_shortened_to_what_the_api_server_takes(
 ) -> None:
     async with recording(client) as made:
         error = BindError(Reason.GATED, "ü" * 2000)
-        made.recorder.record(binding_of(api.pod(name)), error)
+        made.events.record(binding_of(api.pod(name)), error)
         await until(lambda: made.counted.events)
     assert made.counted.events == ["written"]
     assert len((await events_of(client))[0]["note"].encode()) <= 1024

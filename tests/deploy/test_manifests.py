@@ -14,7 +14,7 @@ from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
 from moorage_host.policy import parse as parse_policy
 from moorage_host.policy import read
 from moorage_host.rpc.serve import ServerSettings
-from moorage_host.rpc.session import CycleSettings
+from moorage_host.rpc.settings import CycleSettings
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse

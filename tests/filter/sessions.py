@@ -14,7 +14,7 @@ from moorage.v1 import types_pb2
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import running
-from moorage_host.rpc.session import CycleSettings
+from moorage_host.rpc.settings import CycleSettings
 from services.filter.servicer import filter_service
 
 POD = {"metadata": {"name": "p", "uid": "1"}, "spec": {"schedulerName": "moorage"}}

@@ -49,7 +49,7 @@ from moorage_host.process.metrics import (
     PAUSES,
 )
 from moorage_host.rpc.serve import ServerSettings
-from moorage_host.rpc.session import CycleSettings
+from moorage_host.rpc.settings import CycleSettings
 from moorage_host.settings import Dataclass, Setting, declared_settings
 from moorage_host.tls.certificate import EXPIRY, RELOADS, START
 from moorage_host.tls.identities import METHODS

@@ -49,7 +49,7 @@ class BinderProcess:
         binder = self.binder
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
         try:
-            await bound(binder, binding_from_proto(request), seconds, epoch=request.epoch)
+            await bound(binder, binding_from_proto(request, 0), seconds, epoch=request.epoch)
         except BindError as error:
             failed = call_error(error)
             raise BinderError(failed.code, failed.message, failed.reason) from error

@@ -26,7 +26,6 @@ from moorage.models import ObjectName, Pod, decode_node, decode_pod, encode
 from moorage.testing import time_is
 from moorage.v1 import filter_pb2
 from moorage_host.plugins import CycleInput
-from moorage_host.rpc.session import Outcome
 from services.filter.engine import run_filters
 from services.filter.plugins.gang import Gang
 from services.filter.servicer import FilterServicer
@@ -78,7 +77,7 @@ class Gangs(OneOfAKind):
             run = await run_filters(profile, cycle.pod, nodes, Supervisor(runs=[]))
         result = filter_pb2.FilterResult(generation=reached)
         encoding = cast("Any", FilterServicer.encode)
-        encoding(None, None, Outcome(nodes, run), result)
+        encoding(None, None, nodes, run, result)
         return read(result, rows, "", lambda: None)
 
     def _follow_members(self) -> None:

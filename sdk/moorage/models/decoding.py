@@ -176,17 +176,40 @@ def share_changed_pod(pod: Pod, before: Pod) -> Pod | None:
     return Pod(metadata=before.metadata, spec=spec, status=_pod_statuses(pod.status))
 
 
+def trim_node(node: NodeManifest) -> NodeManifest:
+    """Drop what nobody reads of a node that nobody else has seen yet."""
+    if LAST_APPLIED in node.metadata.annotations:
+        force_setattr(node.metadata, "annotations", _wanted(node.metadata.annotations))
+    return node
+
+
 def share_node(node: NodeManifest) -> NodeManifest:
-    """Give a node that nobody else has seen yet the parts that other nodes have as well."""
-    metadata, status = node.metadata, node.status
+    """Trim a node, and give it the parts that other nodes have as well."""
+    metadata, status = trim_node(node).metadata, node.status
     # Most labels of nodes are the same, but no two nodes have all of them in common.
     force_setattr(metadata, "labels", _text.of(metadata.labels))
-    force_setattr(metadata, "annotations", _text.of(_wanted(metadata.annotations)))
+    force_setattr(metadata, "annotations", _text.of(metadata.annotations))
     force_setattr(node, "spec", _node_specs(node.spec))
     force_setattr(status, "allocatable", _quantities(status.allocatable))
     force_setattr(status, "conditions", _conditions(status.conditions))
     force_setattr(status, "images", tuple([_images(image) for image in status.images]))
     return node
+
+
+def share_changed_node(node: NodeManifest, before: NodeManifest) -> NodeManifest:
+    """Do what `share_node` does for a trimmed node, of which it was *before* that earlier.
+
+    Most events change nothing that is read, or labels: *before* is returned, or its other parts.
+    """
+    if node.status != before.status or node.spec != before.spec:
+        return share_node(node)
+    metadata, known = node.metadata, before.metadata
+    if metadata == known:
+        return before
+    for name in ("labels", "annotations"):
+        texts, as_before = getattr(metadata, name), getattr(known, name)
+        force_setattr(metadata, name, as_before if texts == as_before else _text.of(texts))
+    return NodeManifest(metadata=metadata, spec=before.spec, status=before.status)
 
 
 def _with_shared_template(spec: PodSpec) -> PodSpec:
@@ -201,8 +224,6 @@ def _with_shared_template(spec: PodSpec) -> PodSpec:
 
 
 def _wanted(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    if LAST_APPLIED not in annotations:
-        return annotations
     return {key: value for key, value in annotations.items() if key != LAST_APPLIED}
 
 
@@ -253,6 +274,11 @@ Raises:
 
 decode_passing_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, trim_pod)
 """Read the same from JSON, for less time: a pod that nobody keeps need not share its parts."""
+
+decode_passing_node: Callable[[bytes | str], NodeManifest] = tolerant_decoder(
+    NodeManifest, trim_node
+)
+"""Read a node from JSON that does not share its parts."""
 
 decode_node: Callable[[bytes | str], NodeManifest] = tolerant_decoder(NodeManifest, share_node)
 """Read a node from JSON.

@@ -14,9 +14,9 @@ import struct
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from mmap import mmap
+from mmap import PAGESIZE, mmap
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -46,6 +46,9 @@ MOST_WATCHED: Final = 100
 """Namespaces that are kept for that."""
 
 LAST_SECONDS: Final = 0.05
+
+MOST_FORKS: Final = 3
+"""Forks for one cycle: each may end with another plugin."""
 
 LATE: Final = "did not answer in time"
 
@@ -170,6 +173,32 @@ class Fork:
         """When the plugin that runs was called, or the fork began."""
         since: float = _SINCE.unpack_from(self._mark)[0]
         return since
+
+
+async def run_apart(
+    work: Callable[[mmap], Coroutine[Any, Any, bytes]],
+    turn: asyncio.Lock,
+    seconds: float,
+    note: Callable[[Ending], bool],
+) -> bytes | str:
+    """Return what *work* returns in a fork, or why it returned nothing.
+
+    It is begun in a *turn*. A fork that ends early is noted, and the work done once more if *note*
+    returns true: the plugin that ended it is not called then.
+    """
+    end, problem = time.perf_counter() + seconds, ""
+    for _ in range(MOST_FORKS):
+        mark = mmap(-1, PAGESIZE)
+        async with turn:
+            fork = Fork(work(mark), mark)
+        ended = await fork.answer(end - time.perf_counter())
+        if isinstance(ended, bytes):
+            return ended
+        by = f"plugin {ended.plugin}" if ended.plugin else "the cycle"
+        problem = f"{by} ran in a process of its own, which {ended.how}"
+        if not note(ended):
+            break
+    return problem
 
 
 def _how(status: int) -> str:

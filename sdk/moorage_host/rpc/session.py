@@ -20,9 +20,8 @@ import uuid
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
-from mmap import PAGESIZE, mmap
-from pathlib import Path
+from functools import partial
+from mmap import mmap
 from typing import Any, ClassVar, Generic, TypeVar
 
 import grpc
@@ -35,38 +34,30 @@ from moorage.execution import PluginRun, Supervisor, owner_of
 from moorage.execution.enabled import EnabledPlugin
 from moorage.execution.overruns import Owner
 from moorage.models import NodeManifest, decode_node
-from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.snapshot import Nodes
-from moorage.snapshot.snapshot import FIRST_CAPACITY, MAX_NODES
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import CycleInput, PluginHost, Replica
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
-from moorage_host.plugins.replica import (
-    MAX_OBJECTS,
-    MAX_PODS,
-    NODE_SECONDS,
-    STEP_SECONDS,
-    Engine,
-)
+from moorage_host.plugins.replica import NODE_SECONDS, STEP_SECONDS, Engine
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
-from moorage_host.rpc.adhoc import Chunks, ConcurrencyLimit, Throttle
+from moorage_host.rpc.adhoc import Chunks, Throttle
 from moorage_host.rpc.apart import (
     LATE,
     LONGEST_SECONDS,
     Ending,
-    Fork,
     MarkingSupervisor,
     Watch,
+    run_apart,
 )
 from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
 from moorage_host.rpc.errors import CallError, report
-from moorage_host.rpc.serve import ServerSettings, Servicer
+from moorage_host.rpc.serve import Servicer
+from moorage_host.rpc.settings import CycleSettings
 from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
-from moorage_host.settings import setting
 from moorage_host.tracing.span import SpanSink, parse, plugin_spans, span
 
 Run = TypeVar("Run")
@@ -82,80 +73,12 @@ StateResponse = TypeVar(
     scorer_pb2.ScorerServiceGetStateResponse,
 )
 
-MOST_FORKS = 3
-"""Forks for one cycle: each may end with another plugin."""
-
 _Forked = tuple[dict[str, str], float, bytes]
 """Plugins that overran in a fork, with where; how long the cycle took; the answer."""
 
 _UNTRACED = nullcontext()
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CycleSettings(ServerSettings):
-    """How a service that runs cycles runs."""
-
-    plugin: tuple[Path, ...] = setting(
-        (), "A Python file or folder with plugins; may be given several times."
-    )
-    max_cycle_state_bytes: int = CYCLE_STATE_BYTES
-    """Bytes that a plugin may keep in one cycle for the bind (cycle state)."""
-    max_nodes: int = setting(
-        MAX_NODES,
-        "Rows of a session's tables; a session message with a node beyond them is refused.",
-        unit="nodes",
-        minimum=FIRST_CAPACITY,
-    )
-    max_pods: int = setting(
-        MAX_PODS,
-        "Pods of a session; a session message with one more is refused.",
-        unit="pods",
-        minimum=1,
-    )
-    max_objects: int = setting(
-        MAX_OBJECTS,
-        "Objects of the additional kinds that plugins read, in a session; a session message with "
-        "one more is refused.",
-        unit="objects",
-        minimum=1,
-    )
-    adhoc_calls: int = setting(
-        2,
-        "Calls by hand (the methods for people) that run at a time. They get a part of the time "
-        "that cycles of sessions leave.",
-        minimum=1,
-    )
-    adhoc_waiting: int = setting(
-        8, "Calls by hand that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
-    )
-    adhoc_nodes: int = setting(
-        5000, "Nodes that a call by hand may be about.", unit="nodes", minimum=1
-    )
-    adhoc_manifests: int = setting(
-        100, "Nodes that a call by hand may bring itself.", unit="nodes", minimum=1
-    )
-    adhoc_bytes: int = setting(
-        4 << 20, "The largest message of a call by hand.", unit="bytes", minimum=1024
-    )
-
-
-def adhoc_limit(service: str, method: str, settings: CycleSettings) -> ConcurrencyLimit:
-    """Return the limit of a *service* for *method* and for what people read of it."""
-    return ConcurrencyLimit(
-        *(f"/{service}/{each}" for each in (method, "GetState", "ListPlugins")),
-        calls=settings.adhoc_calls,
-        waiting=settings.adhoc_waiting,
-        message_bytes=settings.adhoc_bytes,
-    )
-
-
-class Outcome(msgspec.Struct, Generic[Run], frozen=True):
-    """A cycle of a session that went well: its nodes in order, and the engine's result."""
-
-    nodes: Nodes
-    run: Run
 
 
 class AdhocOutcome(msgspec.Struct, Generic[Run], frozen=True):
@@ -202,9 +125,9 @@ class CycleServicer(Servicer, Generic[Run]):
 
     @abstractmethod
     def encode(
-        self, request: Message, outcome: Outcome[Run], result: Message
+        self, request: Message, nodes: Nodes, run: Run, result: Message
     ) -> Sequence[PluginRun]:
-        """Fill in the result of a request's cycle; return what the plugins did in it."""
+        """Fill in how the engine ran on the nodes of a request; return what the plugins did."""
 
     @abstractmethod
     async def run_chunks(self, chunks: Chunks[Run]) -> Run:
@@ -254,27 +177,20 @@ class CycleServicer(Servicer, Generic[Run]):
             return await self._answer(replica, request)
         if not (cycle.suspect or self._watch.covers(owner[0])):
             return await self._answer(replica, request)
-        answer, problem = self.response(), ""
-        for _ in range(MOST_FORKS):
-            mark = mmap(-1, PAGESIZE)
-            async with self._turn:
-                fork = Fork(self._encoded(replica, request, owner, mark), mark)
-            ended = await fork.answer(seconds - (time.perf_counter() - start))
-            if isinstance(ended, bytes):
-                late, took, content = msgspec.msgpack.decode(ended, type=_Forked)
-                for each in self._plugins(replica, cycle):
-                    if each.name in late:
-                        where = " in a process of its own"
-                        each.overruns.overran(owner, late[each.name], where, took)
-                answer.ParseFromString(content)
-                return answer
-            by = f"plugin {ended.plugin}" if ended.plugin else "the cycle"
-            problem = f"{by} ran in a process of its own, which {ended.how}"
-            if not self._note(replica, cycle, owner, ended):
-                break
+        answer, left = self.response(), seconds - (time.perf_counter() - start)
+        work = partial(self._encoded, replica, request, owner)
+        ended = await run_apart(work, self._turn, left, partial(self._note, replica, cycle, owner))
+        if isinstance(ended, bytes):
+            late, took, content = msgspec.msgpack.decode(ended, type=_Forked)
+            for each in self._plugins(replica, cycle):
+                if each.name in late:
+                    where = " in a process of its own"
+                    each.overruns.overran(owner, late[each.name], where, took)
+            answer.ParseFromString(content)
+            return answer
         result = answer.result
         result.cycle, result.status.code = cycle.id, grpc.StatusCode.INTERNAL.value[0]
-        result.status.message = problem
+        result.status.message = ended
         return answer
 
     async def _encoded(self, replica: Replica, request: Message, owner: Owner, mark: mmap) -> bytes:
@@ -348,7 +264,7 @@ class CycleServicer(Servicer, Generic[Run]):
                 async with self._turn:
                     nodes, run = await used.run(work, engine, supervisor)
             result.generation = used.generation
-            runs = self.encode(request, Outcome(nodes, run), result)
+            runs = self.encode(request, nodes, run, result)
             node_seconds = report_runs(result, runs)
             set_duration(result.node_duration, node_seconds)
             set_duration(result.duration, time.perf_counter() - start)

@@ -17,7 +17,7 @@ from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Outcome, Reason
 from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import Cluster
-from services.binder.events import EventRecorder
+from services.binder.events import BindEvents
 from services.binder.metrics import BindMetrics
 from services.binder.snapshots import Snapshots
 
@@ -54,7 +54,7 @@ class Binder:
         *,
         limits: BindLimits,
         metrics: BindMetrics,
-        events: EventRecorder | None = None,
+        events: BindEvents | None = None,
     ) -> None:
         self.attempts: set[Attempt] = set()
         self.spans: SpanSink | None = None

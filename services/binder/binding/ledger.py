@@ -65,15 +65,11 @@ class RecordedBind(msgspec.Struct, frozen=True):
 
 def recorded(binding: Binding, node: str, *, unknown: bool) -> RecordedBind:
     """Return a bind to *node*, which may be another than that of the newest *binding*."""
-    written = binding.annotations if node == binding.node else {}
-    return RecordedBind(
-        binding.namespace,
-        binding.name,
-        binding.uid,
-        node,
-        unknown,
-        {key: value for key, value in written.items() if not key.startswith(OURS)},
-    )
+    annotations: Mapping[str, str] = {}
+    if binding.annotations and node == binding.node:
+        written = binding.annotations.items()
+        annotations = {key: value for key, value in written if not key.startswith(OURS)}
+    return RecordedBind(binding.namespace, binding.name, binding.uid, node, unknown, annotations)
 
 
 class BindHistory:

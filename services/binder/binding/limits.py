@@ -47,9 +47,3 @@ class BindLimits:
         "failures",
         "Which Kubernetes Events to write; kube-scheduler itself writes Scheduled for every bind.",
     )
-    event_queue: int = 1000
-    """Events that may wait to be written; more are dropped and counted."""
-    event_series_window: float = 360.0
-    """Seconds in which the same failure is one Event with a count; kube-scheduler's number."""
-    event_tries: int = 3
-    """How often an Event is tried to be written."""

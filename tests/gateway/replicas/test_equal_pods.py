@@ -304,7 +304,7 @@ async def test_another_policy_empties_the_cache(tmp_path: Path, asked: Asked) ->
 
 
 @pytest.mark.parametrize("service", ["filter", "scorer"])
-async def test_a_replica_that_joins_or_is_lost_empties_the_cache(
+async def test_a_process_that_joins_empties_the_cache_and_one_that_goes_leaves_it(
     tmp_path: Path, asked: Asked, service: str
 ) -> None:
     kinds: Any = noting(asked)
@@ -323,7 +323,109 @@ async def test_a_replica_that_joins_or_is_lost_empties_the_cache(
             assert asked.taken() == NONE
         await replicas_are(process, service, 1)
         same(first, *await place_all(process, "fifth"))
-        assert asked.taken() == ALL
+        assert asked.taken() == NONE, "the one that is left has the same plugins"
+
+
+async def test_a_session_that_breaks_leaves_the_cache(tmp_path: Path, asked: Asked) -> None:
+    cut: set[str] = set()
+
+    async def gate(request: Any) -> bool:
+        if request.DESCRIPTOR.name not in cut:
+            return True
+        cut.discard(request.DESCRIPTOR.name)
+        return False
+
+    async with noted(tmp_path, *noting(asked), gate=gate, delta_interval=0.02, **CACHE) as process:
+        await fill(process)
+        first, _ = await place_all(process, "first", "second")
+        asked.taken()
+        cut |= {"FilterServiceSessionRequest", "ScorerServiceSessionRequest"}
+        await relabel(process, "n4", 9)
+        opened = partial(process.sample, "moorage_sessions_opened_total")
+        await until(lambda: opened(service="filter") == opened(service="scorer") == 2)
+        same(first, *await place_all(process, "third"))
+        assert asked.taken() == ([["n4"]], [])
+
+
+async def test_verdicts_of_two_versions_of_a_plugin_are_never_joined(
+    tmp_path: Path, asked: Asked
+) -> None:
+    fits, likes = noting(asked)
+    other = Rejection("node is not for this version")
+
+    def reject(self: FilterPlugin, pod: Pod, nodes: Nodes) -> Any:
+        return nodes.verdicts().reject([True] * len(nodes), other)
+
+    newer: Any = type("Fits", (fits,), {"filter": reject})
+    (port,) = free_ports(1)
+    also = {"filters": f"127.0.0.1:{port}"}
+    async with noted(tmp_path, fits, likes, also=also, **CACHE) as process:
+        await fill(process)
+        async with filter_service(newer, port=port):
+            await replicas_are(process, "filter", 2)
+            seen = set()
+            for number in range(8):
+                await relabel(process, "n1", number)
+                (placed,) = await place_all(process, f"p{number}")
+                count = len(placed["filter"]["FailedAndUnresolvableNodes"])
+                assert count in (1, 5), "all by one version: n5 alone, or all"
+                seen.add(count)
+            assert seen == {1, 5}
+        await replicas_are(process, "filter", 1)
+        (last,) = await place_all(process, "last")
+        assert last["filter"]["NodeNames"] == FITTING, "nobody has the other version any more"
+
+
+class Verbose(FilterPlugin):
+    """Rejects each node for a long reason of its own."""
+
+    depends_on = Scope.NODE
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection(f"{node.name} {'x' * 900}")
+
+
+@pytest.mark.parametrize(
+    ("most", "plugin", "annotation"),
+    [(10_000, "Fits", 0), (40_000, "Fits", 20_000), (12_000, "Verbose", 0)],
+    ids=["numbers", "keys", "reasons"],
+)
+async def test_pods_that_came_longest_ago_are_forgotten_when_the_cache_is_full(
+    tmp_path: Path, asked: Asked, most: int, plugin: str, annotation: int
+) -> None:
+    text = policy(f"{{name: {plugin}}}, {{name: Fits}}" if plugin != "Fits" else "{name: Fits}")
+    kinds = (*noting(asked), Verbose)
+    async with noted(tmp_path, *kinds, text=text, cache_bytes=most) as process:
+        await fill(process)
+
+        async def place_two(kind: str) -> float:
+            before = answered(process)[0]
+            for name in ("first", "second"):
+                notes = {"kind": kind, "size": "x" * annotation}
+                await place(process, of_set(f"{kind}-{name}", annotations=notes), NAMES)
+            return answered(process)[0] - before
+
+        assert [await place_two(kind) for kind in ("a", "b", "b", "a")] == [2, 2, 0, 1]
+
+
+class Keeping(FilterPlugin):
+    """Keeps the name of each pod for the bind."""
+
+    depends_on = Scope.NODE
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        self.cycle_state.write("name", pod.name)
+        return None
+
+
+async def test_answers_with_values_for_the_bind_are_not_cached(
+    tmp_path: Path, asked: Asked
+) -> None:
+    text = policy("{name: Fits}, {name: Keeping}")
+    async with noted(tmp_path, *noting(asked), Keeping, text=text, **CACHE) as process:
+        await fill(process)
+        await place_all(process, "first", "second", "third")
+        assert [len(calls) for calls in asked.taken()] == [3, 2]
 
 
 class ByName(FilterPlugin):

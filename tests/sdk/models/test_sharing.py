@@ -6,8 +6,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.models import decode_node, decode_passing_pod, decode_pod, encode, interning
-from moorage.models.decoding import share_changed_pod
+from moorage.models import (
+    NodeManifest,
+    decode_node,
+    decode_passing_pod,
+    decode_pod,
+    encode,
+    interning,
+)
+from moorage.models.decoding import decode_passing_node, share_changed_node, share_changed_pod
 from moorage.models.interning import Interned, InternedTexts, ValueCache
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -220,3 +227,25 @@ def test_a_pod_that_is_another_or_has_other_labels_or_tolerations_is_shared_anew
     labelled["metadata"]["labels"]["app"] = "api"
     for other in (web(2), web(1, tolerations=[]), labelled):
         assert share_changed_pod(decode_passing_pod(json.dumps(other)), known) is None
+
+
+def test_an_event_of_a_node_shares_what_has_not_changed_with_the_node_before() -> None:
+    known = decode_node(json.dumps(node(1)))
+
+    def seen(event: dict[str, Any]) -> NodeManifest:
+        shared = share_changed_node(decode_passing_node(json.dumps(event)), known)
+        assert shared == decode_node(json.dumps(event))
+        return shared
+
+    event = node(1)
+    event["metadata"]["resourceVersion"] = "7"
+    assert seen(event) is known
+    event["metadata"]["labels"]["new"] = "yes"
+    labelled = seen(event)
+    assert labelled.metadata.labels["new"] == "yes"
+    assert (labelled.spec, labelled.status) == (known.spec, known.status)
+    assert labelled.status is known.status
+    event["spec"] = {"unschedulable": True}
+    assert seen(event).spec.unschedulable
+    event["status"]["allocatable"]["cpu"] = "1"
+    assert seen(event).allocatable["cpu"] == 1000

@@ -1,0 +1,69 @@
+"""The settings of a service that runs cycles."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
+from moorage.snapshot.snapshot import FIRST_CAPACITY, MAX_NODES
+from moorage_host.plugins.replica import MAX_OBJECTS, MAX_PODS
+from moorage_host.rpc.adhoc import ConcurrencyLimit
+from moorage_host.rpc.serve import ServerSettings
+from moorage_host.settings import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleSettings(ServerSettings):
+    """How a service that runs cycles runs."""
+
+    plugin: tuple[Path, ...] = setting(
+        (), "A Python file or folder with plugins; may be given several times."
+    )
+    max_cycle_state_bytes: int = CYCLE_STATE_BYTES
+    """Bytes that a plugin may keep in one cycle for the bind (cycle state)."""
+    max_nodes: int = setting(
+        MAX_NODES,
+        "Rows of a session's tables; a session message with a node beyond them is refused.",
+        unit="nodes",
+        minimum=FIRST_CAPACITY,
+    )
+    max_pods: int = setting(
+        MAX_PODS,
+        "Pods of a session; a session message with one more is refused.",
+        unit="pods",
+        minimum=1,
+    )
+    max_objects: int = setting(
+        MAX_OBJECTS,
+        "Objects of the additional kinds that plugins read, in a session; a session message with "
+        "one more is refused.",
+        unit="objects",
+        minimum=1,
+    )
+    adhoc_calls: int = setting(
+        2,
+        "Calls by hand (the methods for people) that run at a time. They get a part of the time "
+        "that cycles of sessions leave.",
+        minimum=1,
+    )
+    adhoc_waiting: int = setting(
+        8, "Calls by hand that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
+    )
+    adhoc_nodes: int = setting(
+        5000, "Nodes that a call by hand may be about.", unit="nodes", minimum=1
+    )
+    adhoc_manifests: int = setting(
+        100, "Nodes that a call by hand may bring itself.", unit="nodes", minimum=1
+    )
+    adhoc_bytes: int = setting(
+        4 << 20, "The largest message of a call by hand.", unit="bytes", minimum=1024
+    )
+
+
+def adhoc_limit(service: str, method: str, settings: CycleSettings) -> ConcurrencyLimit:
+    """Return the limit of a *service* for *method* and for what people read of it."""
+    return ConcurrencyLimit(
+        *(f"/{service}/{each}" for each in (method, "GetState", "ListPlugins")),
+        calls=settings.adhoc_calls,
+        waiting=settings.adhoc_waiting,
+        message_bytes=settings.adhoc_bytes,
+    )
