@@ -122,11 +122,6 @@ class DecisionLog:
         return len(self._log)
 
     @property
-    def attempts_kept(self) -> int:
-        """How many attempts are kept."""
-        return len(self._by_number)
-
-    @property
     def packed_bytes(self) -> int:
         """What packed attempts take."""
         return self._bytes
