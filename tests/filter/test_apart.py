@@ -220,6 +220,6 @@ async def test_a_plugin_that_does_it_to_several_namespaces_is_called_for_nobody(
     async with filtering(Culprit) as service:
         session = await service.session(full_state(1, Culprit))
         await outcome(session, about("first", "segfault", suspect=True))
-        await outcome(session, about("second", "leave", namespace="other"))
+        await outcome(session, about("second", "leave", namespace="other", suspect=True))
         message = await outcome(session, about("innocent", namespace="third"))
         assert "suspended for 600 s: its process ended with exit code 0, 2 times" in message

@@ -1,8 +1,8 @@
 """Runs a cycle in a forked process, so that a plugin that ends its process takes nothing along.
 
 That costs some milliseconds, so it is done for pods about which a replica was lost, and for a while
-after a plugin has ended such a process. The fork has the snapshot and the plugins as they are; what
-plugins keep there is lost.
+for their namespaces if a plugin has ended such a process. The fork has the snapshot and the plugins
+as they are; what plugins keep there is lost.
 """
 
 import asyncio
@@ -36,11 +36,8 @@ LEAST_BYTES: Final = 32 << 20
 
 CGROUP = Path("/sys/fs/cgroup")
 
-WATCHED_SECONDS: Final = 30.0
-"""How long all cycles run apart after a plugin ended a process."""
-
-WATCHED_NAMESPACE_SECONDS: Final = 600.0
-"""How long those about pods of the same namespace do."""
+WATCHED_SECONDS: Final = 600.0
+"""How long cycles run apart about pods of the namespace for which a plugin ended a process."""
 
 MOST_WATCHED: Final = 100
 """Namespaces that are kept for that."""
@@ -90,15 +87,13 @@ class Watch:
 
     def __init__(self) -> None:
         self.is_on = False
-        self._all_until = 0.0
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def begin(self, namespace: str) -> None:
         """Begin to watch after a plugin ended a process."""
-        now = time.monotonic()
-        self.is_on, self._all_until = True, now + WATCHED_SECONDS
+        self.is_on = True
         self._until.pop(namespace, None)
-        self._until[namespace] = now + WATCHED_NAMESPACE_SECONDS
+        self._until[namespace] = time.monotonic() + WATCHED_SECONDS
         if len(self._until) > MOST_WATCHED:
             self._until.popitem(last=False)
 
@@ -107,8 +102,8 @@ class Watch:
         now = time.monotonic()
         while self._until and next(iter(self._until.values())) <= now:
             self._until.popitem(last=False)
-        self.is_on = now < self._all_until or bool(self._until)
-        return now < self._all_until or namespace in self._until
+        self.is_on = bool(self._until)
+        return namespace in self._until
 
 
 class Fork:
