@@ -22,7 +22,8 @@ def labels(size: str) -> dict[str, str]:
 
 def manifest(name: str, node: str = "", **told: str) -> dict[str, Any]:
     """Return a pod as the API server has it."""
-    metadata = {"namespace": "default", "name": name, "uid": name, "labels": told or labels("2")}
+    uid = make_pod(name).uid
+    metadata = {"namespace": "default", "name": name, "uid": uid, "labels": told or labels("2")}
     return {"metadata": metadata, "spec": {"nodeName": node, "containers": [{"name": "c"}]}}
 
 
@@ -36,6 +37,11 @@ def test_a_group_goes_on_once_enough_of_it_have_come() -> None:
     first, second = binding("x", nodes), binding("y", nodes)
     assert run_permit(GangPermit(), first) == Wait(2.0, "2 pods of group default/a")
     assert run_permit(GangPermit(), second, first) == Allow()
+
+
+def test_pods_wait_for_half_as_long_while_the_oldest_one_of_the_group_is_missing() -> None:
+    nodes = cluster(manifest("x"), manifest("y"))
+    assert run_permit(GangPermit(), binding("y", nodes)) == Wait(1.0, "2 pods of group default/a")
 
 
 def test_pods_that_are_bound_count_and_pods_that_only_hold_a_node_do_not() -> None:

@@ -24,7 +24,7 @@ NODES = [f"n{number}" for number in range(12)]
 SLOTS = 8 * len(NODES)
 SIZES = (2, 2, 3, 4, 5, 8, 12)
 KILLED = ("gateway", "filter", "binder")
-PATIENCE = 90.0
+PATIENCE = 240.0  # parts of a group that come at different times meet after some rounds of 10 s
 
 
 class Groups:

@@ -19,8 +19,9 @@ class GangPermit(BindPlugin):
         """How long a bind waits.
 
         Attributes:
-            wait: Seconds for which a bind waits for others of its group. Less than half of the
-                extender's httpTimeout leaves time to write.
+            wait: Seconds for which a bind waits for others of its group; half of it while the
+                group's oldest pod is missing. Less than half of the extender's httpTimeout leaves
+                time to write.
         """
 
         wait: Annotated[float, Meta(ge=0.1, le=30)] = 2.0
@@ -42,4 +43,8 @@ class GangPermit(BindPlugin):
         ready |= {other.uid for other in binding.arrived}
         if len(ready) >= count:
             return Allow()
-        return Wait(self.args.wait, f"{count} pods of group {'/'.join(name)}")
+        first = min(members, key=lambda each: (each.metadata.creation_timestamp, each.name))
+        # kube-scheduler tries a pod again a fixed time after its bind has failed. So parts of a
+        # group that come at different times would do so for ever, if all waited equally long.
+        seconds = self.args.wait if first.uid in ready else self.args.wait / 2
+        return Wait(seconds, f"{count} pods of group {'/'.join(name)}")
