@@ -12,15 +12,8 @@ from cli.shared.output import Form, output_option
 @click.command()
 @click.argument("profile", required=False, default="")
 @output_option("all disagreements that the gateway keeps")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    help="Disagreements to show of each profile in the table, the newest.",
-)
 @gateway_options
-def shadow(profile: str, output: Form, limit: int, options: GatewayOptions) -> None:
+def shadow(profile: str, output: Form, options: GatewayOptions) -> None:
     """Show how far the shadow of PROFILE, or of each, agrees with it, and where it does not.
 
     A shadow is a second profile that filters and scores the same pods and decides nothing; the
@@ -29,4 +22,4 @@ def shadow(profile: str, output: Form, limit: int, options: GatewayOptions) -> N
     with clear_failures():
         from cli.decisions.shadow.output import ask, show
 
-        show(asyncio.run(ask(options, profile)), output, limit)
+        show(asyncio.run(ask(options, profile)), output)

@@ -13,6 +13,9 @@ from moorage.errors import ConfigurationError, suggestion
 Report = Mapping[str, Any]
 """What the gateway answers about the shadow of one profile; see `gateway.whatif.shadow_tally`."""
 
+NEWEST = 10
+"""Disagreements of each profile that a table has, unless it is wide."""
+
 NONE = (
     "no profile has a shadow: write `shadow` into one of the policy, "
     "see docs/how-to/operate/shadow.md of Moorage"
@@ -53,8 +56,8 @@ SKIPS = {
 """Why cycles were not compared, in words."""
 
 
-def show(reports: Sequence[Report], output: Form, limit: int) -> None:
-    """Write to stdout; as "text" with the newest *limit* disagreements."""
+def show(reports: Sequence[Report], output: Form) -> None:
+    """Write to stdout; as "text" with the newest disagreements only."""
     if is_for_programs(output):
         write({"profiles": reports}, output)
         return
@@ -62,10 +65,10 @@ def show(reports: Sequence[Report], output: Form, limit: int) -> None:
     for number, report in enumerate(reports):
         if number:
             screen.write("")
-        _report(screen, report, len(report["disagreements"]) if output == "wide" else limit)
+        _report(screen, report, wide=output == "wide")
 
 
-def _report(screen: Screen, report: Report, limit: int) -> None:
+def _report(screen: Screen, report: Report, *, wide: bool) -> None:
     screen.sentence(_headline(report), style="bold")
     for sentence in _sentences(report):
         screen.sentence(sentence)
@@ -76,11 +79,11 @@ def _report(screen: Screen, report: Report, limit: int) -> None:
             for r in report["reasons"]
         ]
         screen.table(("CYCLES", "DIFFERS IN", "PLUGIN", "REASON"), rows)
-    if newest := report["disagreements"][:limit]:
+    if newest := report["disagreements"][: None if wide else NEWEST]:
         screen.write("")
         screen.table(("TIME", "POD", "LIVE", "SHADOW", "WHY"), [_row(each) for each in newest])
-    if (more := len(report["disagreements"]) - limit) > 0:
-        screen.sentence(f"Older ones: {more}; --limit {limit + more} shows all")
+    if more := len(report["disagreements"]) - len(newest):
+        screen.sentence(f"Older ones: {more}; -o wide shows all")
 
 
 def _headline(report: Report) -> str:

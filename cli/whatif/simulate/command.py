@@ -52,15 +52,8 @@ from cli.shared.output import Form, is_for_programs, output_option, write
 @click.option(
     "--seed", default=0, type=int, show_default=True, help="Decides between equally good nodes."
 )
-@click.option(
-    "--rows",
-    default=20,
-    type=click.IntRange(0),
-    show_default=True,
-    help="Pods in each table; 0 shows all.",
-)
 @output_option("every pod in each table")
-def simulate(*, rows: int, output: Form, **given: Any) -> None:
+def simulate(*, output: Form, **given: Any) -> None:
     """Place pods in a copy of a cluster, and compare two policies, or more nodes.
 
     Nothing is written to the cluster, and no process is started. Pods that the cluster has under
@@ -85,4 +78,4 @@ def simulate(*, rows: int, output: Form, **given: Any) -> None:
         if is_for_programs(output):
             write(result, output)
         else:
-            show(result, 0 if output == "wide" else rows)
+            show(result, wide=output == "wide")

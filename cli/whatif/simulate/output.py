@@ -8,15 +8,18 @@ from cli.whatif.simulate.measures import Measures
 from cli.whatif.simulate.placing import Placement
 from cli.whatif.simulate.run import Result, Variant
 
+ROWS = 20
+"""Pods in each table, unless it is wide."""
+
 MOST_REASONS = 10
 """Reasons of pending pods that are shown, the most frequent ones."""
 
 GIB = 1 << 30
 
 
-def show(result: Result, rows: int) -> None:
-    """Write text to stdout, with so many pods in each table; 0 shows all."""
-    screen = Screen()
+def show(result: Result, *, wide: bool) -> None:
+    """Write text to stdout; if it is *wide*, with every pod in each table."""
+    screen, most = Screen(), None if wide else ROWS
     for note in _notes(result):
         screen.sentence(f"Note: {note}")
     screen.sentence(f"{result.pods} pods on {result.before.nodes} nodes of {result.cluster}")
@@ -28,9 +31,9 @@ def show(result: Result, rows: int) -> None:
     for variant in result.policies:
         _show_pending(screen, result, variant)
     if _two(result):
-        _show_moved(screen, result, rows)
+        _show_moved(screen, result, most)
     else:
-        _show_placements(screen, result.policies[0], rows)
+        _show_placements(screen, result.policies[0], most)
 
 
 def _notes(result: Result) -> Iterator[str]:
@@ -93,30 +96,30 @@ def _show_pending(screen: Screen, result: Result, variant: Variant) -> None:
         screen.sentence(f"{len(counts) - len(rows)} more reasons: -o json has them")
 
 
-def _show_moved(screen: Screen, result: Result, rows: int) -> None:
+def _show_moved(screen: Screen, result: Result, most: int | None) -> None:
     moved = result.moved
     screen.write("")
     screen.sentence(f"Placed differently: {len(moved)} of {result.pods} pods")
     if not moved:
         return
     one, other = ({each.pod: each for each in v.placements} for v in result.policies)
-    shown = moved[:rows] if rows else moved
+    shown = moved[:most]
     table = [(pod, one[pod].node or "-", other[pod].node or "-", _why(other[pod])) for pod in shown]
     screen.table(("POD", "A", "B", "WHY B DIFFERS"), table)
     if len(shown) < len(moved):
-        screen.sentence(f"{len(moved) - len(shown)} more: --rows 0 shows all")
+        screen.sentence(f"{len(moved) - len(shown)} more: -o wide shows all")
 
 
 def _why(placement: Placement) -> str:
     return placement.why_not_there.text if placement.why_not_there else placement.reason
 
 
-def _show_placements(screen: Screen, variant: Variant, rows: int) -> None:
+def _show_placements(screen: Screen, variant: Variant, most: int | None) -> None:
     placed = [each for each in variant.placements if each.node]
-    shown = placed[:rows] if rows else placed
+    shown = placed[:most]
     if not shown:
         return
     screen.write("")
     screen.table(("POD", "NODE"), [(each.pod, each.node) for each in shown])
     if len(shown) < len(placed):
-        screen.sentence(f"{len(placed) - len(shown)} more: --rows 0 shows all")
+        screen.sentence(f"{len(placed) - len(shown)} more: -o wide shows all")

@@ -121,12 +121,13 @@ def test_the_first_line_is_the_agreement_and_the_rest_the_evidence() -> None:
     ]
 
 
-def test_a_limit_leaves_older_ones_out_and_says_so() -> None:
-    output = run([REPORT], "--limit", "1").output
+def test_older_ones_are_left_out_unless_it_is_wide() -> None:
+    report = REPORT | {"disagreements": DISAGREEMENTS[:1] * 10 + DISAGREEMENTS[1:]}
+    output = run([report]).output
     assert "web-2" in output
     assert "web-1" not in output
-    assert output.splitlines()[-1] == "Older ones: 1; --limit 2 shows all"
-    assert "web-1" in run([REPORT], "--limit", "1", "-o", "wide").output
+    assert output.splitlines()[-1] == "Older ones: 1; -o wide shows all"
+    assert "web-1" in run([report], "-o", "wide").output
 
 
 def test_before_the_first_comparison_there_is_no_percentage() -> None:
