@@ -16,7 +16,12 @@ from aiohttp import web
 from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, announce, process
 from moorage_host.settings import parse_settings, setting
-from sandbox.scheduler.config import DEFAULT_CONFIGURATION, DEFAULT_NAME, load_configuration
+from sandbox.scheduler.config import (
+    DEFAULT_CONFIGURATION,
+    DEFAULT_NAME,
+    SHIPPED,
+    load_configuration,
+)
 from sandbox.scheduler.cycle.attempt import Decisions
 from sandbox.scheduler.scheduler import Scheduler
 
@@ -43,10 +48,6 @@ class Settings(ProcessSettings):
         minimum=0,
         maximum=65535,
     )
-
-
-SHIPPED = Path(__file__).parents[2] / "deploy" / "files" / "kube-scheduler-config.yaml"
-"""In a checkout and in the wheel."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -18,6 +18,9 @@ from moorage_host.policy.document import PluginSet
 from moorage_host.policy.merge import Entry, EntrySet, expand, merge
 from moorage_host.policy.yaml_lines import read_tree
 
+SHIPPED = Path(__file__).parents[2] / "deploy" / "files" / "kube-scheduler-config.yaml"
+"""What the real kube-scheduler is deployed with; in a checkout and in the wheel."""
+
 DEFAULTS = EntrySet(
     (
         Entry("SchedulingGates"),

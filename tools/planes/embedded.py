@@ -9,10 +9,10 @@ import aiohttp
 import yaml
 
 from cli.up.processes import free_ports
+from sandbox.scheduler.config import SHIPPED
 from tools.planes.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ROOT / "deploy" / "files" / "kube-scheduler-config.yaml"
 
 Identity = Literal["admin", "gateway", "binder", "scheduler"]
 Object = dict[str, Any]

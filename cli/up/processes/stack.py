@@ -12,7 +12,7 @@ from cli.up.processes.process import Process, Processes, free_ports
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY
 from moorage_host.tls.identities import service_identity
-from sandbox.scheduler.config import load_configuration
+from sandbox.scheduler.config import SHIPPED, load_configuration
 
 HOST = "127.0.0.1"
 
@@ -24,11 +24,6 @@ SOON = ("--config-reload-interval=250ms", "--resolve-interval=1s")
 
 SCATTERED = ("--min-nodes-per-shard=1", "--min-shard-time=0s")
 """Who runs several filters looks what a plugin does with a part of the nodes, however few."""
-
-HOME = Path(__file__).resolve().parents[3]
-
-SHIPPED = HOME / "deploy" / "files" / "kube-scheduler-config.yaml"
-"""What the real kube-scheduler is deployed with."""
 
 
 _OF_CYCLES = ("filterVerb", "prioritizeVerb", "preemptVerb", "weight")
