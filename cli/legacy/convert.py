@@ -26,8 +26,10 @@ from cli.legacy.names import (
     STRATEGIES,
     Strategy,
 )
-from moorage.errors import ConfigurationError, suggestion
+from cli.shared.manifests import without_nulls
+from moorage.errors import suggestion
 from moorage.units.durations import format_duration
+from moorage_host.policy import read
 from moorage_host.policy.checks import Problem, child, find_problems
 from moorage_host.policy.yaml_lines import Tree, read_tree
 
@@ -132,26 +134,12 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _read(path: Path) -> tuple[_Policy, Tree]:
-    try:
-        tree = read_tree(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise ConfigurationError(f"cannot read the policy {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"cannot read the policy {path}: it is not UTF-8") from error
-    value = _without_nulls(tree.value)
+    tree = read_tree(read(path), str(path))
+    value = without_nulls(tree.value)
     tree.refuse(tree.problems + find_problems(value, _Policy, ""))
     policy = msgspec.convert(value, _Policy)
     tree.refuse(list(_unknown_names(policy)))
     return policy, tree
-
-
-def _without_nulls(value: Any) -> Any:
-    """Drop fields that are null, which Go takes for absent ones."""
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return value
 
 
 def _unknown_names(policy: _Policy) -> Iterator[Problem]:

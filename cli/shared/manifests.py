@@ -88,6 +88,15 @@ def _checked(obj: Any, where: str) -> Object:
     return obj
 
 
+def without_nulls(value: Any) -> Any:
+    """Return an object without fields that are null, which Go takes for absent ones."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
 def _documents(path: Path) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8")

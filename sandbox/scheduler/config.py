@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from moorage.errors import ConfigurationError
 from moorage.units.durations import parse_duration
-from moorage_host.policy.document import PluginSet
+from moorage_host.policy.document import PluginSet, read
 from moorage_host.policy.merge import Entry, EntrySet, expand, merge
 from moorage_host.policy.yaml_lines import read_tree
 
@@ -217,10 +217,7 @@ def load_configuration(path: Path, extender_url: str | None = None) -> Configura
     Raises:
         ConfigurationError: The file cannot be read, or kube-scheduler would not start with it.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
+    text = read(path)
     try:
         return parse_configuration(text, extender_url)
     except ConfigurationError as error:

@@ -9,11 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from cli.shared.manifests import Object, is_finished, key_of, missing_classes, read_located
+from cli.shared.manifests import (
+    Object,
+    is_finished,
+    key_of,
+    missing_classes,
+    read_located,
+    without_nulls,
+)
 from moorage.errors import ConfigurationError, suggestion
 from moorage.models import ObjectKind, decode_node, decode_pod
 from moorage.rules import selects_object
@@ -266,7 +273,7 @@ def readable(pod: Object, where: str) -> Object:
     Raises:
         ConfigurationError: It is no pod; the message names the place and the field.
     """
-    given: Object = _without_nulls(pod)
+    given: Object = without_nulls(pod)
     with placed_mistakes(f"{where}: pod {key_of(pod)}"):
         if not isinstance(given.get("spec"), dict):
             raise TypeError("it has no spec")
@@ -311,11 +318,3 @@ def _complete(pod: Object, admission: Store, where: str) -> Object:
     if cause := next(iter(pod_rules.validate(pod)), None):
         raise ConfigurationError(f"{where}: pod {key_of(pod)}: {cause}")
     return pod
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
