@@ -3,12 +3,11 @@
 import asyncio
 import dataclasses
 import fcntl
-import itertools
 import json
 import math
 import os
-import ssl
-from collections.abc import Awaitable, Callable
+import uuid
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from moorage.v1.filter_pb2 import FilterServiceGetStateRequest
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
 from tools.chaos.faults import LEADER, Injection
+from tools.chaos.link import Link
 from tools.chaos.plugins.rules.rules import POISON
 from tools.chaos.stack import FIRST, HOST, POLICY, SCHEDULER, SECOND, Stack
 from tools.planes.programs import ProgramError
@@ -205,47 +205,43 @@ class Injector:
 
     async def simulate(self, injection: Injection) -> None:
         """Have many callers ask about a pod with a heavy manifest, each again and again."""
-        url = f"{self._stack.admin(injection.target)}/simulate"
         metadata = {"name": "asked", "annotations": {"heavy": "x" * SIMULATED_BYTES}}
         spec = {"schedulerName": "moorage", "containers": [{"name": "main", "image": "app:1"}]}
         body = msgspec.json.encode({"pod": {"metadata": metadata, "spec": spec}})
+        await self._crowd(injection, "POST", "simulate", {200, 429, 503}, data=body)
+
+    async def show_tokens(self, injection: Injection) -> None:
+        """Have many callers show tokens that nobody knows at the admin port."""
+        await self._crowd(injection, "GET", "decisions", {401, 429, 503}, unknown=True)
+
+    async def _crowd(
+        self,
+        injection: Injection,
+        method: str,
+        path: str,
+        right: Collection[int],
+        *,
+        data: bytes | None = None,
+        unknown: bool = False,
+    ) -> None:
+        """Have many callers ask at the admin port, each time as somebody *unknown*."""
+        url = f"{self._stack.admin(injection.target)}/{path}"
         end = asyncio.get_running_loop().time() + injection.seconds
         timeout = aiohttp.ClientTimeout(total=30)
 
         async def ask() -> None:
             while asyncio.get_running_loop().time() < end:
-                async with self._session.post(url, data=body, timeout=timeout) as answer:
+                headers = {"Authorization": f"Bearer {uuid.uuid4()}"} if unknown else {}
+                async with self._session.request(
+                    method, url, data=data, headers=headers, ssl=False, timeout=timeout
+                ) as answer:
                     await answer.read()
-                    if answer.status not in (200, 429, 503):
-                        self.problems.append(f"/simulate answers {answer.status}")
+                    if answer.status not in right:
+                        self.problems.append(f"/{path} answers {answer.status}")
 
         async with asyncio.TaskGroup() as group:
             for _ in range(int(injection.amount)):
                 group.create_task(ask())
-
-    async def show_tokens(self, injection: Injection) -> None:
-        """Have many callers show tokens that nobody knows at the admin port."""
-        url = f"{self._stack.admin(injection.target)}/decisions"
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        end = asyncio.get_running_loop().time() + injection.seconds
-        timeout = aiohttp.ClientTimeout(total=30)
-
-        async def ask(caller: int) -> None:
-            for number in itertools.count():
-                if asyncio.get_running_loop().time() > end:
-                    return
-                headers = {"Authorization": f"Bearer unknown-{caller}-{number}"}
-                async with self._session.get(
-                    url, headers=headers, ssl=context, timeout=timeout
-                ) as answer:
-                    await answer.read()
-                    if answer.status not in (401, 429, 503):
-                        self.problems.append(f"an unknown token gets {answer.status}")
-
-        async with asyncio.TaskGroup() as group:
-            for caller in range(int(injection.amount)):
-                group.create_task(ask(caller))
 
     async def shadow(self, injection: Injection) -> None:
         """Let the policy have a shadow whose plugin does something bad, for a while."""
@@ -305,26 +301,23 @@ class Injector:
 
     async def hold_both(self, injection: Injection) -> None:
         """Pass nothing between two programs."""
-        await self._hold(injection, "up", "down")
+        await self._until_healed(injection, lambda link: link.hold("up", "down"))
 
     async def hold_up(self, injection: Injection) -> None:
         """Hold what the client sends."""
-        await self._hold(injection, "up")
+        await self._until_healed(injection, lambda link: link.hold("up"))
 
     async def hold_down(self, injection: Injection) -> None:
         """Hold what the server sends."""
-        await self._hold(injection, "down")
-
-    async def _hold(self, injection: Injection, *directions: Any) -> None:
-        link = self._stack.links[injection.target]
-        link.hold(*directions)
-        await asyncio.sleep(injection.seconds)
-        link.heal()
+        await self._until_healed(injection, lambda link: link.hold("down"))
 
     async def freeze(self, injection: Injection) -> None:
         """Hold what was sent on connections that are open now, also when its sender has died."""
+        await self._until_healed(injection, Link.freeze)
+
+    async def _until_healed(self, injection: Injection, fault: Callable[[Link], None]) -> None:
         link = self._stack.links[injection.target]
-        link.freeze()
+        fault(link)
         await asyncio.sleep(injection.seconds)
         link.heal()
 

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import ssl
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -156,9 +156,14 @@ class Stack:
                 with suppress(ProcessLookupError):
                     program.go_on()
 
-    def away(self, name: str) -> "_Away":
+    @contextmanager
+    def away(self, name: str) -> Iterator[None]:
         """Do not start a program again for as long as the block lasts."""
-        return _Away(self._held_back, name)
+        self._held_back.add(name)
+        try:
+            yield
+        finally:
+            self._held_back.discard(name)
 
     async def restart(self) -> None:
         """Start everything again, so that what went wrong in a round is over in the next."""
@@ -313,17 +318,6 @@ class Stack:
             await asyncio.sleep(RESTART_SECONDS)
             with suppress(ProgramError):
                 await program.start()
-
-
-class _Away:
-    def __init__(self, names: set[str], name: str) -> None:
-        self._names, self._name = names, name
-
-    def __enter__(self) -> None:
-        self._names.add(self._name)
-
-    def __exit__(self, *_: object) -> None:
-        self._names.discard(self._name)
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
