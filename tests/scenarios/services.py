@@ -72,7 +72,12 @@ class Services:
         if self._through_proxy:
             binder = await self.proxy.start(stack)
         policy = self._plane.directory / "policy.yaml"
-        policy.write_text(yaml.safe_dump(_policy(self._plane.directory)))
+        content = _policy(self._plane.directory)
+        if self._trees:  # another tree may lack the plugins of other profiles
+            content["profiles"] = [
+                each for each in content["profiles"] if each["schedulerName"] == "steered"
+            ]
+        policy.write_text(yaml.safe_dump(content))
         programs = [self._service(name, binder) for name in SERVICES]
         programs.append(self._gateway(policy))
         self.programs = {program.name: program for program in programs}

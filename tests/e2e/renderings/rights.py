@@ -21,6 +21,9 @@ SELDOM = {
     "binder patch pods/status": "when a plugin wants a pod tried again; test_rights.py has one",
     "binder create events.events.k8s.io": "when a bind fails; test_rights.py has one fail",
     "binder patch events.events.k8s.io": "when it fails again for the same reason; test_rights.py",
+    "gateway list events.events.k8s.io": "when somebody asks about a pod; test_rights.py does",
+    "scheduler list events.events.k8s.io": "the same, of a gateway in kube-scheduler's pod",
+    "gateway create events.events.k8s.io": "when a profile with pods is lost; test_rights.py",
     "gateway list deviceclasses.resource.k8s.io": "where the policy enables NodeResourcesFit",
     "gateway watch deviceclasses.resource.k8s.io": "where the policy enables NodeResourcesFit",
 }
