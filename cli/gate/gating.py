@@ -93,7 +93,12 @@ class Gates:
             ]
             if not gated:
                 continue
-            answer = await gateway.post("/simulate", {"pod": gated[0]})
+            try:
+                answer = await gateway.post("/simulate", {"pod": gated[0]})
+            except GatewayError as error:
+                if error.status not in (400, 413):  # of this group alone
+                    raise
+                answer = {"words": [str(error)]}
             sentence = str(answer["words"][0]) if answer["words"] else "it does not fit"
             if answer.get("group", {}).get("fits"):
                 for manifest in gated:

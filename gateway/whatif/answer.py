@@ -177,9 +177,11 @@ def compose(
     )
 
 
-def side(answer: Answer) -> dict[str, Any]:
-    """Return what people compare of an answer, in few bytes."""
-    rejected = Counter((each.plugin, each.reason) for each in answer.rejected)
+def side(answer: Answer, *, named: bool) -> dict[str, Any]:
+    """Return what people compare of an answer, in few bytes; *named* with the rejected nodes."""
+    rejected: dict[tuple[str, str], list[str]] = {}
+    for each in answer.rejected:
+        rejected.setdefault((each.plugin, each.reason), []).append(each.node)
     best = answer.claim.node if answer.claim else ""
     if not best and answer.ranking:
         best = answer.ranking[0].node
@@ -192,8 +194,9 @@ def side(answer: Answer) -> dict[str, Any]:
         "best": best,
         "top": msgspec.to_builtins(answer.ranking[:SHOWN]),
         "rejected": [
-            {"plugin": plugin, "reason": reason, "nodes": nodes}
-            for (plugin, reason), nodes in rejected.most_common()
+            {"plugin": plugin, "reason": reason, "nodes": len(nodes)}
+            | ({"names": nodes} if named else {})
+            for (plugin, reason), nodes in sorted(rejected.items(), key=lambda each: -len(each[1]))
         ],
     }
 

@@ -119,25 +119,33 @@ class Simulator:
     async def compare(self, pod: Mapping[str, Any], query: MultiMapping[str]) -> bytes:
         """Return the answers about a pod now and with a change; see `read_change`, raises the same.
 
-        It is looked at as if it had no node.
+        It is looked at as if it had no node; if it has another scheduler, by the first profile.
         """
         self._require_ready()
         state, resolved = self._cluster.state, self._policy.resolved
-        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
-        body = msgspec.json.encode({"pod": {**pod, "spec": spec}})
-        question = await read_question(state, self._policy, body)
         assert resolved is not None  # noqa: S101 - the gateway is ready
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        known = resolved.profile_names
+        profile = "" if spec.get("schedulerName") in known else next(iter(known), "")
+        body = msgspec.json.encode({"pod": {**pod, "spec": spec}, "profile": profile})
+        question = await read_question(state, self._policy, body)
         change = read_change(query, resolved, question.profile, state)
         more = replace(
             question,
             names=[*question.names, *(node.name for node in change.nodes)],
             given=change.nodes,
         )
-        before, after = await self._answer(question), await self._answer(more, change)
+        before = await self._answer(question)
+        after = await self._answer(more, change) if query else before
         plugins = {kind: plugins_of(resolved, kind, question.profile) for kind in KINDS[:2]}
         return await asyncio.to_thread(
             lambda: msgspec.json.encode(
-                {"before": side(before), "after": side(after), "plugins": plugins}
+                {
+                    "profile": question.profile,
+                    "before": side(before, named=not query),
+                    "after": side(after, named=not query),
+                    "plugins": plugins,
+                }
             )
         )
 

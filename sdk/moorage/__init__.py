@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from moorage.errors import ConfigurationError, MoorageError, PluginFailedError, PluginLoadError
 from moorage.groups import Group
@@ -34,6 +34,7 @@ from moorage.plugin.scope import Scope
 from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
+from moorage.units.durations import parse_duration
 from moorage.version import __version__
 
 __all__ = [
@@ -79,5 +80,7 @@ __all__ = [
     "Verdicts",
     "Wait",
     "__version__",
+    "field",
     "normalize_by_maximum",
+    "parse_duration",
 ]

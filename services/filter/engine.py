@@ -109,11 +109,7 @@ async def _run_each(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Superv
         report = supervisor.begin(enabled)
         try:
             verdicts = await ask_for_verdicts(enabled, pod, survivors, supervisor)
-            if (
-                verdicts is not None
-                and enabled.may_claim
-                and ask_for_claim(enabled, pod, supervisor)
-            ):
+            if enabled.may_claim and ask_for_claim(enabled, pod, supervisor):
                 claimants.append(enabled.name)
         except PluginFailedError as error:
             if enabled.aborts:

@@ -247,8 +247,9 @@ async def test_plugins_say_that_the_pod_must_claim_a_node() -> None:
     assert (await run(Rejects("n0"))).claimants == []
 
 
-async def test_a_plugin_that_skips_the_pod_wants_no_claim() -> None:
-    assert (await run(SkipsAndClaims())).claimants == []
+async def test_a_plugin_that_has_no_verdicts_may_want_a_claim_all_the_same() -> None:
+    result = await run(SkipsAndClaims("n0"))
+    assert (by_node(result), result.claimants) == ([None] * 4, ["SkipsAndClaims"])
 
 
 async def test_nothing_is_claimed_where_no_node_is_left() -> None:

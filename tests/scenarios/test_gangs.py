@@ -131,12 +131,14 @@ async def test_the_gate_lets_groups_go_one_after_another_once_they_fit(world: Wo
 
     gated = {"schedulingGates": [{"name": "moorage.io/group"}]}
 
-    async def create(group: str) -> None:
-        pods = members(group, 3)
+    async def create(group: str, profile: str = "ganged") -> None:
+        pods = members(group, 3, profile=profile)
         await world.create(*({**p, "spec": {**p["spec"], **gated}} for p in pods))
 
     try:
         async with world.scheduler("ganged"):
+            await create("astray", profile="nobody")  # which keeps no other group back
+            await world.until(lambda: says("default/astray stays: there is no profile `nobody`"))
             await create("one")
             await world.until(lambda: says("default/one: its 3 pods may go"))
             await create("two")

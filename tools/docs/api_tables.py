@@ -21,6 +21,7 @@ MODULES = (
 FOREIGN = {
     "Annotated": "`typing.Annotated`, for the bounds of an argument.",
     "Meta": "`msgspec.Meta`, the bounds themselves.",
+    "field": "`msgspec.field`, for a default that is a list or a dictionary.",
 }
 """Names of other libraries that are public here too."""
 
@@ -31,8 +32,8 @@ _KINDS = ("class", "function", "type alias", "attribute", "foreign")
 
 _FIRST = (
     *("FilterPlugin", "ScorePlugin", "Pod", "Node", "Rejection", "Normalization", "Arguments"),
-    *("Annotated", "Meta", "Nodes", "Verdicts", "Preparation", "SKIP", "Scope", "ObjectKind"),
-    *("Objects", "BindPlugin", "Binding", "Refusal", "Allow", "Wait"),
+    *("Annotated", "Meta", "field", "Nodes", "Verdicts", "Preparation", "SKIP", "Scope"),
+    *("ObjectKind", "Objects", "BindPlugin", "Binding", "Refusal", "Allow", "Wait"),
     *("make_pod", "make_node", "run_filter", "run_score", "assert_node_local"),
 )
 """What one meets first, in the order of learning; others follow by kind."""

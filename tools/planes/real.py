@@ -89,7 +89,7 @@ RBAC_KINDS = (
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 )
-BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder")
+BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder", "gate")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
 
 # Without a controller manager nobody takes this taint off new nodes, makes the service account that
@@ -311,6 +311,7 @@ def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]
         "highAvailability": {"enabled": True},
         "statefulSets": {"enabled": True},
         "bearerTokens": {"metrics": True},
+        "gate": {"enabled": True},
         "policy": {"profiles": [{"schedulerName": name} for name in profiles]},
     }
     for obj in render(values):

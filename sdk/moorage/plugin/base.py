@@ -40,7 +40,7 @@ class Preparation:
     Attributes:
         nodes: Go on with these nodes only; the others are rejected. None keeps all. Only filter
             plugins may narrow the nodes.
-        skip: The plugin does not apply to this pod.
+        skip: The plugin has no verdicts on, or scores for, this pod.
     """
 
     nodes: Nodes | None = None
@@ -48,7 +48,7 @@ class Preparation:
 
 
 SKIP = Preparation(skip=True)
-"""What `prepare` returns where the plugin does not concern the pod: it is not asked further."""
+"""What `prepare` returns for pods that do not concern the plugin: it is asked about no node."""
 
 
 class Plugin:

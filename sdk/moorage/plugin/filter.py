@@ -90,7 +90,8 @@ class FilterPlugin(Plugin, abstract=True):
         the next pods were filtered. The gateway then chooses the node in the same cycle, offers
         kube-scheduler no other, and counts the pod as on it from there on. If the claim is lost
         before the bind, this plugin is asked about the node again, and the bind fails if it rejects
-        it. Not called if `prepare` skipped the pod, or if no node is left.
+        it. Called if `prepare` skipped the pod, too, since that is about verdicts; not called if no
+        node is left.
         """
         return False
 

@@ -68,7 +68,7 @@ class LicenseSeats(FilterPlugin):
 
     def wants_claim(self, pod: Pod) -> bool:
         """Claim the node: the next pod must see that the seat is taken."""
-        return True
+        return self._seats(pod) >= 0
 
     def _seats(self, pod: Pod) -> int:
         """Return how many pods may have the label's value; -1 for any number."""

@@ -8,9 +8,8 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from moorage import Arguments, FilterPlugin, Meta, Node, Pod, Rejection
+from moorage import Arguments, FilterPlugin, Meta, Node, Pod, Rejection, parse_duration
 from moorage.measurements import Duration, positive
-from moorage.units.durations import parse_duration
 
 SOON = Rejection("maintenance of the node begins before the pod has ended")
 NOW = Rejection("node is under maintenance")

@@ -83,7 +83,7 @@ class OneNodePerPipelineRun(FilterPlugin):
 
     def wants_claim(self, pod: Pod) -> bool:
         """Claim the node: where this pod goes, the others of its run go too."""
-        return True
+        return self.args.label_key in pod.labels
 
     def _run_of(self, pod: Pod) -> Run:
         return pod.namespace if self.args.namespaced else "", pod.labels[self.args.label_key]

@@ -12,7 +12,17 @@ import msgspec
 import numpy as np
 from msgspec import field
 
-from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, ScorePlugin, Scores
+from moorage import (
+    MAX_SCORE,
+    Amounts,
+    Arguments,
+    Meta,
+    Nodes,
+    Pod,
+    ScorePlugin,
+    Scores,
+    parse_duration,
+)
 from moorage.in_tree import POD_LABELS
 from moorage.measurements import (
     Duration,
@@ -27,7 +37,6 @@ from moorage.measurements import (
     positive,
 )
 from moorage.models import LabelSelector, PodAffinityTerm
-from moorage.units.durations import parse_duration
 
 COST: Final = "cost"
 

@@ -1,12 +1,15 @@
 """The chart: what is committed of it is current, and values have the effect that they say."""
 
 import subprocess
+from fnmatch import fnmatch
 from typing import Any
 
 import pytest
 import yaml
 
 from cli.config.extender import extender_weight
+from cli.gate.command import gate
+from gateway.settings import GatewaySettings
 from sandbox.scheduler.config import VERBS
 from services.filter.plugins.stateful_set_zone import StatefulSetZone
 from tests.deploy.test_manifests import pod_spec, rules
@@ -247,3 +250,43 @@ def test_replicas_of_shadows_are_asked_by_the_gateway_with_the_plugins_of_the_ot
         assert f"--shadow-{kind}=dns:///shadow-{kind}:50051" in gateway["args"]
         assert f"shadow-{kind}" in policy[0]["values"]
     assert "shadow-filter" not in str(render({}))
+
+
+def test_the_gate_is_there_only_if_it_is_wanted() -> None:
+    for layout in layouts():
+        objects = yaml.safe_load_all((INSTALL / f"{layout}.yaml").read_text())
+        assert not [each for each in objects if "gate" in each["metadata"]["name"].split("-")]
+
+
+@pytest.mark.parametrize("layout", ["second-scheduler", "sidecar", "control-plane"])
+def test_the_gate_reaches_the_gateway_with_a_token_that_it_is_asked_about(layout: str) -> None:
+    values: Values = {
+        "layout": layout,
+        "gateway": {"clusterIP": "10.96.0.9" if layout == "control-plane" else ""},
+        "gate": {"enabled": True, "args": ["--interval=2"]},
+        "bearerTokens": {"people": False},
+    }
+    manifests = render(values)
+    names = [(each["kind"], each["metadata"]["name"]) for each in manifests]
+    assert len(set(names)) == len(names)
+    spec = pod_spec(one(manifests, "Deployment", "gate"))
+    (container,) = spec["containers"]
+    assert container["command"] == ["moorage", "gate"]
+    with gate.make_context("gate", [each for each in container["args"] if "ca-file" not in each]):
+        pass  # the command knows its options
+    assert "--admin=https://gateway.moorage.svc:9090" in container["args"]
+    host = "gateway.moorage.svc"
+    assert any(fnmatch(host, name) for name in GatewaySettings().allowed_host)
+    service = one(manifests, "Service", "gateway")["spec"]
+    assert 9090 in [port["port"] for port in service["ports"]]
+    (volume,) = spec["volumes"]
+    assert volume["secret"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]  # never the key
+    whose = one(manifests, "ClusterRoleBinding", "moorage-auth-delegator")["subjects"]
+    assert whose == one(manifests, "ClusterRoleBinding", "moorage-gateway")["subjects"]
+    (to_gateway,) = one(manifests, "NetworkPolicy", "gate-to-gateway")["spec"]["ingress"]
+    selector = {"matchLabels": {"app.kubernetes.io/name": "gate"}}
+    assert to_gateway["from"] == [{"podSelector": selector}]
+    assert (
+        service["selector"]
+        == one(manifests, "NetworkPolicy", "gate-to-gateway")["spec"]["podSelector"]["matchLabels"]
+    )

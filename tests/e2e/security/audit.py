@@ -48,7 +48,7 @@ def used(log: Path, account: str, decision: str = "allow") -> set[Right]:
 
 
 def _rights(rule: Object) -> Iterator[Right]:
-    for group in rule["apiGroups"]:
+    for group in rule.get("apiGroups", ()):
         for resource in rule["resources"]:
             for verb in rule["verbs"]:
                 yield Right(group, resource, verb)

@@ -33,6 +33,7 @@ def test_each_value_of_the_label_has_seats_of_its_own() -> None:
     taken = [user("a", node="n1")]
     assert run_filter(plugin, user("b", "sim"), *NODES, pods=taken) == PASS
     assert run_filter(plugin, make_pod("plain"), *NODES, pods=taken) == PASS
+    assert not plugin.wants_claim(make_pod("plain"))
 
 
 def test_values_that_are_not_listed_may_have_a_limit_too() -> None:

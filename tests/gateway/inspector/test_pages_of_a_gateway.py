@@ -180,6 +180,22 @@ async def test_what_if_stands_beside_what_is(page: Page, tmp_path: Path) -> None
         await expect(now).to_contain_text("0 of 2")
 
 
+async def test_a_pod_that_moorage_was_not_asked_about_colours_nodes_once_it_is(
+    page: Page, tmp_path: Path
+) -> None:
+    async with a_gateway(tmp_path) as running:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}
+        running.api.pod("typo", schedulerName="moorag", containers=[container])
+        await page.goto(f"{running.admin}/inspector/#/map?pod=default/typo")
+        verdicts = page.locator(".verdicts")
+        await expect(verdicts).to_contain_text("2not asked")
+        await expect(page.locator(".t[data-v=none]")).to_have_count(2)
+        await page.get_by_role("button", name="What would Moorage say now?").click()
+        await expect(page.locator(".reason")).to_contain_text("profile moorage of Moorage")
+        await expect(verdicts).to_contain_text("2NodeResourcesFit: Insufficient cpu")
+        await expect(page.locator('.t[data-v="0"]')).to_have_count(2)
+
+
 async def test_with_certificates_the_page_is_for_operators(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -257,6 +257,10 @@ async def test_a_pod_of_the_cluster_is_compared_with_what_might_be(process: Gate
     before, after = await compared("")
     assert before == after
     assert (before["best"], before["nodes"]) == ("n1", 3)
+    assert {(each["plugin"], *each["names"]) for each in before["rejected"]} == {
+        ("Cool", "n3"),
+        ("NodeResourcesFit", "n2"),
+    }
     before, after = await compared("?nodes=3&like=n2")
     assert (after["nodes"], after["feasible"]) == (6, 4)
     assert after["best"].startswith("n2-new-")
@@ -285,3 +289,7 @@ async def test_a_pod_of_the_cluster_is_compared_with_what_might_be(process: Gate
         status, answer = await process.get(f"/simulate/default/web{query}")
         assert (status, part in answer["error"]) == (400, True), answer
     assert (await process.get("/simulate/default/none"))[0] == 400
+    # A pod that Moorage is not asked about, as if it were.
+    process.api.pod("other", schedulerName="typo", containers=made["spec"]["containers"])
+    status, answer = await process.get("/simulate/default/other")
+    assert (status, answer["profile"], answer["before"]["best"]) == (200, "moorage", "n1"), answer

@@ -29,7 +29,7 @@ labels: {{ include "moorage.labels" $name }}
 {{- else if and (eq $name "binder") $root.Values.bindPlugins }}
 {{- $_ := set $sums "checksum/plugins" (toYaml $root.Values.bindPlugins | sha256sum) }}
 {{- end }}
-{{- with merge $sums (index $root.Values $name).podAnnotations }}
+{{- with merge $sums ((index $root.Values $name).podAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -76,11 +76,12 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* What all containers of Moorage's image have in common. */}}
+{{/* What all containers of Moorage's image have in common; the gate is a command, without settings and admin port. */}}
 {{- define "moorage.container" -}}
 {{- $root := index . 0 }}{{ $name := index . 1 }}{{ $values := index $root.Values $name -}}
 image: {{ include "moorage.image" $root }}
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+{{- if ne $name "gate" }}
 envFrom:
 - configMapRef: {name: settings}
 {{- with $values.env }}
@@ -95,6 +96,7 @@ livenessProbe:
   httpGet: {path: /livez, port: admin, scheme: HTTPS}
   periodSeconds: 10
   timeoutSeconds: 5
+{{- end }}
 resources:
   {{- toYaml $values.resources | nindent 2 }}
 {{- include "moorage.containerSecurity" . }}

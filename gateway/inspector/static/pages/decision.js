@@ -140,7 +140,7 @@ function attemptFacts(attempt) {
     ["Score", scored && seconds(scored.seconds) + cached(scored)],
     ["Queued", seconds(attempt.queueSeconds || 0)],
     ["Bind", bind && seconds(bind.seconds)],
-    ["State", `generation ${attempt.generation || 0}, ${seconds(attempt.snapshotAgeSeconds || 0)} old`],
+    ["Cluster as of", `${seconds(attempt.snapshotAgeSeconds || 0)} before`],
     ["Policy", attempt.policyRevision && el("a", { href: "#/policy" }, attempt.policyRevision)],
     ["Id", attempt.id],
   ]);

@@ -77,7 +77,14 @@ export async function map() {
     if (!wanted.pod) return replace(legend);
     if (problem) return replace(legend, note(problem));
     const entry = ({ shade, text, nodes: number }, cause) => el("button", { type: "button", "aria-pressed": String(lit === cause), onclick: () => { lit = lit === cause ? undefined : cause; showLegend(); show(); } }, el("i", { class: "swatch", "data-v": shade }), el("b", {}, count(number)), text);
-    replace(legend, el("p", { class: "reason" }, el("a", { href: path("pod", ...wanted.pod.split("/")) }, wanted.pod), `: ${verdicts.reason}`), el("div", { class: "verdicts" }, verdicts.causes.map(entry)));
+    replace(legend, el("p", { class: "reason" }, el("a", { href: path("pod", ...wanted.pod.split("/")) }, wanted.pod), `: ${verdicts.reason}`), el("div", { class: "verdicts" }, verdicts.causes.map(entry), verdicts.unasked ? el("button", { type: "button", onclick: tryNow }, "What would Moorage say now?") : null));
+  }
+
+  async function tryNow() {
+    lit = undefined;
+    try { verdicts = await verdictsNow(wanted.pod, nodes.map(([name]) => name)); } catch (error) { return showLegend(error.message); }
+    showLegend();
+    show();
   }
 
   async function refresh() {
@@ -85,8 +92,8 @@ export async function map() {
     verdicts = undefined;
     let problem;
     const [answer, waiting] = await Promise.all([get(`../map?${query({ by: wanted.by })}`), get(`../decisions/pending?${query({ limit: 100 })}`)]);
-    if (wanted.pod) verdicts = await verdictsOn(wanted.pod).catch((error) => { problem = error.message; });
     nodes = answer.nodes;
+    if (wanted.pod) verdicts = await verdictsOn(wanted.pod, nodes.map(([name]) => name)).catch((error) => { problem = error.message; });
     counted.textContent = plural(answer.total, "node") + (answer.total > nodes.length ? `, the first ${count(nodes.length)}` : "");
     replace(by, [...new Set([...answer.labels, wanted.by])].map((label) => el("option", { value: label, selected: label === wanted.by }, label)));
     replace(choices, waiting.items.map((each) => el("option", { value: each.pod })));
@@ -122,27 +129,45 @@ export async function map() {
   return { element, search, destroy: () => clearInterval(timer) };
 }
 
-// What the newest attempt on a pod found out about each node.
-async function verdictsOn(name) {
-  const base = `../decisions/${name.split("/").map(encodeURIComponent).join("/")}`;
+// What the newest attempt on a pod found out about each node; if Moorage was not asked, that.
+async function verdictsOn(pod, names) {
+  const base = `../decisions/${pod.split("/").map(encodeURIComponent).join("/")}`;
   const { attempts, explanation } = await get(`${base}?explain=true`);
   const filtered = attempts.find((each) => each.filter);
-  if (!filtered) throw new Error(`${name}: ${explanation?.reason || "Moorage was not asked about it"}. Moorage was not asked about nodes, so they have no colour.`);
+  if (!filtered) return { ...coloured(explanation?.reason || "nothing is decided yet", [], names, "not asked"), unasked: true };
   const { items } = await load(`${base}/${encodeURIComponent(filtered.id)}/nodes`);
+  return coloured(explanation?.reason || filtered.reason, items, names, "kube-scheduler did not name it");
+}
+
+// What Moorage would say now.
+async function verdictsNow(pod, names) {
+  const { before, profile } = await get(`../simulate/${pod.split("/").map(encodeURIComponent).join("/")}`);
+  const rejected = before.rejected.flatMap(({ plugin, reason, names: of }) => of.map((node) => ({ node, verdict: "rejected", plugin, reason })));
+  const known = new Set(rejected.map(({ node }) => node));
+  const items = names.filter((node) => !known.has(node)).map((node) => ({ node, verdict: "feasible" }));
+  return coloured(`profile ${profile} of Moorage would say now: ${before.words[0] || "all nodes pass"}`, [...rejected, ...items], names, "");
+}
+
+// The legend, and what it says of each node; of those that are not among the items, the rest holds.
+function coloured(reason, items, names, rest) {
   const rows = new Map(items.map((item) => [item.node, item]));
   const counts = new Map();
-  for (const item of items) if (item.verdict === "rejected") counts.set(causeOf(item), (counts.get(causeOf(item)) || 0) + 1);
-  const rejecting = [...counts].sort(([, one], [, other]) => other - one);
-  const shades = new Map(rejecting.map(([cause], index) => [cause, index < SHADES ? String(index) : "no"]));
-  const feasible = items.filter((item) => item.verdict === "feasible").length;
-  const numbers = new Map([...(feasible ? [["feasible"]] : []), ...rejecting].map(([cause], index) => [cause, index]));
-  const cause = (node) => numbers.get(rows.has(node) ? causeOf(rows.get(node)) : "");
+  for (const item of items) counts.set(causeOf(item), (counts.get(causeOf(item)) || 0) + 1);
+  const feasible = counts.get("feasible");
+  counts.delete("feasible");
+  const missing = names.filter((name) => !rows.has(name)).length;
+  const causes = [
+    ...(feasible ? [{ shade: "yes", text: "feasible", nodes: feasible }] : []),
+    ...[...counts].sort(([, one], [, other]) => other - one).map(([text, number], index) => ({ shade: index < SHADES ? String(index) : "no", text, nodes: number })),
+    ...(missing ? [{ shade: "none", text: rest, nodes: missing }] : []),
+  ];
+  const places = new Map(causes.map(({ text }, index) => [text, index]));
+  const of = (node) => (rows.has(node) ? causeOf(rows.get(node)) : rest);
   return {
-    reason: explanation?.reason || filtered.reason,
-    causes: [...(feasible ? [{ shade: "yes", text: "feasible", nodes: feasible }] : []), ...rejecting.map(([text, number]) => ({ shade: shades.get(text), text, nodes: number }))],
-    cause,
-    shade: (node) => (!rows.has(node) ? "no" : rows.get(node).verdict === "feasible" ? "yes" : shades.get(causeOf(rows.get(node)))),
-    text: (node) => (rows.has(node) ? `${causeOf(rows.get(node))}${rows.get(node).rank ? `, number ${rows.get(node).rank}` : ""}` : "kube-scheduler did not name it"),
+    reason, causes,
+    cause: (node) => places.get(of(node)),
+    shade: (node) => causes[places.get(of(node))]?.shade,
+    text: (node) => of(node) + (rows.get(node)?.rank ? `, number ${rows.get(node).rank}` : ""),
   };
 }
 

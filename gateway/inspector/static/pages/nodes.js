@@ -10,7 +10,6 @@ const REFRESH = 10000; // milliseconds
 
 export async function nodes() {
   let items = [];
-  let generation = 0;
   const search = el("input", { type: "search", placeholder: "Search node, zone  ( / )", "aria-label": "Search nodes" });
   const counted = el("span", { class: "muted" });
   const table = new Table({
@@ -27,7 +26,6 @@ export async function nodes() {
       { key: "cpu", title: "CPU", width: "minmax(84px, 1fr)", narrow: "72px", sort: true, hint: "requested of allocatable", cell: (row) => bar(row.cpu, `${amount("cpu", row.requested.cpu || 0)} of ${amount("cpu", row.allocatable.cpu || 0)} requested`) },
       { key: "memory", title: "Memory", width: "minmax(84px, 1fr)", narrow: "76px", sort: true, hint: "requested of allocatable", cell: (row) => bar(row.memory, `${amount("memory", row.requested.memory || 0)} of ${amount("memory", row.allocatable.memory || 0)} requested`) },
       { key: "assumed", title: "Assumed", width: "84px", number: true, sort: true, phone: "hide", hint: "assumed and claimed pods, which the watch has not shown here yet", cell: (row) => (row.assumed + row.claimed ? String(row.assumed + row.claimed) : "–") },
-      { key: "changed", title: "Changed in", width: "104px", number: true, sort: true, phone: "hide", hint: "generation of the state", cell: (row) => count(row.changed) },
     ],
   });
 
@@ -37,7 +35,7 @@ export async function nodes() {
     const rows = items.filter((row) => words.every((word) => `${row.name} ${row.zone}`.toLowerCase().includes(word)));
     rows.sort((one, other) => ((one[key] < other[key] ? -1 : one[key] > other[key] ? 1 : 0) * (descending ? -1 : 1)) || (one.name < other.name ? -1 : 1));
     table.setRows(rows);
-    counted.textContent = `${rows.length === items.length ? plural(items.length, "node") : `${count(rows.length)} of ${plural(items.length, "node")}`}, generation ${count(generation)}`;
+    counted.textContent = rows.length === items.length ? plural(items.length, "node") : `${count(rows.length)} of ${plural(items.length, "node")}`;
   }
 
   async function load() {
@@ -48,7 +46,6 @@ export async function nodes() {
       if (!more.length) break;
       items = items.concat(more);
     }
-    generation = answer.generation;
     show();
   }
 

@@ -1,4 +1,4 @@
-// Who takes part, and how far each replica's state is.
+// Who takes part, and whether each replica knows the cluster as it is.
 
 import { get } from "../lib/api.js";
 import { badge, el, facts, note, replace } from "../lib/dom.js";
@@ -17,13 +17,12 @@ export async function replicas() {
 
   await load();
   const refresh = setInterval(() => { if (!document.hidden) load().catch((error) => replace(body, note(error.message, "bad"))); }, REFRESH);
-  return { element: el("section", { class: "page" }, el("div", { class: "toolbar" }, el("h1", {}, "Replicas and generations")), body), destroy: () => clearInterval(refresh) };
+  return { element: el("section", { class: "page" }, el("div", { class: "toolbar" }, el("h1", {}, "Replicas")), body), destroy: () => clearInterval(refresh) };
 }
 
-function summary({ generation, counts, silentSeconds, term }) {
+function summary({ counts, silentSeconds, term }) {
   const tile = (name, value, more = "") => el("div", { class: "tile" }, el("b", {}, value), el("span", {}, name), more && el("small", {}, more));
   return el("div", {}, el("div", { class: "tiles" },
-    tile("generation", count(generation)),
     tile("nodes", count(counts.nodes)),
     tile("pods with a place", count(counts.pods), `${count(counts.assumed_pods)} assumed, ${count(counts.claims)} claimed`),
     tile("term", term.active ? String(term.epoch) : "none", term.active ? "this gateway decides" : term.problem),
@@ -35,10 +34,9 @@ function show({ service, problem, replicas: members }, open) {
     el("h2", {}, service, " ", el("span", { class: "muted" }, plural(members.length, "replica"))),
     problem ? note(problem, members.length ? "" : "bad") : null,
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, el("table", { class: "plain" },
-      el("thead", {}, el("tr", {}, ["Address", "Replica", "Generation", "Behind", "Unanswered", "Plugins"].map((each, index) => el("th", { class: index > 1 && index < 5 ? "number" : "" }, each)))),
+      el("thead", {}, el("tr", {}, ["Address", "Replica", "Changes to send", "Unanswered", "Plugins"].map((each, index) => el("th", { class: index > 1 && index < 4 ? "number" : "" }, each)))),
       el("tbody", {}, members.map((each) => el("tr", {},
         el("td", { class: "mono" }, each.place), el("td", { class: "mono" }, each.replica),
-        el("td", { class: "number" }, count(each.generation)),
         el("td", { class: "number" }, each.behind ? count(each.behind) : "–"),
         el("td", { class: "number" }, each.unanswered ? count(each.unanswered) : "–"),
         el("td", {}, pluginsOf(each, `${service} ${each.place}`, open), Object.entries(each.problems).map(([plugin, text]) => note(`${plugin}: ${text}`, "bad")))))))));

@@ -27,8 +27,8 @@ export function whatIf(namespace, pod) {
     const answer = await get(`${base}?${asked}`).catch((error) => { replace(result, note(error.message, "bad")); });
     if (!answer) return;
     if (!plugins) await offer(answer.plugins);
-    const { before, after } = answer;
-    replace(result, el("div", { class: "sides" }, side("Now", before), side([...asked].length ? "With the change" : "Choose a change", after, before)));
+    const { before, after, profile } = answer;
+    replace(result, el("div", { class: "sides" }, side(`Now, by profile ${profile}`, before), side([...asked].length ? "With the change" : "Choose a change", after, before)));
   }
 
   async function offer(found) {

@@ -7,7 +7,16 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from moorage import Arguments, Meta, Nodes, Pod, ScorePlugin, Scores, normalize_by_maximum
+from moorage import (
+    Arguments,
+    Meta,
+    Nodes,
+    Pod,
+    ScorePlugin,
+    Scores,
+    normalize_by_maximum,
+    parse_duration,
+)
 from moorage.measurements import (
     Address,
     InFlight,
@@ -24,7 +33,6 @@ from moorage.measurements import (
     rate,
     time_range,
 )
-from moorage.units.durations import parse_duration
 
 TRAFFIC = "traffic"
 

@@ -27,7 +27,7 @@ class ExclusiveNode(FilterPlugin):
         return Rejection("node has an exclusive pod", unresolvable=False) if taken else None
 
     def wants_claim(self, pod: Pod) -> bool:
-        return True
+        return EXCLUSIVE in pod.labels
 
 
 class AtMost(FilterPlugin):
