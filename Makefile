@@ -25,7 +25,7 @@ up: $(VENV)/.run ## The same, but keep it running: kubectl works against it unti
 # What `make test` leaves to `make test-all`: packages, type checkers, pages, walkthroughs, the monitored run, the browser, tools.
 BEYOND := tests/bench tests/deploy/test_distributions.py tests/deploy/test_pytest_plugin.py tests/deploy/test_typing.py \
   tests/deploy/test_wheel.py tests/docs tests/gateway/inspector/test_page.py tests/gateway/inspector/test_pages_of_a_gateway.py \
-  tests/cli/skeleton/test_next_steps.py tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py \
+  tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py \
   tests/monitoring/test_real_metrics.py $(filter-out %/test_corpus.py %/__pycache__,$(wildcard tests/tools/*))
 
 test: $(VENV)/.dev ## Run the tests of behaviour in a few minutes; TESTS=... selects files or folders

@@ -1,14 +1,16 @@
-"""Generated tables and included files are current, and show everything that there is."""
+"""Names, pages, links, generated tables and included files: all are there, current and alike."""
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import click
 import pytest
 
 from cli.main import main
+from tools.docs.api_tables import MODULES, public_names
 from tools.docs.generate import current
-from tools.docs.pages import DOCS, ROOT, pages
+from tools.docs.pages import DOCS, ROOT, anchors, images, links, pages
 from tools.docs.plugin_tables import PLUGINS
 from tools.docs.tables import SETTINGS
 
@@ -82,3 +84,76 @@ def test_every_proto_is_named() -> None:
 
 def test_every_command_is_shown() -> None:
     assert shown("reference/cli.md", "command") == set(commands(main))
+
+
+def test_links_lead_somewhere(subtests: pytest.Subtests) -> None:
+    for page in pages():
+        with subtests.test(str(page)):
+            for link in links(page):
+                if "://" in link:
+                    continue
+                path, _, anchor = link.partition("#")
+                target = (page.parent / path).resolve() if path else page
+                assert target.exists(), f"{link}: there is no {path}"
+                if anchor:
+                    assert anchor in anchors(target), f"{link}: {target.name} has no such heading"
+
+
+def test_images_exist(subtests: pytest.Subtests) -> None:
+    for page in pages():
+        with subtests.test(str(page)):
+            assert [image for image in images(page) if not (page.parent / image).is_file()] == []
+
+
+def test_external_links_are_https_urls(subtests: pytest.Subtests) -> None:
+    """Whether they answer is for `make docs-linkcheck`, which needs the network."""
+    for page in pages():
+        with subtests.test(str(page)):
+            for link in links(page):
+                if "://" in link:
+                    parts = urlsplit(link)
+                    assert parts.scheme == "https", link
+                    assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), link
+
+
+def test_every_page_is_in_the_index() -> None:
+    indices = [*DOCS.rglob("index.md")]
+    linked = {
+        (index.parent / link.partition("#")[0]).resolve()
+        for index in indices
+        for link in links(index)
+    }
+    assert set(DOCS.rglob("*.md")) - linked == {DOCS / "index.md"}
+
+
+MOST = 14
+"""Pages in a folder, other than the ADRs, which are in the order of time."""
+
+
+def test_a_page_begins_with_what_it_is_for(subtests: pytest.Subtests) -> None:
+    for page in sorted(DOCS.rglob("*.md")):
+        with subtests.test(str(page)):
+            title, first, *_ = page.read_text().split("\n\n")
+            assert title.startswith("# ")
+            assert "\n" not in title
+            assert first[0].isalnum() or first[0] in "`*[", (
+                "begin with a sentence: what is the page for?"
+            )
+
+
+def test_folders_can_be_surveyed() -> None:
+    folders = {page.parent for page in DOCS.rglob("*.md")} - {DOCS / "adr"}
+    assert {f: n for f in folders if (n := len(list(f.glob("*.md")))) > MOST} == {}
+
+
+def test_every_public_module_has_a_page() -> None:
+    folder = DOCS / "reference" / "api"
+    pages = [file.read_text() for file in folder.glob("*.md")]
+    shown = [name for page in pages for name in re.findall(r"<!-- table: api (\S+) -->", page)]
+    assert sorted(shown) == sorted(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_has_a_docstring(module: str) -> None:
+    assert public_names(module)
+    assert [each.name for each in public_names(module) if not each.text.strip()] == []

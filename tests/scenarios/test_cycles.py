@@ -1,9 +1,13 @@
-"""What kube-scheduler and the gateway do together when all is well."""
+"""What kube-scheduler and the gateway do together, also when processes die under load."""
+
+from collections import Counter
 
 import pytest
+import yaml
 
 from tests.scenarios.world import World
-from tools.planes.objects import node, pod
+from tools.planes.embedded import ROOT, Object
+from tools.planes.objects import NO_CLAIMS, node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -102,3 +106,57 @@ async def test_a_single_node_is_not_scored(world: World) -> None:
         await world.create(pod("several", score=BEST))
         await world.bound("several")
         assert await world.metric(asked, verb="prioritize", result="ok") == before + 1
+
+
+DEMO = ROOT / "deploy" / "demo"
+
+
+async def test_the_demonstration(world: World) -> None:
+    nodes, pods = _documents("nodes"), _documents("pods")
+    await world.nodes(*nodes)
+    await world.create(*pods)
+    async with world.scheduler("moorage"):
+        names = [pod["metadata"]["name"] for pod in pods if "misplaced" not in str(pod["metadata"])]
+        places = await world.bound(*names)
+        message = await world.condition("misplaced", "Unschedulable")
+
+    assert places == {
+        "hello-1-a": "demo-m02",
+        "hello-1-b": "demo-m02",
+        "hello-2-a": "demo-m03",
+        "hello-2-b": "demo-m03",
+        "notebook": "demo-m03",
+        "misplaced": "",
+    }
+    assert message.replace(NO_CLAIMS, "") == (
+        "0/3 nodes are available: 1 node does not have required label, 2 nodeGroup of pod and "
+        "node don't match. preemption: 0/3 nodes are available: 3 "
+        "Preemption is not helpful for scheduling."
+    )
+    assert (await world.decision("notebook"))["bind"]["node"] == "demo-m03"
+
+
+def _documents(name: str) -> list[Object]:
+    return list(yaml.safe_load_all((DEMO / f"{name}.yaml").read_text()))
+
+
+PODS = {"embedded": 40, "real": 200}
+
+
+@pytest.mark.parametrize("victim", ["gateway", "filter", "scorer-1", "binder", "kube-scheduler"])
+async def test_every_pod_is_bound_once_though_a_process_dies(world: World, victim: str) -> None:
+    await world.nodes(*(node(f"n{i}") for i in range(10)))
+    async with world.scheduler():
+        count = PODS[world.plane.name]
+        await world.create(*(pod(f"p{i}") for i in range(count)))
+        await world.placed(count // 10)
+
+        program = (world.services.programs | world.schedulers)[victim]
+        await program.kill()
+        await program.start()
+        places = await world.bound()
+
+    assert len(places) == count
+    bound = Counter(name for name, status in world.proxy.binds if status == 201)
+    assert all(count == 1 for count in bound.values())
+    assert len(bound) == count

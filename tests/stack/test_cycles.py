@@ -1,12 +1,19 @@
-"""Cycles are serial, binds are not."""
+"""Cycles are serial, binds are not; bind plugins, notes, StatefulSets, and conformance."""
 
 import asyncio
 import itertools
+import json
 import signal
 from collections import Counter
+from typing import Any
 
+import aiohttp
 import pytest
 
+from cli.conformance.kit import Kit
+from cli.conformance.requests import PREFIX, RECORDED_NODES, Requests
+from moorage_host.policy.document import DEFAULT_SCORE_SCALE
+from sandbox.scheduler.config import ExtenderConfig
 from tests.stack.stack import Stack, pod
 from tools.planes.objects import node
 
@@ -158,3 +165,157 @@ async def test_forked_processes_bind_hundreds_of_pods_without_an_error_and_end_i
     await stack.answers()
     await stack.create(pods=[pod("last")])
     await stack.all_bound(count + 1)
+
+
+async def test_a_pod_carries_the_decision_if_its_profile_says_so(stack: Stack) -> None:
+    await stack.create([node("n1")], [pod("p")])
+    await stack.all_bound(1)
+    annotations = (await stack.pods())["p"]["metadata"]["annotations"]
+    written = json.loads(annotations["moorage.io/decision"])
+    decision = await stack.decision("p")
+    assert written == {
+        "winner": {"node": "n1"},
+        "reason": "kube-scheduler offered one node only",
+        "nodes": 1,
+        "feasible": 1,
+        "policyRevision": decision["policyRevision"],
+        "generation": decision["generation"],
+    }
+
+
+async def test_a_dead_prometheus_is_in_the_decision_of_each_half(stack: Stack) -> None:
+    names = ["n1", "n2"]
+    await stack.create([node(name) for name in names])
+    obj = pod("unseen", schedulerName="blind")
+    assert (await stack.filter(obj, names))["NodeNames"] == names, "it lets them pass, unseen"
+    await stack.prioritize(obj, names)
+
+    decision = await stack.decision("unseen")
+
+    (filtering,), (scoring,) = decision["filter"]["plugins"], decision["score"]["plugins"]
+    for half in (filtering, scoring):
+        assert half["plugin"] == "SafeOverload"
+        assert half["note"].startswith(
+            "2 of 2 nodes have no measurements (onMissing: neutral); "
+            "cannot query Prometheus at http://127.0.0.1:1"
+        )
+    assert "failure" not in filtering
+    assert "cannot query Prometheus" in scoring["failure"]
+
+
+async def test_there_is_no_note_where_nothing_is_to_be_noted(stack: Stack) -> None:
+    names = ["n1", "n2"]
+    await stack.create([node(name, annotations={"mean-free-cpu": "4000"}) for name in names])
+    obj = pod("seen", schedulerName="loaded")
+    await stack.filter(obj, names)
+    await stack.prioritize(obj, names)
+
+    (scoring,) = (await stack.decision("seen"))["score"]["plugins"]
+
+    assert scoring.keys() == {"plugin", "seconds", "version"}
+
+
+@pytest.mark.parametrize("names_only", [True, False], ids=["names", "whole nodes"])
+async def test_nothing_is_found(stack: Stack, names_only: bool) -> None:
+    await stack.create([node(name) for name in RECORDED_NODES])
+    config = ExtenderConfig(
+        url_prefix=stack.addresses.extender,
+        filter_verb="filter",
+        prioritize_verb="prioritize",
+        preempt_verb="preempt",
+        bind_verb="bind",
+        weight=1,
+        node_cache_capable=names_only,
+    )
+    requests = Requests(config=config, scheduler_name="moorage", best_score=DEFAULT_SCORE_SCALE)
+    kit = Kit(requests=[requests])
+    assert await asyncio.to_thread(kit.run) == 0
+    assert {check: list(map(str, findings)) for check, findings in kit.found.items()} == {}
+    assert kit.skipped.keys() == {"http-not-managed", "http-idle"}
+    assert kit.sent["filter"] > 30
+    assert kit.sent["bind"] > 50
+    # None of the pods, which there are not, stays in the lists as about to be bound.
+    assert await outcomes(stack) <= {"unschedulable", "bind failed"}
+
+
+async def outcomes(stack: Stack) -> set[str]:
+    """Return what became of the newest attempt on each pod that the checks made up."""
+    url = f"{stack.addresses.admin}/decisions?limit=1000"
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        items = (await answer.json())["items"]
+    found = {each["uid"]: each["outcome"] for each in reversed(items) if ours(each["pod"])}
+    assert len(found) > 15
+    return set(found.values())
+
+
+def ours(pod: str) -> bool:
+    return pod.startswith(PREFIX)
+
+
+ZONE = "topology.kubernetes.io/zone"
+SETS = "apis/apps/v1/namespaces/default/statefulsets"
+VOLUMES = "api/v1/persistentvolumes"
+NAMES = ["na", "nb", "nc"]
+
+
+async def a_stateful_set(stack: Stack) -> None:
+    """Create a StatefulSet, and a node in each of three zones; wait until they are known."""
+    templates = [{"metadata": {"name": "data"}}]
+    labels = {"app": "db"}
+    spec = {
+        "replicas": 3,
+        "volumeClaimTemplates": templates,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}},
+    }
+    by_hand = {"sandbox.moorage.io/not-managed": ""}
+    await stack.post(SETS, {"metadata": {"name": "db", "annotations": by_hand}, "spec": spec})
+    await stack.create([node(name, labels={ZONE: name[1:]}) for name in NAMES])
+
+    async def known() -> bool:
+        return await stack.metric("moorage_cache_size", type="statefulsets.apps") == 1
+
+    await stack.until(known)
+
+
+def member(number: int) -> dict[str, Any]:
+    """Build a pod as the StatefulSet's controller does."""
+    name = f"db-{number}"
+    obj = pod(name, labels={"statefulset.kubernetes.io/pod-name": name})
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "uid-db"}
+    obj["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    return obj
+
+
+async def feasible(stack: Stack, number: int) -> list[str]:
+    answer = await stack.filter(member(number), NAMES)
+    assert answer["Error"] == ""
+    found: list[str] = answer["NodeNames"]
+    return found
+
+
+async def test_pods_of_a_stateful_set_run_in_the_zone_of_their_ordinal(stack: Stack) -> None:
+    await a_stateful_set(stack)
+    await stack.create([], [*map(member, range(3)), pod("other")])
+    places = await stack.all_bound(4)
+    assert [places[f"db-{number}"] for number in range(3)] == NAMES
+    assert places["other"] in NAMES
+
+
+async def test_a_volume_that_appears_later_changes_the_verdict(stack: Stack) -> None:
+    await a_stateful_set(stack)
+    assert await feasible(stack, 3) == ["na"]
+    full = await stack.metric("moorage_session_sent_bytes_total", service="filter", part="full")
+    claims = {"data-db-0": "a", "data-db-1": "b", "data-db-3": "b"}
+    for claim, zone in claims.items():
+        metadata = {"name": f"pv-{claim}", "labels": {ZONE: zone}}
+        reference = {"namespace": "default", "name": claim}
+        await stack.post(VOLUMES, {"metadata": metadata, "spec": {"claimRef": reference}})
+
+    async def follows_its_volume() -> bool:
+        return await feasible(stack, 3) == ["na", "nb"]
+
+    await stack.until(follows_its_volume)
+    assert full == await stack.metric(
+        "moorage_session_sent_bytes_total", service="filter", part="full"
+    )

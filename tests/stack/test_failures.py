@@ -1,6 +1,6 @@
 """Processes die, hang or are told to stop, and cycles and binds go on.
 
-That no pod is lost or bound twice is in tests/scenarios/test_restarts.py.
+That no pod is lost or bound twice is in tests/scenarios/test_cycles.py.
 """
 
 import asyncio

@@ -1,15 +1,348 @@
 """Each fault that doctor looks for, planted in an installation, is found and named."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pytest
 
 from cli.doctor.check import Finding, Level
 from cli.doctor.checks import GROUPS, findings
-from tests.cli.doctor.faults import Fault, faults
-from tests.cli.doctor.installed import Installed
+from tests.cli.doctor.installed import NAMESPACE, RBAC, Installed
 from tests.cli.support import ran
+from tools.inprocess.api import Object
+
+Change = Callable[[Object], Object]
+
+CORE = f"/api/v1/namespaces/{NAMESPACE}"
+CONFIG = f"{CORE}/configmaps/kube-scheduler"
+SERVICE = f"{CORE}/services/gateway"
+SCHEDULER_POD = f"{CORE}/pods/scheduler-1"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A change to an object, and what the check that finds it reports.
+
+    Attributes:
+        check: The name of the check.
+        path: The object.
+        change: Returns it with the fault.
+        level: How bad that is.
+        evidence: A part of what is seen.
+        advice: A part of what is to be changed.
+    """
+
+    check: str
+    path: str
+    change: Change
+    evidence: str
+    advice: str
+    level: str = "problem"
+
+
+def text(old: str, new: str) -> Change:
+    """Replace a text in the data of a ConfigMap."""
+
+    def change(obj: Object) -> Object:
+        (name, content), *_ = obj["data"].items()
+        assert old in content, old
+        return {**obj, "data": {name: content.replace(old, new)}}
+
+    return change
+
+
+def fields(**values: object) -> Change:
+    """Set fields: `spec__template__spec__hostNetwork=True`."""
+
+    def change(obj: Object) -> Object:
+        for path, value in values.items():
+            *parents, last = path.split("__")
+            place: Any = obj
+            for parent in parents:
+                place = place[int(parent) if parent.isdecimal() else parent]
+            place[last] = value
+        return obj
+
+    return change
+
+
+on_host = fields(spec__hostNetwork=True)
+
+config = partial(Fault, path=CONFIG)
+
+
+def faults() -> Iterator[Fault]:
+    """Yield all faults."""
+    yield from _of_the_way()
+    yield from _of_the_configuration()
+    yield from _of_certificates()
+    yield from _of_rights()
+    yield from _of_what_runs()
+
+
+def _of_the_way() -> Iterator[Fault]:
+    yield config(
+        check="extender-address",
+        change=text("gateway.moorage.svc:8888", "gatway.moorage.svc:8888"),
+        evidence="no Service gatway in namespace moorage with the gateway, did you mean `gateway`?",
+        advice="compare urlPrefix",
+    )
+    yield config(
+        check="extender-address",
+        change=text(":8888", ":8889"),
+        evidence="names port 8889, Service moorage/gateway has 8888",
+        advice="write port 8888",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("svc:8888", "svc:8888/scheduler"),
+        evidence="the path of urlPrefix is /scheduler: kube-scheduler gets 404",
+        advice="set the path of urlPrefix to empty",
+    )
+    yield config(
+        check="extender-address",
+        change=text("https://gateway.moorage.svc:8888", "https://127.0.0.1:8888"),
+        evidence="is loopback, and no gateway runs in moorage/scheduler-1",
+        advice="write the Service's address",
+    )
+    yield Fault(
+        check="extender-address",
+        path=SCHEDULER_POD,
+        change=on_host,
+        evidence="dnsPolicy ClusterFirst, where gateway.moorage.svc does not resolve",
+        advice="tlsConfig.serverName moorage-gateway",
+    )
+    yield Fault(
+        check="release-fields",
+        path=f"{POLICIES}/gateway",
+        change=fields(spec__ingress=[]),
+        evidence="NetworkPolicy moorage/gateway: spec.ingress lacks",
+        advice="apply deploy/install/second-scheduler.yaml again",
+    )
+    yield Fault(
+        check="release-fields",
+        path=f"{CORE}/services/filter",
+        change=fields(spec__selector={"app": "filter"}),
+        evidence="Service moorage/filter: spec.selector.app.kubernetes.io/name is not set",
+        advice="apply deploy/install/second-scheduler.yaml again",
+    )
+    yield Fault(
+        check="scheduler-known",
+        path=f"{SCHEDULER_POD}/status",
+        change=fields(status__phase="Pending"),
+        evidence="no pod of the kube-scheduler with ConfigMap moorage/kube-scheduler",
+        advice="kubectl describe",
+    )
+
+
+def _of_the_configuration() -> Iterator[Fault]:
+    yield config(
+        check="scheduler-known",
+        change=text("nodeCacheCapable:", "nodeCacheCapabel:"),
+        evidence="nodeCacheCapabel",
+        advice="correct it",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("nodeCacheCapable: true", "nodeCacheCapable: false"),
+        level="warning",
+        evidence="kubernetes/kubernetes#141781",
+        advice="set nodeCacheCapable to true",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("percentageOfNodesToScore: 100", "percentageOfNodesToScore: 0"),
+        level="warning",
+        evidence="profile moorage: percentageOfNodesToScore is not set",
+        advice="set percentageOfNodesToScore to 100",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("httpTimeout: 5s", "httpTimeout: 1s"),
+        evidence="httpTimeout is 1s: kube-scheduler gives up before the gateway answers",
+        advice="set httpTimeout to 5s",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("httpTimeout: 5s", "httpTimeout: -1s"),
+        evidence="httpTimeout is -1s: a call without an answer stops all scheduling",
+        advice="set httpTimeout to 5s",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("httpTimeout: 5s", "httpTimeout: 30s"),
+        level="warning",
+        evidence="gives up earlier than it has to",
+        advice="set httpTimeout to 5s",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("weight: 15", "weight: 1"),
+        level="warning",
+        evidence="weight is 1: with scoreScale 100 that is at most 1,000 beside 1,400",
+        advice="set weight to 15",
+    )
+    yield config(
+        check="extender-verbs",
+        change=text("prioritizeVerb: prioritize", "prioritizeVerb: ''"),
+        evidence="has no prioritizeVerb, which is needed for ImageLocality",
+        advice="moorage config extender",
+    )
+    yield config(
+        check="extender-verbs",
+        change=text("ignorable: false", "ignorable: false\n  bindVerb: bind"),
+        level="warning",
+        evidence="has a bindVerb that no enabled plugin needs",
+        advice="leave it out",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("ignorable: false", "ignorable: true"),
+        level="warning",
+        evidence="ignorable is true: while Moorage is down, pods are placed without its rules",
+        advice="set ignorable to false",
+    )
+    yield config(
+        check="extender-resources",
+        change=text(
+            "ignorable: false",
+            "ignorable: false\n  managedResources: [{name: example.com/gpu}]",
+        ),
+        evidence="managedResources example.com/gpu keep other pods from Moorage",
+        advice="remove managedResources",
+    )
+    yield config(
+        check="profiles",
+        change=text("schedulerName: moorage", "schedulerName: morage"),
+        evidence="has the profile moorage, did you mean `morage`?",
+        advice="add schedulerName: moorage",
+    )
+    yield config(
+        check="profiles",
+        change=text("schedulerName: moorage", "schedulerName: morage"),
+        level="warning",
+        evidence="pods of morage, did you mean `moorage`?",
+        advice="add the profile to the policy",
+    )
+
+
+def _of_certificates() -> Iterator[Fault]:
+    yield config(
+        check="extender-entry",
+        change=text("    caFile: /etc/moorage/tls/ca.crt\n", ""),
+        evidence="tlsConfig.caFile is empty: kube-scheduler verifies no certificate",
+        advice="set tlsConfig.caFile to /etc/moorage/tls/ca.crt",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("    caFile: /etc/moorage/tls/ca.crt\n", "    insecure: true\n"),
+        evidence="tlsConfig.insecure is true: kube-scheduler believes any server",
+        advice="set tlsConfig.insecure to false",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("https://", "http://"),
+        evidence="plain text, and the gateway has certificates",
+        advice="set the scheme of urlPrefix to https",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("serverName: moorage-gateway", "serverName: moorage"),
+        evidence="serverName is moorage: the gateway's certificate is for moorage-gateway",
+        advice="set tlsConfig.serverName to moorage-gateway",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("    certFile: /etc/moorage/tls/tls.crt\n", ""),
+        evidence="tlsConfig.certFile is empty: kube-scheduler presents no certificate",
+        advice="set tlsConfig.certFile to /etc/moorage/tls/tls.crt",
+    )
+
+
+def _of_rights() -> Iterator[Fault]:
+    yield Fault(
+        check="release-rights",
+        path=f"{RBAC}/clusterroles/moorage-gateway",
+        change=fields(rules__0__verbs=["list"]),
+        evidence="ClusterRole moorage-gateway does not allow: watch nodes, watch pods",
+        advice="apply deploy/install/second-scheduler.yaml again",
+    )
+    yield Fault(
+        check="release-rights",
+        path=f"{RBAC}/clusterroles/moorage-binder",
+        change=fields(rules__0__resources=["pods/binding", "secrets"]),
+        level="warning",
+        evidence="ClusterRole moorage-binder allows more than the release: create secrets",
+        advice="apply deploy/install/second-scheduler.yaml again",
+    )
+    yield Fault(
+        check="release-rights",
+        path=f"{RBAC}/clusterrolebindings/moorage-auth-delegator",
+        change=fields(subjects=[]),
+        evidence="ClusterRoleBinding moorage-auth-delegator: subjects",
+        advice="apply deploy/install/second-scheduler.yaml again",
+    )
+    yield config(
+        check="leader",
+        change=text("resourceName: moorage-scheduler", "resourceName: other"),
+        evidence="no kube-scheduler holds the Lease other",
+        advice="it needs get, create and update for this Lease",
+    )
+
+
+def _of_what_runs() -> Iterator[Fault]:
+    yield Fault(
+        check="own-pods",
+        path=f"{DEPLOYMENTS}/filter",
+        change=fields(spec__template__spec__schedulerName="moorage"),
+        evidence="Deployment moorage/filter is scheduled by a profile that asks Moorage",
+        advice="set schedulerName: default-scheduler",
+    )
+    yield Fault(
+        check="pods-ready",
+        path=f"{DEPLOYMENTS}/scorer/status",
+        change=fields(status__readyReplicas=1),
+        level="warning",
+        evidence="1 of 2 replicas of Deployment moorage/scorer are ready",
+        advice="kubectl describe",
+    )
+    yield Fault(
+        check="release-fields",
+        path=f"{DEPLOYMENTS}/filter",
+        change=fields(spec__template__spec__containers__0__livenessProbe=None),
+        level="warning",
+        evidence="Deployment moorage/filter: spec.template.spec.containers[moorage].livenessProbe",
+        advice="unless it is meant to differ",
+    )
+    yield Fault(
+        check="release-fields",
+        path=f"{CORE}/configmaps/settings",
+        change=fields(data__MOORAGE_TLS="/elsewhere"),
+        level="warning",
+        evidence="data.MOORAGE_TLS is /elsewhere, but /etc/moorage/tls in the release",
+        advice="unless it is meant to differ",
+    )
+    yield Fault(
+        check="policy-active",
+        path=f"{CORE}/configmaps/policy",
+        change=text("profiles:", "scoreScale: 10\nprofiles:"),
+        level="warning",
+        evidence="ConfigMap moorage/policy has another content",
+        advice="wait a minute",
+    )
+    yield Fault(
+        check="scheduler-version",
+        path=SCHEDULER_POD,
+        change=fields(spec__containers__0__image="registry.k8s.io/kube-scheduler:v1.38.0"),
+        evidence="moorage/scheduler-1 is 1.38, newer than the API server, 1.36",
+        advice="v1.36",
+    )
+
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -1,12 +1,19 @@
-"""`moorage up --plugin`: a file that changes is taken into use, and nothing else is lost."""
+"""`moorage up --plugin`: changed files are noticed, tried apart, and taken into use."""
 
+import asyncio
+import os
 import re
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
+from cli.up.checking import check
 from cli.up.cluster import create as create_all
+from cli.up.reloading import changes
 from sandbox.client import Api
-from tests.cli.support import Command, moorage, pod
+from tests.cli.support import PATIENCE, Command, moorage, pod
 from tests.cli.up.test_up import MAX_TEMPERATURE
 
 KEPT = ("api-server", "kube-scheduler")
@@ -96,3 +103,104 @@ async def test_it_shows_when_background_work_begins_to_fail_and_when_that_ends(
 async def create(command: Command, name: str) -> None:
     async with Api(command.api) as api:
         await create_all(api, [pod(name, schedulerName="moorage")])
+
+
+async def test_a_file_that_can_be_used_gives_policy_and_kinds(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(f"print('{{}}')\n{MAX_TEMPERATURE}")
+    found = await check(None, [file])
+    assert found.problem == ""
+    assert found.kinds == ("filter",)
+    assert "name: MaxTemperature" in found.text
+
+
+async def test_a_weight_from_the_command_line_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(
+        "from moorage import ScorePlugin\nclass Heavy(ScorePlugin):\n"
+        "    def score_node(self, pod, node):\n        return 1.0\n"
+    )
+    assert "weight: 20" in (await check(None, [file], {file: 20})).text
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("from moorage import (\n", "{file}:1: SyntaxError: '(' was never closed"),
+        (
+            "\n    async def start(self):\n        raise ValueError('boom')\n",
+            "{file}:14: plugin MaxTemperature of profile moorage does not start: ValueError: boom",
+        ),
+        (
+            "import os, sys\nprint('bye', file=sys.stderr, flush=True)\nos._exit(0)\n",
+            "loading the plugins ended the process: bye",
+        ),
+    ],
+)
+async def test_what_is_wrong_is_named_with_its_place_first(
+    tmp_path: Path, code: str, problem: str
+) -> None:
+    file = tmp_path / "a.py"
+    before = "" if code.startswith("from") else MAX_TEMPERATURE
+    file.write_text(before + code)
+    assert (await check(None, [file])).problem == problem.format(file=file)
+
+
+async def test_a_file_that_never_ends_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.up.checking.CHECK_SECONDS", 0.5)
+    (tmp_path / "a.py").write_text("while True: pass\n")
+    found = await check(None, [tmp_path / "a.py"])
+    assert found.problem == "the plugins are not loaded after 0.5 s"
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.up.reloading.LOOK_SECONDS", 0.01)
+
+
+class Watched:
+    def __init__(self, *paths: Path) -> None:
+        self._changes: AsyncIterator[list[Path]] = changes(paths)
+        self._next = asyncio.ensure_future(anext(self._changes))
+
+    async def next(self) -> list[str]:
+        async with asyncio.timeout(PATIENCE):
+            found = await self._next
+        self._next = asyncio.ensure_future(anext(self._changes))
+        return [path.name for path in found]
+
+    async def begin(self) -> None:
+        await asyncio.sleep(0)  # the first look is before the first change
+
+    def end(self) -> None:
+        self._next.cancel()
+
+
+async def test_a_file_that_is_written_replaced_or_gone_has_changed(tmp_path: Path) -> None:
+    file, other = tmp_path / "a.py", tmp_path / "b.py"
+    file.write_text("1")
+    watched = Watched(file)
+    await watched.begin()
+    other.write_text("2")  # is not watched
+    file.write_text("22")
+    assert await watched.next() == ["a.py"]
+    other.replace(file)  # as editors do that write a copy first
+    assert await watched.next() == ["a.py"]
+    file.unlink()
+    assert await watched.next() == ["a.py"]
+    watched.end()
+
+
+async def test_python_files_of_a_folder_may_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1")
+    watched = Watched(tmp_path)
+    await watched.begin()
+    (tmp_path / "notes.txt").write_text("no plugin")
+    (tmp_path / "b.py").write_text("2")
+    assert await watched.next() == ["b.py"]
+    os.utime(tmp_path / "a.py", ns=(1, 1))
+    (tmp_path / "b.py").unlink()
+    assert await watched.next() == ["a.py", "b.py"]
+    watched.end()

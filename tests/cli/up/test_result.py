@@ -1,9 +1,13 @@
-"""Which pods of a large workload are shown, and the summary of all."""
+"""Which pods are shown, the line that says why, and the summary of all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from cli.up.following import Outcome, PodState
-from cli.up.result import most_interesting, spread, totals
+from cli.up.result import most_interesting, not_asked, spread, totals, why
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -63,3 +67,119 @@ def test_the_summary_counts_pods_and_says_how_they_are_spread() -> None:
     ]
     assert list(spread(bound[1:], 5, 0)) == ["0.0 s; 2 of 5 nodes used, 1 pod on each"]
     assert list(spread([pod("w", Outcome.WAITING)], 5, 1.5)) == []
+
+
+Answer = Mapping[str, Any]
+
+BOUND = PodState(namespace="ns", name="p", uid="u", outcome=Outcome.BOUND, node="n1")
+PENDING = PodState(
+    namespace="ns", name="p", uid="u", outcome=Outcome.UNSCHEDULABLE, problem="0/3 nodes: full."
+)
+FIT = "NodeResourcesFit"
+TAINT = "TaintToleration"
+RETRIED = "kube-scheduler tries it again when the cluster changes"
+
+
+def explained(reason: str, *why: str, **more: Any) -> Answer:
+    """What the gateway answers."""
+    return {"explanation": {"reason": reason, "next": (), **more}, "attempts": [{"why": why}]}
+
+
+def scheduler(**more: Any) -> Answer:
+    """What the stand-in for kube-scheduler decided: by default, for the only feasible node."""
+    return {"uid": "u", "node": "n1", "nominated": False, "rejected": [], "scores": None, **more}
+
+
+def node(name: str, fit: int, taint: int = 100) -> dict[str, Any]:
+    plugins = [
+        {"plugin": FIT, "score": fit, "weight": 1},
+        {"plugin": TAINT, "score": taint, "weight": 3},
+    ]
+    return {"node": name, "inTree": fit + 3 * taint, "plugins": plugins}
+
+
+def scored(
+    chosen: Answer, other: Answer, preferred: Answer | None = None, equals: int = 0
+) -> Answer:
+    scores = {"chosen": chosen, "runnerUp": other, "preferred": preferred, "equals": equals}
+    return scheduler(scores=scores)
+
+
+@pytest.mark.parametrize(
+    ("made", "more"),
+    [
+        (scheduler(), ""),
+        (scored(node("n1", fit=50), node("n2", fit=50)), ""),
+        (
+            scored(node("n1", fit=20, taint=90), node("n2", fit=50)),
+            f"; in-tree scores prefer n2 to n1 by 60 ({FIT} +30, {TAINT} +30)",
+        ),
+        (
+            scored(node("n1", fit=40), node("n3", fit=0), node("n2", fit=50, taint=0)),
+            f"; in-tree scores prefer n1 to n2 by 290 ({TAINT} +300, {FIT} -10)",
+        ),
+        (
+            scored(node("n1", fit=9), node("n2", fit=9), equals=1),
+            "; as many points in all as n2, taken at random",
+        ),
+        (
+            scored(node("n1", fit=9), node("n2", fit=9), equals=4),
+            "; as many points in all as 4 others, taken at random",
+        ),
+        (
+            scheduler(rejected=[{"plugin": FIT, "nodes": 2, "reasons": {"cpu": 2}}]),
+            f"; in-tree {FIT} rejected 2",
+        ),
+        (
+            scheduler(nominated=True),
+            "; the node was nominated for it, so no other was tried",
+        ),
+        ({**scheduler(nominated=True), "uid": "of an earlier pod"}, ""),
+        ({**scheduler(nominated=True), "node": "n2"}, ""),
+        (None, ""),
+    ],
+)
+def test_in_tree_plugins_are_added_to_the_gateway_s_sentence(
+    made: Answer | None, more: str
+) -> None:
+    assert why(BOUND, made, explained("Moorage prefers n1 to n2")) == (
+        f"Moorage prefers n1 to n2{more}"
+    )
+
+
+def test_failures_and_rejections_are_told_though_the_pod_is_bound() -> None:
+    failure = "A failed: ValueError: no (e.py:3)"
+    reason = f"gave no scores since {failure}"
+    told = ("B failed: no data", "Cool rejected 1 of 3 nodes: hot")
+    asked = explained(reason, reason, failure, told[0], "Moorage prefers n1", told[1])
+    assert why(BOUND, None, asked) == "; ".join((reason, *told))
+
+
+def test_a_pending_pod_is_explained_with_what_comes_next() -> None:
+    asked = explained("none of 3 nodes suits it: 3 hot", next=("cool them", RETRIED))
+    made = scheduler(node="", rejected=[{"plugin": FIT, "nodes": 1, "reasons": {}}])
+    assert why(PENDING, made, asked) == f"none of 3 nodes suits it: 3 hot; {RETRIED}"
+
+
+def test_without_the_gateway_there_is_kube_scheduler_s_message() -> None:
+    assert why(PENDING, None, {}) == "0/3 nodes: full."
+    assert why(PodState(namespace="ns", name="p", uid="u"), None, {}) == "not tried yet"
+    assert why(BOUND, scheduler(), {}) == "the gateway does not say"
+
+
+def test_a_deleted_pod_was_preempted_only_if_kube_scheduler_has_marked_it() -> None:
+    gone = replace(BOUND, outcome=Outcome.DELETED)
+    assert why(gone, None, {}) == "by a client or by what made it"
+    assert why(replace(gone, preempted=True), None, {}) == "preempted for a more important pod"
+
+
+def test_what_makes_moorage_decide_is_told_for_pods_of_other_schedulers() -> None:
+    cure = "set spec.schedulerName: batch"
+    theirs = replace(BOUND, scheduler="default-scheduler")
+    assert not_asked(theirs, ["batch", "moorage"]) == (
+        f"schedulerName is default-scheduler: Moorage was not asked; {cure}"
+    )
+    misspelt = replace(PENDING, scheduler="moorge", problem="")
+    assert not_asked(misspelt, ["batch"]) == (
+        f"no scheduler here serves schedulerName moorge; {cure}"
+    )

@@ -1,17 +1,22 @@
-"""Filter plugins that declare to depend on one node do, and the others do not."""
+"""Filter plugins keep to the scope that they declare, and judge equal pods alike."""
 
 import re
+from functools import partial
 
-from moorage import Scope
+from moorage import FilterPlugin, Node, Pod, Rejection, Scope
+from moorage.in_tree import DefaultConstraint
 from services.filter.plugins import BUILT_INS
 from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from services.filter.plugins.in_tree.node_resources_fit import NodeResourcesFit
 from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
+from services.filter.plugins.license_seats import LicenseSeats
 from services.filter.plugins.node_group import NodeGroup
+from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 from tests.clusters import GPU
 from tests.locality import (
     assert_local,
     check_locality,
+    check_signing,
     found_out,
     local,
     marked,
@@ -58,3 +63,49 @@ def test_those_that_declare_too_little_are_found_out() -> None:
     assert messages.keys() == without.keys() | others.keys()
     for name in others:
         assert re.match(r"Marked depends on more than Scope\.NODE: its verdict", messages[name])
+
+
+CACHEABLE = [plugin for plugin in BUILT_INS if plugin.depends_on <= Scope.CLUSTER]
+OF_CLUSTER = [plugin for plugin in CACHEABLE if plugin.depends_on is Scope.CLUSTER]
+BY_OWNER = DefaultConstraint(max_skew=1, topology_key="zone", when_unsatisfiable="DoNotSchedule")
+ARGS = {
+    PodTopologySpread: PodTopologySpread.Args(
+        default_constraints=(BY_OWNER,), defaulting_type="List"
+    ),
+    NodeGroup: NodeGroup.Args(label="zone"),
+    OneNodePerPipelineRun: OneNodePerPipelineRun.Args(
+        label_key="app", isolation_strategy="isolateAlways"
+    ),
+    LicenseSeats: LicenseSeats.Args(label_key="app", other_seats=1, namespaced=True),
+}
+
+
+def test_all_are_cacheable_but_those_that_read_names_or_measurements() -> None:
+    others = {plugin.name for plugin in BUILT_INS} - {plugin.name for plugin in CACHEABLE}
+    assert others == {"Gang", "MaintenanceWindows", "SafeOverload", "StatefulSetZone"}
+
+
+def made(kind: type[FilterPlugin]) -> FilterPlugin:
+    return kind(ARGS.get(kind))
+
+
+def test_their_verdicts_are_the_same_for_pods_with_the_same_fields() -> None:
+    check_signing(*(partial(made, kind) for kind in CACHEABLE))
+    assert all(kind.pod_fields is not None for kind in CACHEABLE)
+
+
+def test_a_field_that_is_not_named_is_found_out() -> None:
+    forgetful = without_each_field(*map(made, OF_CLUSTER))
+    assert found_out(forgetful).keys() == forgetful.keys()
+
+
+def test_a_plugin_depends_on_anything_unless_it_declares_less_itself() -> None:
+    class Own(FilterPlugin):
+        def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+            return None
+
+    class Derived(InterPodAffinity):
+        """May look at the name."""
+
+    scopes = [kind.depends_on for kind in (Own, InterPodAffinity, Derived)]
+    assert scopes == [Scope.ANYTHING, Scope.CLUSTER, Scope.ANYTHING]

@@ -1,16 +1,24 @@
-"""When rows last changed: with whatever happens to a node or to a pod on it, and nothing else."""
+"""When rows last changed, how large the state is, and who waits for it."""
 
+import asyncio
+import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
+from gateway.cluster.heavy import HEAVY_BYTES, MOST_BYTES, SHOWN
+from gateway.cluster.pods import decode_seen_pod
 from gateway.cluster.state import ClusterState
+from gateway.cluster.waiters import wait_for
 from moorage.models import STATEFUL_SETS, ObjectName, encode
-from moorage.testing import make_node
+from moorage.testing import make_node, make_pod
 from tests.gateway.cluster.state_changes import StateChanges, place
 
 Change = Callable[[ClusterState], object]
@@ -174,3 +182,175 @@ class RowsThatLookTheSameAreTheSame(StateChanges):
 
 TestRows = RowsThatLookTheSameAreTheSame.TestCase
 TestRows.settings = settings(stateful_step_count=30)
+
+NODES = ("n1", "n2", "n3")
+PODS = tuple(f"p{number}" for number in range(6))
+STEPS = ("node", "no node", "pod", "no pod", "claim", "assume", "confirm", "release", "forget")
+
+Step = tuple[str, str, str, int]
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(STEPS),
+        st.sampled_from(PODS),
+        st.sampled_from(NODES),
+        st.sampled_from((0, HEAVY_BYTES, 100 * HEAVY_BYTES)),
+    ),
+    max_size=60,
+)
+
+
+def take(state: ClusterState, step: Step) -> None:
+    what, name, node, size = step
+    pod = make_pod(name, namespace=f"tenant-{name[-1]}", labels={"a": node})
+    match what:
+        case "node":
+            state.set_node(make_node(node, labels={"b": name}))
+        case "no node":
+            state.drop_node(node)
+        case "pod":
+            placed = make_pod(name, namespace=pod.namespace, node=node if size else "")
+            state.set_pod(placed, failure=node, size=size)
+        case "no pod":
+            state.drop_pod(pod.uid)
+        case "claim":
+            state.claim(pod, node)
+        case "assume":
+            state.assume(pod, node)
+        case "confirm":
+            state.confirm(pod.uid)
+        case "release":
+            state.release(pod.uid)
+        case "forget":
+            state.forget(pod.uid)
+
+
+def entries(owner: object, path: str = "state") -> dict[str, int]:
+    """Return how many entries each table has; those with a fixed bound are left out."""
+    found: dict[str, int] = {}
+    for name, value in vars(owner).items():
+        where, kept = f"{path}.{name}", value
+        if isinstance(kept, dict | set | list) or (isinstance(kept, deque) and kept.maxlen is None):
+            found[where] = len(kept)
+        elif type(kept).__module__.startswith("gateway."):
+            found |= entries(kept, where)
+    return found
+
+
+@given(steps)
+def test_no_table_keeps_what_is_gone(taken: list[Step]) -> None:
+    now = [0.0]
+    state = ClusterState(clock=lambda: now[0])
+    for step in taken:
+        take(state, step)
+    for uid in {*state.known_pods(), *(each.uid for each in state.held())}:
+        state.drop_pod(uid)
+    for node in state.known_nodes():
+        state.drop_node(node)
+    now[0] = 1e6
+    state.expire()
+    left: dict[str, Any] = entries(state)
+    for of_rows in ("_names", "_free"):  # at most as many as there were nodes at once
+        assert left.pop(f"state.rows.{of_rows}") <= len(NODES)
+    assert left == dict.fromkeys(left, 0), "something is kept"
+
+
+HALF = MOST_BYTES // 2
+
+
+def test_large_pods_are_counted_by_namespace_until_they_are_gone() -> None:
+    state = ClusterState()
+    state.set_pod(make_pod("light"), size=HEAVY_BYTES - 1)
+    state.set_pod(make_pod("a", namespace="tenant"), size=HEAVY_BYTES)
+    state.set_pod(make_pod("b", namespace="tenant"), size=2 * HEAVY_BYTES)
+    state.set_pod(make_pod("c", namespace="other"), size=HEAVY_BYTES)
+    assert state.heavy.largest() == {"tenant": 3 * HEAVY_BYTES, "other": HEAVY_BYTES}
+    state.set_pod(make_pod("b", namespace="tenant", node="n"), size=HEAVY_BYTES)
+    assert state.heavy.largest()["tenant"] == 2 * HEAVY_BYTES
+    for uid in state.known_pods():
+        state.drop_pod(uid)
+    assert not state.heavy.largest()
+    assert not state.heavy.of
+
+
+def test_past_its_limit_a_namespace_s_large_pods_are_kept_without_labels_and_annotations() -> None:
+    state = ClusterState()
+
+    def kept(name: str, namespace: str) -> bool:
+        pod = make_pod(name, namespace=namespace, labels={"a": "b"}, requests={"cpu": "1"})
+        state.set_pod(pod, size=HALF)
+        known = state.pods.get(pod.uid)
+        assert known is not None
+        assert known.requests == pod.requests
+        return known.labels == {"a": "b"}
+
+    assert [kept(name, "tenant") for name in "abc"] == [True, True, False]
+    assert kept("d", "other")
+    small = make_pod("e", namespace="tenant", labels={"a": "b"})
+    state.set_pod(small, size=100)
+    assert state.pods.get(small.uid) == small
+
+
+def test_a_metric_has_the_namespaces_with_most() -> None:
+    state = ClusterState()
+    for number in range(3 * SHOWN):
+        state.set_pod(make_pod("p", namespace=f"n{number}"), size=HEAVY_BYTES + number)
+    assert len(state.heavy.largest()) == SHOWN
+    assert next(iter(state.heavy.largest())) == f"n{3 * SHOWN - 1}"
+
+
+def test_the_size_is_that_which_the_api_server_sent() -> None:
+    raw = encode(make_pod("p"))
+    assert decode_seen_pod(raw).size == len(raw)
+
+
+NAME = ObjectName(STATEFUL_SETS, "default", "db")
+
+
+def put_object(state: ClusterState) -> None:
+    state.objects.open(STATEFUL_SETS)
+    state.objects.put(NAME, b"{}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.set_node(make_node("n")),
+        lambda state: state.claim(make_pod("p"), "n"),
+        put_object,
+    ],
+    ids=["node", "pod", "object"],
+)
+async def test_a_change_ends_the_wait_for_a_newer_state(
+    change: Callable[[ClusterState], None],
+) -> None:
+    state = ClusterState()
+    before = state.generation
+    waiting = asyncio.create_task(wait_for(state, lambda: state.generation > before, end=math.inf))
+    await asyncio.sleep(0)
+    change(state)
+    assert await waiting
+    assert not state.listeners
+
+
+async def test_other_changes_do_not_end_it() -> None:
+    state, pod = ClusterState(), make_pod("p")
+    waiting = asyncio.create_task(
+        wait_for(state, lambda: state.pods.get(pod.uid) is not None, end=math.inf)
+    )
+    for name in "abc":
+        await asyncio.sleep(0)
+        state.set_node(make_node(name))
+        assert not waiting.done()
+    state.set_pod(pod)  # unbound, so replicas do not see it
+    assert await waiting
+
+
+async def test_what_holds_already_is_not_waited_for() -> None:
+    assert await wait_for(ClusterState(), lambda: True, end=math.inf)
+
+
+async def test_a_wait_ends_in_time() -> None:
+    state = ClusterState()
+    assert not await wait_for(state, lambda: False, end=asyncio.get_running_loop().time() + 0.01)
+    assert not state.listeners

@@ -1,8 +1,16 @@
-"""A decision shows who asked, of which nodes, with which code, and how long everything took."""
+"""A decision shows who asked and what followed; who follows decisions gets each one."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
+import aiohttp
+import msgspec
+
+from gateway.cycle.cycle_states import VALUE_BYTES, CycleStates
+from moorage.plugin.cycle_state import KeptValue
 from tests.gateway.decisions.test_lists import NAMES, decide, deciding
+from tools.inprocess.gateway import bind, gateway, pod
 
 
 async def test_a_decision_shows_how_it_came_about(tmp_path: Path) -> None:
@@ -21,3 +29,107 @@ async def test_a_decision_shows_how_it_came_about(tmp_path: Path) -> None:
     assert [each["plugin"] for each in plugins] == ["Picky", "Numbered"]
     assert all(len(each["version"]) == 16 and each["seconds"] > 0 for each in plugins)
     assert before["filter"]["plugins"][0]["version"] == plugins[0]["version"]
+
+
+async def test_the_page_of_a_pod_has_its_events(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as running:
+        made = running.api.pod("p")
+        event = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": "p.1", "namespace": "default"},
+            "involvedObject": {"kind": "Pod", "name": "p", "uid": made["metadata"]["uid"]},
+            "reason": "FailedScheduling",
+            "message": "0/3 nodes are available",
+            "type": "Warning",
+            "action": "Scheduling",
+            "reportingComponent": "default-scheduler",
+            "reportingInstance": "default-scheduler-1",
+            "eventTime": "2026-11-27T01:02:03.000000Z",
+        }
+        other = {
+            **event,
+            "metadata": {"name": "q.1", "namespace": "default"},
+            "involvedObject": {"kind": "Pod"},
+        }
+        for each in (event, other):
+            running.api.create("/apis/events.k8s.io/v1/namespaces/default/events", each)
+        _, answer = await running.get("/decisions/default/p?explain=true")
+        (found,) = answer["events"]
+        assert found["by"] == "default-scheduler"
+        assert found["note"] == "0/3 nodes are available"
+        assert answer["created"] == made["metadata"]["creationTimestamp"]
+        running.api.fault("list", "events", status=403)
+        _, answer = await running.get("/decisions/default/p?explain=true")
+        assert answer["events"] is None
+
+
+async def event(response: aiohttp.ClientResponse) -> tuple[str, str, Any]:
+    """Return the next event's name, id and data."""
+    async with asyncio.timeout(10):
+        while True:
+            text = (await response.content.readuntil(b"\n\n")).decode()
+            if not text.startswith(":"):
+                break
+    fields = dict(line.split(": ", 1) for line in text.strip().splitlines())
+    return fields["event"], fields.get("id", ""), msgspec.json.decode(fields["data"])
+
+
+async def test_decisions_are_sent_when_they_are_made_and_at_their_bind(tmp_path: Path) -> None:
+    async with (
+        deciding(tmp_path, http_timeout=5.0) as running,
+        running.session.get(f"{running.admin}/decisions/stream") as response,
+    ):
+        assert response.headers["Content-Type"] == "text/event-stream"
+        assert (await response.content.readuntil(b"\n\n")).startswith(b":")
+        await decide(running, "a")
+        name, number, made = await event(response)
+        assert (name, number, made["outcome"]) == ("decision", made["id"], "binding")
+        await bind(running, pod("a"), "n2")
+        name, number, bound = await event(response)
+        assert (number, bound["outcome"], bound["node"]) == (made["id"], "bind failed", "n2")
+        _, answer = await running.get("/decisions")
+        assert answer["items"] == [bound]
+
+
+async def test_the_clients_are_bounded(tmp_path: Path) -> None:
+    async with deciding(tmp_path, decision_clients=1) as running:
+        url = "/decisions/stream"
+        async with running.session.get(f"{running.admin}{url}") as response:
+            await response.content.readuntil(b"\n\n")
+            status, answer = await running.get(url)
+            assert status == 503
+            assert answer["error"] == ("1 clients follow decisions already: see --decision-clients")
+
+
+def values(**texts: bytes) -> dict[str, KeptValue]:
+    return {key: KeptValue(json=text) for key, text in texts.items()}
+
+
+def test_the_score_phase_adds_to_the_filter_phase_of_the_same_attempt() -> None:
+    states = CycleStates(10_000)
+    states.begin("uid", {"device": KeptValue(by_node={"a": b"1"}), **values(why=b'"first"')})
+    states.add("uid", values(why=b'"later"', score=b"7"))
+    assert states.at("uid", "a") == {"device": b"1", "why": b'"later"', "score": b"7"}
+    assert states.at("uid", "b") == {"why": b'"later"', "score": b"7"}
+    assert states.at("other", "a") == {}
+
+
+def test_a_new_attempt_begins_without_any() -> None:
+    states = CycleStates(10_000)
+    states.begin("uid", values(one=b"1"))
+    states.begin("uid", values(two=b"2"))
+    assert states.at("uid", "a") == {"two": b"2"}
+    states.end("uid")
+    assert states.at("uid", "a") == {}
+
+
+def test_the_oldest_goes_first_if_it_is_too_much() -> None:
+    states = CycleStates(3 * (VALUE_BYTES + 1))
+    for uid in "abcd":
+        states.begin(uid, values(key=b"1"))
+    assert [bool(states.at(uid, "n")) for uid in "abcd"] == [False, True, True, True]
+    states.begin("e", values(key=b"1" * 10_000))
+    assert not any(states.at(uid, "n") for uid in "abcde")
+    states.begin("f", values(key=b"1"))
+    assert states.at("f", "n")

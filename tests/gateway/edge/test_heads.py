@@ -1,10 +1,23 @@
-"""Headers of requests that kube-scheduler never sends, and the headers of responses."""
+"""Headers and paths of requests, headers of responses, and what an operator can see of the edge."""
 
+from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 
 import pytest
 
-from tools.inprocess.edge import Wire, pod, serving, text
+from gateway.cycle import CallFailedError, Cycle
+from moorage.errors import ConfigurationError
+from tools.inprocess.edge import (
+    Filtered,
+    ScriptedCycles,
+    Wire,
+    go_request,
+    names_args,
+    pod,
+    serving,
+    subset,
+    text,
+)
 
 BODY = text({"Pod": pod(), "Nodes": None, "NodeNames": ["a", "b"]}).encode()
 
@@ -84,3 +97,107 @@ async def test_a_malformed_head_is_a_400_and_the_end_of_its_connection_only(line
         assert await wire.closed_by_server()
         assert (await other.post("/filter", BODY)).status == 200
     assert len(edge.cycles.scheduling) == 1
+
+
+ARTICLE = "/my_scheduler_extension/my_new_priorities/image_score"
+
+
+async def score_by_plugin(call: Cycle) -> Sequence[int]:
+    return [len(call.plugin)] * len(call.nodes.names)
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+async def test_one_plugin_answers_at_the_path_of_an_alias(end: str) -> None:
+    cycles = ScriptedCycles(on_prioritize=score_by_plugin)
+    alias = (f"{ARTICLE}=prioritize/ImageScore",)
+    async with serving(cycles, extender_alias=alias) as edge:
+        answer = await edge.post(ARTICLE + end, names_args("a"))
+        assert (answer.status, answer.json) == (200, [{"Host": "a", "Score": len("ImageScore")}])
+        await edge.post("/prioritize/Other", names_args("a"))
+        await edge.post("/prioritize", names_args("a"))
+    assert [call.plugin for call in cycles.scheduling] == ["ImageScore", "Other", ""]
+
+
+async def test_a_verb_itself_can_have_an_alias_outside_of_the_prefix() -> None:
+    cycles = ScriptedCycles()
+    aliases = ("/old/predicates=filter", "/old/bind=bind")
+    async with serving(cycles, extender_prefix="new", extender_alias=aliases) as edge:
+        assert (await edge.post("/old/predicates", names_args("a"))).json["NodeNames"] == ["a"]
+        binding = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "a"}
+        assert (await edge.post("/old/bind", binding)).json == {"Error": ""}
+        assert (await edge.post("/new/filter", names_args("a"))).status == 200
+        assert (await edge.post("/old/predicates/NodeName", names_args("a"))).status == 404
+    assert [call.plugin for call in cycles.scheduling] == ["", ""]
+    assert [call.node for call in cycles.binds] == ["a"]
+
+
+async def test_an_alias_takes_posts_only() -> None:
+    async with serving(extender_alias=("/old=preempt",)) as edge, edge.connect() as wire:
+        await wire.send(go_request("GET", "/old", b""))
+        answer = await wire.answer()
+        assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
+@pytest.mark.parametrize(
+    ("aliases", "problem"),
+    [
+        (("/a",), "write PATH=VERB or PATH=VERB/PLUGIN"),
+        (("a=filter",), "PATH must be like"),
+        (("/=filter",), "PATH must be like"),
+        (("/{x}=filter",), "PATH must be like"),
+        (("/a?b=filter",), "PATH must be like"),
+        (("/a=priorities/X",), "there is no verb `priorities`, did you mean `prioritize`?"),
+        (("/a=zzz",), "there is no verb `zzz`: known are filter, prioritize, preempt, bind"),
+        (("/a=bind/X",), "PLUGIN must be one name, after filter or prioritize"),
+        (("/a=filter/",), "PLUGIN must be one name, after filter or prioritize"),
+        (("/a=filter", "/a/=bind"), "/a is the path of another alias already"),
+        (("/v/filter=bind",), "/v/filter is the path of a verb already"),
+        (("/v/filter/NodeName=prioritize/X",), "/v/filter is the path of a verb already"),
+    ],
+)
+async def test_a_bad_alias_is_refused_at_the_start(aliases: tuple[str], problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        async with serving(extender_prefix="/v/", extender_alias=aliases):
+            pass
+    assert str(caught.value).startswith(f'--extender-alias is "{aliases[-1]}": ')
+    assert problem in str(caught.value)
+
+
+async def keep_one(call: Cycle) -> Filtered:
+    return Filtered(feasible=subset(call, 0))
+
+
+async def test_calls_are_counted_and_timed_by_verb_and_result() -> None:
+    async with serving() as edge:
+        await edge.post("/filter", names_args("a"))
+        await edge.post("/filter", "{}")
+        labels = {"verb": "filter", "result": "ok"}
+        assert edge.count("moorage_extender_requests_total", **labels) == 1
+        assert edge.count("moorage_extender_request_duration_seconds_count", **labels) == 1
+        bad = {"verb": "filter", "result": "bad_request"}
+        assert edge.count("moorage_extender_requests_total", **bad) == 1
+
+
+async def test_nodes_are_counted_on_their_way_in_and_out() -> None:
+    async with serving(ScriptedCycles(on_filter=keep_one)) as edge:
+        await edge.post("/filter", names_args("a", "b", "c"))
+        for direction, nodes in (("in", 3), ("out", 1)):
+            labels = {"verb": "filter", "direction": direction}
+            assert edge.count("moorage_extender_nodes_sum", **labels) == nodes
+
+
+async def test_failures_have_results_of_their_own() -> None:
+    async def fail(_: Cycle) -> Filtered:
+        raise CallFailedError("filter service")
+
+    async with serving(ScriptedCycles(on_filter=fail)) as edge:
+        await edge.post("/filter", names_args("a"))
+        assert edge.count("moorage_extender_requests_total", verb="filter", result="failed") == 1
+        assert edge.count("moorage_extender_hidden_failures_total", result="failed") == 0
+
+
+async def test_every_series_is_there_before_the_first_call() -> None:
+    async with serving() as edge:
+        for verb in ("filter", "prioritize", "preempt", "bind"):
+            labels = {"verb": verb, "result": "timeout"}
+            assert edge.registry.get_sample_value("moorage_extender_requests_total", labels) == 0

@@ -1,18 +1,89 @@
-"""What a gateway records can be decided again, whatever the disk does."""
+"""What a gateway records can be decided again, whatever the disk does, and holds no secret."""
 
 import asyncio
+import json
 import os
 import resource
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.gateway.journal.recording import recording, records, replay, schedule
-from tools.inprocess.gateway import Gateway, pod
+from cli.config.policies import load_registries
+from cli.whatif.engines import filtered, scored
+from gateway.journal.records import Redaction
+from gateway.journal.segments import (
+    Segment,
+    find_segments,
+    read_segment,
+    remove_oldest,
+    segments_in,
+)
+from gateway.whatif.replay import Engines, Replay
+from gateway.whatif.replay_report import Report
+from moorage.models import ObjectKind, ObjectName
+from moorage.v1 import journal_pb2 as pb
+from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tools.waiting import until
+
+
+@asynccontextmanager
+async def recording(
+    directory: Path, journal: Path, *, works: bool = True, **more: Any
+) -> AsyncIterator[Gateway]:
+    """Run a gateway with a journal, and services with the built-in plugins.
+
+    Unless it cannot work, the journal has begun.
+    """
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(
+            directory,
+            filters=filters,
+            scorer=scorer,
+            journal=journal,
+            **{"journal_retry_interval": 0.2, **more},
+        ) as running,
+    ):
+        await ready(running)
+        if works:
+            await until(lambda: running.sample("moorage_journal_records_total", type="state") >= 2)
+        yield running
+
+
+async def schedule(running: Gateway, name: str, nodes: Sequence[str], cpu: str = "100m") -> str:
+    """Filter and prioritize a pod, and put it on the best node, as kube-scheduler would."""
+    requests = {"resources": {"requests": {"cpu": cpu}}}
+    obj = pod(name, containers=[{"name": "c", "image": "i", "env": SECRET_ENV, **requests}])
+    obj["metadata"]["annotations"] = {"example.com/token": "s3cret", "moorage.io/kept": "yes"}
+    answer = await running.filter(obj, *nodes)
+    feasible = answer["NodeNames"] or []
+    best = feasible[0] if feasible else ""
+    if len(feasible) > 1:
+        scores = await running.prioritize(obj, *feasible)
+        best = max(scores, key=lambda each: each["Score"])["Host"]
+    if best:
+        running.api.pod(name, **{**obj["spec"], "nodeName": best})
+    return best
+
+
+SECRET_ENV = [{"name": "PASSWORD", "value": "s3cret"}]
+
+
+def replay(journal: Path) -> Report:
+    """Replay a journal with the recorded policy."""
+    engines = Engines(registries=load_registries(()), filter=filtered, score=scored)
+    return asyncio.run(Replay(journal, engines, examples=3).run(None, lambda _: None))
+
+
+def records(journal: Path) -> list[pb.JournalRecord]:
+    """Return all records of a journal."""
+    return [record for path in find_segments(journal) for _, record in read_segment(path)]
+
 
 NODES = ("n1", "n2", "n3")
 
@@ -208,3 +279,44 @@ def largest_file(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+SETS = ObjectKind("apps/v1", "statefulsets")
+SECRETS = ObjectKind("v1", "secrets")
+
+
+def objects_written(kind: ObjectKind, obj: Any, *kept: str) -> Any:
+    redaction = Redaction(kept)
+    name = ObjectName(kind, "default", "name")
+    return json.loads(redaction.object(name, json.dumps(obj).encode()))
+
+
+def test_a_template_keeps_the_names_of_variables_and_not_their_values() -> None:
+    env = [{"name": "PASSWORD", "value": "s3cret"}, {"name": "HOST", "valueFrom": {"x": "y"}}]
+    containers = [{"name": "main", "image": "app", "env": env}]
+    template = {"metadata": {"annotations": {"a/token": "t", "a/kept": "k"}}}
+    obj = {"spec": {"template": {**template, "spec": {"containers": containers}}}}
+    found = objects_written(SETS, obj, "a/k*")["spec"]["template"]
+    assert found["metadata"]["annotations"] == {"a/kept": "k"}
+    assert found["spec"]["containers"][0]["env"] == [
+        {"name": "PASSWORD", "value": "redacted"},
+        {"name": "HOST", "valueFrom": {"x": "y"}},
+    ]
+    assert found["spec"]["containers"][0]["image"] == "app"
+
+
+def test_a_secret_keeps_its_keys() -> None:
+    obj = {"metadata": {"name": "name"}, "data": {"key": "czNjcmV0"}, "stringData": {"more": "x"}}
+    found = objects_written(SECRETS, obj)
+    assert found == {"metadata": {"name": "name"}, "data": {"key": ""}, "stringData": {"more": ""}}
+
+
+def test_segments_of_the_future_do_not_make_a_gateway_delete_its_own(tmp_path: Path) -> None:
+    future = [tmp_path / f"2999010{day}T000000.000000Z-1.journal" for day in range(1, 5)]
+    for path in future:
+        path.write_bytes(b"")
+    own = [Segment(tmp_path, number) for number in (1, 2, 3)]
+    remove_oldest(tmp_path, 2)
+    assert segments_in(tmp_path) == [segment.path for segment in own[1:]]
+    for segment in own:
+        segment.discard()

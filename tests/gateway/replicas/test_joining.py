@@ -1,14 +1,18 @@
-"""What a replica gets when it joins, while the cluster changes and cycles go on."""
+"""How replicas are found, and what one gets when it joins while cycles go on."""
 
 import asyncio
 import json
+import socket
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.replicas.dns import Resolver
+from gateway.replicas.feed import PART_BYTES, in_parts
 from gateway.scheduling.queue import CycleQueue
+from moorage.v1 import types_pb2 as pb
 from sandbox.apiserver import Fault
 from tools.inprocess.gateway import filter_service, gateway, pod, ready, scorer_service
 from tools.waiting import until
@@ -168,3 +172,76 @@ async def test_a_replica_joins_while_one_cycle_follows_another() -> None:
     queue = CycleQueue()
     async with queue.turn(), asyncio.timeout(10):
         await queue.wait_until_idle(longest=0.001)
+
+
+CONTENT = b"x" * 300_000
+KIND = pb.ObjectKind(api_version="apps/v1", plural="statefulsets")
+
+
+def state(count: int) -> pb.State:
+    """Return a change with so many nodes, pods and objects of 300 kB each."""
+    return pb.State(
+        generation=7,
+        removed_rows=[90],
+        removed_pods=["gone"],
+        kinds=[KIND],
+        nodes=[pb.NodeRow(row=row, json=CONTENT) for row in range(count)],
+        pods=[pb.PlacedPod(row=row, json=CONTENT) for row in range(count)],
+        objects=[
+            pb.Object(reference=pb.ObjectReference(kind=KIND, name=f"{i}"), json=CONTENT)
+            for i in range(count)
+        ],
+    )
+
+
+def test_a_long_state_is_sent_in_parts_that_make_it_up_again() -> None:
+    whole = state(20)
+    parts = list(in_parts(whole))
+    assert len(parts) > 5
+    assert max(part.ByteSize() for part in parts) <= PART_BYTES + len(CONTENT) + 1000
+    assert [part.partial for part in parts] == [True] * (len(parts) - 1) + [False]
+    assert {part.generation for part in parts} == {7}
+    joined = pb.State()
+    for part in parts:
+        joined.MergeFrom(part)
+    joined.partial = False
+    assert joined == whole
+
+
+def test_removals_come_first_and_a_part_of_a_snapshot_stays_one() -> None:
+    whole = state(20)
+    whole.full = whole.partial = True
+    first, *others = in_parts(whole)
+    assert first.full
+    assert list(first.removed_pods) == ["gone"]
+    assert all(part.partial and not part.full for part in others)
+
+
+def test_a_short_state_is_sent_as_it_is() -> None:
+    whole = state(1)
+    assert [part is whole for part in in_parts(whole)] == [True]
+
+
+async def test_a_name_that_cannot_be_looked_up_keeps_its_addresses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = {"filters": ["10.0.0.1", "10.0.0.2"], "others": ["fd00::1"]}
+
+    async def lookup(_: object, host: str, port: str, **kwargs: Any) -> list[Any]:
+        if host not in known:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return [(0, 0, 0, "", (each, int(port))) for each in known[host]]
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lookup)
+    resolver = Resolver(("filters:50051", "dns:///others:50052"))
+    everything = {"10.0.0.1:50051", "10.0.0.2:50051", "[fd00::1]:50052"}
+    assert await resolver.addresses() == everything
+    assert resolver.problem == ""
+
+    del known["filters"]
+    assert await resolver.addresses() == everything
+    assert "cannot resolve filters:50051: Temporary failure" in resolver.problem
+
+    known["filters"] = ["10.0.0.2"]
+    assert await resolver.addresses() == {"10.0.0.2:50051", "[fd00::1]:50052"}
+    assert resolver.problem == ""

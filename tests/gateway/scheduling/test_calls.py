@@ -1,12 +1,17 @@
-"""What the gateway does with calls that are out of the ordinary."""
+"""What the gateway does with calls and profiles that are out of the ordinary."""
 
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from moorage import STATEFUL_SETS, Node, Pod, ScorePlugin
+from tests.gateway.cluster.test_objects import SETS, stateful_set
+from tests.gateway.scheduling.noting import NAMES, Asked, answered, decided, fill, noted, noting
+from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tools.waiting import until
 
@@ -179,3 +184,160 @@ async def test_a_pod_that_fits_nowhere_is_not_scored(
     await running.filter(pod("none", nodeSelector={"no": "node"}), "n1", "n2")
     _, decision = await running.get("/decisions/default/none")
     assert "score" not in decision["attempts"][0]
+
+
+PATH = "my_scheduler_extension/my_new_priorities/image_score"
+ARTICLE = """\
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+scoreScale: 10
+profiles:
+- schedulerName: extended-scheduler
+  plugins: {multiPoint: {enabled: [{name: ImageScore}]}}
+"""
+
+
+def node(name: str, *images: str) -> dict[str, Any]:
+    held = [{"names": [image], "sizeBytes": 50_000_000} for image in images]
+    amounts = {"cpu": "2", "memory": "4Gi", "pods": "110"}
+    return {"metadata": {"name": name}, "status": {"allocatable": amounts, "images": held}}
+
+
+@pytest.mark.parametrize("path", [PATH, "prioritize/ImageScore"])
+async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path, path: str) -> None:
+    (tmp_path / "policy.yaml").write_text(ARTICLE)
+    nginx = [{"name": "nginx", "image": "nginx:1.7.9"}]
+    items = [
+        node("master-node", "k8s.gcr.io/pause:3.1"),
+        node("worker-node1", "nginx:1.15"),
+        node("worker-node2", "docker.io/library/nginx:1.7.9"),
+    ]
+    body = {
+        "Pod": pod(schedulerName="extended-scheduler", containers=nginx),
+        "Nodes": {"metadata": {}, "items": items},
+        "NodeNames": None,
+    }
+    async with (
+        filter_service() as filters,
+        scorer_service() as scorer,
+        gateway(
+            tmp_path,
+            filters=filters,
+            scorer=scorer,
+            config=tmp_path / "policy.yaml",
+            extender_alias=(f"/{PATH}=prioritize/ImageScore",),
+            omit_zero_scores=False,
+        ) as process,
+    ):
+        await ready(process)
+        status, answer = await process.call(path, body)
+    assert status == 200
+    assert answer == [
+        {"Host": "master-node", "Score": 0},
+        {"Host": "worker-node1", "Score": 0},
+        {"Host": "worker-node2", "Score": 1},
+    ]
+
+
+NOTHING = "{multiPoint: {disabled: [{name: '*'}]}}"
+
+
+def text(plugins: str) -> str:
+    return (
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
+        f"profiles: [{{plugins: {plugins}}}]\n"
+    )
+
+
+async def test_a_profile_without_plugins_lets_all_nodes_pass_without_an_opinion(
+    tmp_path: Path,
+) -> None:
+    async with noted(tmp_path, text=text(NOTHING)) as process:
+        await fill(process)
+        answer = await process.filter(pod("p"), *NAMES, "new")
+        assert answer["NodeNames"] == [*NAMES, "new"]
+        assert answer["FailedNodes"] is None
+        assert await process.prioritize(pod("p"), *NAMES) == []
+        victims: Object = {"n1": {"Pods": [{"UID": "v"}], "NumPDBViolations": 0}}
+        body = {"Pod": pod("p"), "NodeNameToMetaVictims": victims}
+        _, kept = await process.call("preempt", body)
+        assert kept == {"NodeNameToMetaVictims": victims}
+        assert answered(process) == (0, 0)
+        decision = await decided(process, "p")
+        assert decision["filter"] == {"nodes": 6, "feasible": 6, "seconds": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "counts"),
+    [
+        ("{multiPoint: {disabled: [{name: '*'}]}, filter: {enabled: [{name: Fits}]}}", (1, 0)),
+        ("{multiPoint: {disabled: [{name: '*'}]}, score: {enabled: [{name: Likes}]}}", (0, 1)),
+    ],
+)
+async def test_only_phases_with_plugins_ask_replicas(
+    tmp_path: Path, plugins: str, counts: tuple[float, float]
+) -> None:
+    async with noted(tmp_path, *noting(Asked()), text=text(plugins)) as process:
+        await fill(process)
+        answer = await process.filter(pod("p"), *NAMES)
+        scores = await process.prioritize(pod("p"), *answer["NodeNames"])
+        assert bool(scores) is bool(counts[1])
+        assert answered(process) == counts
+
+
+READS_SETS = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- plugins: {filter: {enabled: [{name: NodeAffinity}]}, score: {enabled: [{name: Reader}]}}
+"""
+
+
+class Reader(ScorePlugin):
+    """Reads what no filter reads."""
+
+    reads = (STATEFUL_SETS,)
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return 0
+
+
+async def test_changes_that_no_filter_sees_do_not_keep_a_pod_waiting(tmp_path: Path) -> None:
+    config = tmp_path / "policy.yaml"
+    config.write_text(READS_SETS)
+    async with (
+        filter_service() as filters,
+        scorer_service(Reader) as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, config=config) as process,
+    ):
+        await process.node("n1")
+        await ready(process)
+        picky = pod(nodeSelector={"disk": "ssd"})
+        assert (await process.filter(picky, "n1"))["Error"] == ""
+        process.api.create(SETS, stateful_set("db"))
+        await until(lambda: process.sample("moorage_cache_size", type="statefulsets.apps") == 1)
+        assert (await process.filter(picky, "n1"))["Error"] == ""
+        asked = process.sample("moorage_cycle_duration_seconds_count", phase="filter")
+        assert asked <= 3
+
+
+async def test_a_state_that_never_rests_does_not_keep_a_pod_waiting(tmp_path: Path) -> None:
+    process: Gateway
+
+    async def newer_state(request: Any) -> bool:
+        if request.HasField("cycle"):
+            count = process.sample("moorage_cache_size", type="nodes") + 1
+            process.api.node(f"new-{count:.0f}")
+            await until(lambda: process.sample("moorage_cache_size", type="nodes") == count)
+        return True
+
+    async with (
+        filter_service(gate=newer_state) as filters,
+        scorer_service() as scorer,
+        gateway(tmp_path, filters=filters, scorer=scorer, http_timeout=2.0) as process,
+    ):
+        await process.node("n1")
+        await ready(process)
+        for _ in range(2):
+            picky = pod(nodeSelector={"disk": "ssd"})
+            assert (await process.filter(picky, "n1"))["Error"] == ""

@@ -1,5 +1,8 @@
+"""The client of the API server, and times as it writes them."""
+
 import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from moorage_host.kube import (
     KubeClient,
     KubeStatusError,
     KubeUnreachableError,
+    micro_time,
 )
 from moorage_host.kube import client as kube_client
 
@@ -237,3 +241,13 @@ async def test_a_refused_stream_says_why(serve: Any) -> None:
     with pytest.raises(KubeStatusError, match="too old") as caught:
         await anext(client.stream_lines("/w", query={}, silence=5))
     assert caught.value.status == 410
+
+
+def test_a_micro_time_has_six_digits_even_at_a_full_second() -> None:
+    assert micro_time(datetime(2026, 1, 2, 3, 4, 5, 0, UTC)) == "2026-01-02T03:04:05.000000Z"
+
+
+def test_a_micro_time_is_in_utc() -> None:
+    east = timezone(timedelta(hours=2))
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678, east)
+    assert micro_time(moment) == "2026-01-02T01:04:05.000678Z"

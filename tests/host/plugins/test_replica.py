@@ -1,12 +1,25 @@
-import pytest
+"""What a replica does with plugins, their versions, and scores until there is a ranking."""
 
-from moorage import Nodes, Pod
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moorage import FilterPlugin, Nodes, Pod
 from moorage.errors import NoStateError, TooManyNodesError, UnknownNameError
 from moorage.execution import Profile, Supervisor
 from moorage.models import NodeManifest, encode
 from moorage.testing import make_node, make_pod
 from moorage_host.plugins import CycleInput, Replica
 from moorage_host.plugins.host import Policy
+from moorage_host.plugins.ranking import FEW, best, compact, weighted_mean
+from moorage_host.plugins.registry import Registry, load_registry
+from moorage_host.rpc.describe import describe_plugin
+from services.filter.plugins import BUILT_INS
 
 
 async def names_and_pods(
@@ -125,3 +138,147 @@ async def test_rows_beyond_the_limit_are_refused_and_change_nothing(
         await run(replica, overrides={row: make_node("far"), row - 1: make_node("near")})
     assert replica.snapshot.capacity == before
     assert await run(replica) == ALL
+
+
+CODE = """
+from moorage import FilterPlugin
+
+class Picky(FilterPlugin):
+    '''Rejects nothing.'''
+
+    limit = {limit}
+
+    def filter_node(self, pod, node):
+        return None
+"""
+
+
+def version(file: Path, limit: int) -> str:
+    file.parent.mkdir()
+    file.write_text(CODE.format(limit=limit))
+    return describe_plugin(load_registry(FilterPlugin, (), [file]), "Picky").version
+
+
+def test_the_version_is_that_of_the_code_wherever_the_file_is(tmp_path: Path) -> None:
+    here, there = (version(tmp_path / name / "picky.py", 1) for name in ("a", "b"))
+    assert here == there
+    assert len(here) == 16
+    assert version(tmp_path / "c" / "picky.py", 2) != here
+
+
+def test_every_plugin_has_a_version_of_its_own() -> None:
+    registry = Registry(FilterPlugin, BUILT_INS)
+    versions = {describe_plugin(registry, name).version for name in registry}
+    assert len(versions) == len(registry)
+
+
+HELPED = """
+from moorage import FilterPlugin
+
+class Helped(FilterPlugin):
+    '''Asks a helper.'''
+
+    def filter_node(self, pod, node):
+        from helper import verdict
+        return verdict(node)
+"""
+
+
+def helped(folder: Path, **files: str) -> str:
+    """Return the version of a plugin beside other files."""
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    (folder / "helped.py").write_text(HELPED)
+    registry = load_registry(FilterPlugin, (), [folder / "helped.py"])
+    return describe_plugin(registry, "Helped").version
+
+
+def test_what_a_plugin_imports_from_its_folder_counts_and_other_files_do_not(
+    tmp_path: Path,
+) -> None:
+    first = helped(tmp_path / "a", helper="import deeper", deeper="limit = 1")
+    assert helped(tmp_path / "b", helper="import deeper", deeper="limit = 1") == first
+    assert helped(tmp_path / "c", helper="import deeper", deeper="limit = 2") != first
+    assert helped(tmp_path / "d", helper="import deeper\nx = 1", deeper="limit = 1") != first
+    others = {"helper": "import deeper", "deeper": "limit = 1", "other": "limit = 3"}
+    assert helped(tmp_path / "e", **others) == first
+    assert helped(tmp_path / "f", helper="import deeper") != first
+
+
+@pytest.mark.parametrize(
+    "line", ["from .rules import limit", "from acme.rules import limit", "from . import rules"]
+)
+def test_what_a_plugin_imports_from_its_package_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "acme"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    versions = []
+    for limit in (1, 2, 1):
+        (package / "picky.py").write_text(f"{line}\n" + CODE.format(limit=0))
+        (package / "rules.py").write_text(f"limit = {limit}\n")
+        for name in [name for name in sys.modules if name.partition(".")[0] == "acme"]:
+            monkeypatch.delitem(sys.modules, name)
+        picky = importlib.import_module("acme.picky").Picky
+        registry = Registry(FilterPlugin, [picky])
+        versions.append(describe_plugin(registry, "Picky").version)
+    assert versions[0] == versions[2] != versions[1]
+
+
+few_values = st.lists(st.sampled_from((0.0, 1.5, 50.0, 99.5, 100.0)), max_size=60)
+
+
+@given(totals=few_values, count=st.integers(0, 3 * FEW))
+def test_the_best_come_first_and_equal_ones_in_their_order(totals: list[float], count: int) -> None:
+    by_total = sorted(range(len(totals)), key=lambda index: (-totals[index], index))
+    given_totals = np.array(totals, np.float64)
+    assert best(given_totals, count) == by_total[:count]
+    assert given_totals.tolist() == totals, "they are left as they were"
+
+
+@pytest.mark.parametrize("count", [0, 1, FEW, FEW + 1])
+def test_of_nothing_nothing_is_best(count: int) -> None:
+    assert best(np.zeros(0), count) == []
+
+
+@given(
+    scores=st.lists(
+        st.tuples(st.integers(1, 100), st.lists(st.floats(0, 100), min_size=3, max_size=3)),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_the_mean_counts_each_score_by_its_weight(scores: list[tuple[int, list[float]]]) -> None:
+    arrays = [(weight, np.array(values)) for weight, values in scores]
+    copies = [values.copy() for _, values in arrays]
+    total = weighted_mean(arrays)
+    assert total is not None
+    weights = [weight for weight, _ in scores]
+    expected = np.average([values for _, values in scores], axis=0, weights=weights)
+    assert total == pytest.approx(expected)
+    for copy, (_, values) in zip(copies, arrays, strict=True):
+        assert (values == copy).all(), "they are left as they were"
+
+
+@given(values=st.lists(st.floats(0, 1e300) | st.integers(0, 100), max_size=20))
+def test_compact_scores_are_the_same(values: list[float]) -> None:
+    raw = np.array(values, np.float64)
+    normalized = np.minimum(raw, 100)
+    kept, rounded = compact(raw, normalized)
+    assert kept.astype(np.float64).tolist() == raw.tolist()
+    assert rounded.tolist() == normalized.astype(np.float32).tolist()
+    if all(value <= 100 and value == int(value) for value in values):
+        assert kept is rounded, "whole scores that nothing normalises take 4 bytes"
+
+
+def test_without_scores_there_is_no_mean() -> None:
+    assert weighted_mean([]) is None
+
+
+def test_a_single_score_is_not_changed_by_its_weight() -> None:
+    total = weighted_mean([(7, np.array([0.0, 33.0, 100.0]))])
+    assert total is not None
+    assert total.tolist() == [0.0, 33.0, 100.0]

@@ -1,12 +1,26 @@
-from pathlib import Path
+"""Policy documents: how they are read, their schema, and the whole that comes of one."""
 
+from pathlib import Path
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.errors import ConfigurationError
-from moorage_host.policy import Document, default_document, parse
+from moorage_host.policy import (
+    Document,
+    EffectivePlugin,
+    EffectivePolicy,
+    EffectiveProfile,
+    decode_effective,
+    default_document,
+    encode_effective,
+    parse,
+)
 from moorage_host.policy import read as read_file
+from moorage_host.policy.checks import schema_problems
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
 
@@ -125,3 +139,133 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_without_a_file_there_is_a_default_document() -> None:
     assert default_document().configuration.profiles == ()
     assert default_document().configuration.score_scale == 100
+
+
+def policy(**changes: object) -> EffectivePolicy:
+    fields = {"name": "A", "failurePolicy": "Abort", "timeBudgetSeconds": 1.0, **changes}
+    plugin = msgspec.convert(fields, EffectivePlugin)
+    return EffectivePolicy(profiles=(EffectiveProfile(name="p", plugins=(plugin,)),))
+
+
+def test_a_policy_survives_the_way_to_a_replica() -> None:
+    sent = policy(args={"a": [1, {"b": None}]}, weight=3, path="p.yaml:1: x")
+    assert decode_effective(encode_effective(sent)) == sent
+
+
+def test_the_wire_form_is_what_is_documented() -> None:
+    assert msgspec.json.decode(encode_effective(policy(weight=2, path="x"))) == {
+        "profiles": [
+            {
+                "name": "p",
+                "plugins": [
+                    {
+                        "name": "A",
+                        "weight": 2,
+                        "args": {},
+                        "failurePolicy": "Abort",
+                        "timeBudgetSeconds": 1.0,
+                        "path": "x",
+                    }
+                ],
+            }
+        ],
+        "shadows": [],
+    }
+
+
+def test_what_is_no_effective_policy_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decode_effective(b'{"profile": []}')
+
+
+def test_the_order_of_arguments_does_not_change_the_bytes() -> None:
+    assert encode_effective(policy(args={"a": 1, "b": 2})) == encode_effective(
+        policy(args={"b": 2, "a": 1})
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"weight": 2}, {"args": {"a": 1}}, {"failurePolicy": "Ignore"}, {"timeBudgetSeconds": 2.0}],
+)
+def test_any_content_changes_the_revision(changes: dict[str, object]) -> None:
+    assert policy(**changes).revision != policy().revision
+
+
+def test_the_place_in_a_file_does_not_change_the_revision() -> None:
+    assert policy(path="p.yaml:9: x").revision == policy().revision
+
+
+def test_a_profile_is_found_by_name() -> None:
+    (profile,) = policy().profiles
+    assert policy().profile("p") == profile
+    assert policy().profile("q") is None
+
+
+SCHEMA: dict[str, Any] = {
+    "$ref": "#/$defs/Args",
+    "$defs": {
+        "Args": {
+            "type": "object",
+            "required": ["label"],
+            "additionalProperties": False,
+            "properties": {
+                "label": {"type": "string"},
+                "limit": {"type": "number", "exclusiveMinimum": 0.0, "maximum": 100.0},
+                "mode": {"enum": ["pack", "spread"]},
+                "on": {"type": "boolean"},
+                "parts": {"type": "array", "items": {"$ref": "#/$defs/Part"}},
+                "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+                "free": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+            },
+        },
+        "Part": {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1}}},
+    },
+}
+
+
+def problems(**args: object) -> list[str]:
+    found = schema_problems({"label": "x", **args}, SCHEMA, "args")
+    return [f"{problem.path}: {problem.message}" for problem in found]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"limit": 100},
+        {"limit": 0.5, "mode": "pack", "on": False},
+        {"parts": [{"size": 1, "anything": 2}], "counts": {"a": 1}},
+        {"free": None},
+        {"either": [1]},  # this schema is beyond us: the replica decides
+    ],
+)
+def test_what_fits_the_schema_passes(args: dict[str, object]) -> None:
+    assert problems(**args) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({"lable": 1}, "args.lable: unknown field `lable`, did you mean `label`?"),
+        ({"label": 5}, "args.label: expected str, got int 5"),
+        ({"limit": True}, "args.limit: expected float, got bool true"),
+        ({"limit": 0}, "args.limit: expected float > 0.0, got int 0"),
+        ({"limit": 100.5}, "args.limit: expected float <= 100.0, got float 100.5"),
+        ({"mode": "x"}, 'args.mode: expected "pack" or "spread", got str "x"'),
+        ({"free": 1}, "args.free: expected str | null, got int 1"),
+        ({"on": 1}, "args.on: expected bool, got int 1"),
+        (
+            {"parts": [{}, {"size": 0}]},
+            "args.parts[1].size: expected int >= 1, got int 0",
+        ),
+        ({"counts": {"a": "b"}}, 'args.counts.a: expected int, got str "b"'),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_path(args: dict[str, object], message: str) -> None:
+    assert problems(**args) == [message]
+
+
+def test_a_missing_field_is_told() -> None:
+    (problem,) = schema_problems({}, SCHEMA, "args")
+    assert (problem.path, problem.message) == ("args", "field `label` is missing")

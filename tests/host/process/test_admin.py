@@ -1,5 +1,11 @@
+"""The admin port: what it shows, and who may see what."""
+
 import asyncio
-from collections.abc import Iterable
+import json
+import ssl
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -11,10 +17,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 from prometheus_client.registry import Collector
 
-from moorage.errors import ConfigurationError
+from moorage.errors import ConfigurationError, MoorageError
+from moorage_host.http.callers import Review, TokenReviewer, readable, require_read
 from moorage_host.process.admin import Check, address, admin_server
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.lifecycle import AdminSettings
+from moorage_host.tls.certificate import Certificates, read_certificate
+from moorage_host.tls.security import Security, client_context
+from tools.inprocess.certificates import authority, write_folder
 
 
 async def ask(address: str, path: str, method: str = "GET") -> tuple[int, Any]:
@@ -166,3 +176,163 @@ async def test_a_name_that_is_no_address_is_an_error_of_the_configuration() -> N
 def test_an_ipv6_address_gets_brackets() -> None:
     assert address("::1", 80) == "[::1]:80"
     assert address("127.0.0.1", 80) == "127.0.0.1:80"
+
+
+GOOD = authority()
+SETTINGS = AdminSettings(admin_host="127.0.0.1", admin_port=0)
+
+
+class Tokens:
+    """Knows some tokens: "tenant-NAMESPACE" may get the pods there, "admin" those of all."""
+
+    async def review(self, token: str, path: str, verb: str, peer: str) -> Review:
+        if token == "down":
+            raise MoorageError("the API server does not answer")
+        is_allowed = token in ("prometheus", "admin", "lost") or token.startswith("tenant-")
+        return Review(user="" if token == "unknown" else token, allowed=is_allowed)
+
+    async def may_get_pods(self, token: str, namespace: str) -> bool:
+        if token == "lost":
+            raise TimeoutError
+        return token in ("admin", f"tenant-{namespace}")
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path,
+    reviewer: TokenReviewer | None = None,
+    routes: Iterable[web.AbstractRouteDef] = (),
+) -> AsyncIterator[str]:
+    certificates = Certificates(write_folder(folder, GOOD, "moorage-filter"))
+    async with admin_server(
+        SETTINGS,
+        checks={},
+        registry=CollectorRegistry(),
+        security=Security(certificates=certificates),
+        reviewer=reviewer,
+        routes=routes,
+    ) as admin:
+        yield f"https://{admin}"
+
+
+async def get(
+    url: str, context: ssl.SSLContext, token: str = "", **headers: str
+) -> tuple[int, Any]:
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    async with (
+        aiohttp.ClientSession() as http,
+        http.get(url, ssl=context, server_hostname="moorage-filter", headers=headers) as answer,
+    ):
+        text = await answer.text()
+        return answer.status, text
+
+
+def anybody() -> ssl.SSLContext:
+    return ssl.create_default_context(cadata=GOOD.certificate.decode())
+
+
+def named(folder: Path, name: str) -> ssl.SSLContext:
+    return client_context(read_certificate(write_folder(folder / name, GOOD, name)))
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+async def test_probes_need_no_certificate(tmp_path: Path, path: str) -> None:
+    async with serving(tmp_path) as url:
+        assert (await get(url + path, anybody()))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/no-such-path", "/livez/"])
+async def test_the_rest_needs_the_certificate_of_an_operator(tmp_path: Path, path: str) -> None:
+    async with serving(tmp_path) as url:
+        status, text = await get(url + path, anybody())
+        assert (status, "moorage-operator" in text) == (401, True)
+        status, text = await get(url + path, named(tmp_path, "moorage-scheduler"))
+        assert (status, "names moorage-scheduler" in text) == (403, True)
+        status, _ = await get(url + path, named(tmp_path, "moorage-metrics"))
+        assert status == (200 if path == "/metrics" else 403)
+        status, _ = await get(url + path, named(tmp_path, "moorage-operator"))
+        assert status == (200 if path == "/metrics" else 404)
+        assert (await get(url + path, anybody(), "prometheus"))[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "text"),
+    [
+        ("prometheus", 200, ""),
+        ("web", 403, "moorage-metrics"),
+        ("unknown", 401, "does not know"),
+        ("down", 503, "does not answer"),
+    ],
+)
+async def test_a_bearer_token_is_reviewed(
+    tmp_path: Path, token: str, status: int, text: str
+) -> None:
+    async with serving(tmp_path, Tokens()) as url:
+        found, answer = await get(f"{url}/metrics", anybody(), token)
+        assert (found, text in answer) == (status, True)
+        assert token == "web" or token not in answer
+
+
+async def show(request: web.Request) -> web.Response:
+    """Show what a caller may see: of one namespace, or of those that there are."""
+    if (one := request.query.get("namespace")) is not None:
+        await require_read(request, one)
+        return web.json_response([one])
+    return web.json_response(sorted(await readable(request, ["a", "b", ""])))
+
+
+@pytest.mark.parametrize(
+    ("token", "shown", "status", "text"),
+    [
+        ("admin", ["", "a", "b"], 200, '["a"]'),
+        ("tenant-a", ["a"], 200, '["a"]'),
+        ("tenant-b", ["b"], 403, '"tenant-b\\" may not get pods in the namespace \\"a\\"'),
+        ("prometheus", [], 403, "bind a role with this right"),
+        ("lost", None, 503, "the bearer token cannot be checked"),
+    ],
+)
+async def test_a_token_shows_the_namespaces_whose_pods_it_may_get(
+    tmp_path: Path, token: str, shown: list[str] | None, status: int, text: str
+) -> None:
+    async with serving(tmp_path, Tokens(), [web.get("/pods", show)]) as url:
+        found, answer = await get(f"{url}/pods", anybody(), token)
+        assert (found, answer) == ((200, json.dumps(shown)) if shown is not None else (503, answer))
+        found, answer = await get(f"{url}/pods?namespace=a", anybody(), token)
+        assert (found, text in answer) == (status, True)
+        expected = 200 if token == "admin" else 503 if token == "lost" else 403
+        for namespace in ("", "A", "a/b", "a" * 64):
+            found, answer = await get(f"{url}/pods?namespace={namespace}", anybody(), token)
+            assert found == expected
+        operator = named(tmp_path, "moorage-operator")
+        assert await get(f"{url}/pods", operator) == (200, json.dumps(["", "a", "b"]))
+
+
+async def test_a_foreign_web_page_sees_nothing_even_without_certificates() -> None:
+    async with admin_server(SETTINGS, checks={}) as admin, aiohttp.ClientSession() as http:
+        for headers, status in (
+            ({"Host": "evil.example"}, 421),
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Origin": f"https://{admin}", "Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "same-site"}, 403),
+            ({"Sec-Fetch-Site": "none"}, 200),
+        ):
+            async with http.get(f"http://{admin}/livez", headers=headers) as answer:
+                assert answer.status == status
+
+
+async def test_a_page_of_the_port_itself_reads_and_changes_nothing() -> None:
+    async with admin_server(SETTINGS, checks={}) as admin, aiohttp.ClientSession() as http:
+        own = {"Origin": f"http://{admin}", "Sec-Fetch-Site": "same-origin"}
+        async with http.get(f"http://{admin}/readyz", headers=own) as answer:
+            assert answer.status == 200
+        async with http.post(f"http://{admin}/readyz", headers=own) as answer:
+            assert answer.status == 403
+
+
+async def test_plain_text_is_for_loopback() -> None:
+    settings = AdminSettings(admin_host="0.0.0.0", admin_port=0)
+    with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0:0 for the admin server.*--tls"):
+        async with admin_server(settings, checks={}):
+            pytest.fail("it must not listen")

@@ -1,8 +1,17 @@
+"""Metrics of processes: names, histograms of hot paths, pauses of the garbage collector."""
+
+import gc
+from collections.abc import Iterator
+
 import pytest
-from prometheus_client import REGISTRY, CollectorRegistry, Counter
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 import moorage
-from moorage_host.process.metrics import children, show_build
+from moorage_host.process.histogram import FastHistogram
+from moorage_host.process.metrics import BOUNDS, GarbagePauses, children, show_build
 
 
 def test_every_process_has_the_metrics_of_calls_build_and_memory() -> None:
@@ -30,3 +39,108 @@ def test_a_process_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(labels[name] for name in ("version", "python", "grpc"))
     assert labels["version"] == moorage.__version__
     assert labels["revision"] == "3f2a"
+
+
+BUCKETS = (0.001, 0.25, 1, 2.5, 64)
+VALUES = st.lists(st.floats(0, 100) | st.sampled_from(BUCKETS), max_size=30)
+
+
+def exposed(registry: CollectorRegistry) -> list[str]:
+    lines = generate_latest(registry).decode().splitlines()
+    return [line for line in lines if "_created" not in line]
+
+
+@given(some=VALUES, others=VALUES)
+def test_a_histogram_is_exposed_as_that_of_the_library(
+    some: list[float], others: list[float]
+) -> None:
+    ours, theirs = CollectorRegistry(), CollectorRegistry()
+    fast = FastHistogram("seconds", "Time.", ["phase"], buckets=BUCKETS, registry=ours)
+    slow = Histogram("seconds", "Time.", ["phase"], buckets=BUCKETS, registry=theirs)
+    for phase, values in (("filter", some), ("score", others)):
+        observe, child = fast.observer(phase), slow.labels(phase)
+        for value in values:
+            observe(value)
+            child.observe(value)
+    assert exposed(ours) == exposed(theirs)
+
+
+def test_a_histogram_without_labels_has_its_values_in_one_place() -> None:
+    registry = CollectorRegistry()
+    histogram = FastHistogram("seconds", "Time.", buckets=(1, 2), registry=registry)
+    histogram.observer()(1.5)
+    histogram.observer()(7)
+    assert registry.get_sample_value("seconds_bucket", {"le": "2.0"}) == 1
+    assert registry.get_sample_value("seconds_count") == 2
+    assert registry.get_sample_value("seconds_sum") == 8.5
+
+
+def test_a_bucket_has_the_newest_example_of_its_values() -> None:
+    registry = CollectorRegistry()
+    histogram = FastHistogram("seconds", "Time.", buckets=(1, 2), registry=registry)
+    observe = histogram.observer()
+    observe(0.5)
+    for value, decision in ((1.5, "a"), (1.7, "b"), (9, "c")):
+        observe(value, {"decision": decision})
+    observe(1.6)
+    (family,) = registry.collect()
+    examples = {s.labels["le"]: s.exemplar for s in family.samples if s.name == "seconds_bucket"}
+    assert examples["1.0"] is None
+    assert examples["2.0"] is not None
+    assert examples["+Inf"] is not None
+    assert (examples["2.0"].labels, examples["2.0"].value) == ({"decision": "b"}, 1.7)
+    text: bytes = generate_openmetrics(registry)  # type: ignore[no-untyped-call]
+    assert '# {decision="c"} 9' in text.decode()
+    assert "decision" not in generate_latest(registry).decode()
+
+
+@pytest.fixture
+def registry() -> Iterator[CollectorRegistry]:
+    made = CollectorRegistry()
+    pauses = GarbagePauses(made)
+    yield made
+    pauses.stop()
+
+
+def sample(registry: CollectorRegistry, suffix: str, generation: int, **more: str) -> float:
+    name, labels = f"moorage_gc_pause_seconds_{suffix}", {"generation": str(generation), **more}
+    return registry.get_sample_value(name, labels) or 0.0
+
+
+def test_each_collection_is_a_pause_of_its_generation(registry: CollectorRegistry) -> None:
+    gc.disable()
+    try:
+        before = [sample(registry, "count", generation) for generation in range(3)]
+        gc.collect(0)
+        gc.collect(2)
+        gc.collect(2)
+        counts = [sample(registry, "count", generation) for generation in range(3)]
+    finally:
+        gc.enable()
+    assert [now - then for now, then in zip(counts, before, strict=True)] == [1, 0, 2]
+    assert sample(registry, "sum", 2) > 0
+
+
+def test_buckets_add_up(registry: CollectorRegistry) -> None:
+    for _ in range(3):
+        gc.collect()
+    bounds = [*map(str, BOUNDS), "+Inf"]
+    counts = [sample(registry, "bucket", 2, le=bound) for bound in bounds]
+    assert counts == sorted(counts)
+    assert counts[-1] == sample(registry, "count", 2) >= 3
+
+
+def test_a_collection_in_the_middle_of_a_scrape_does_no_harm(registry: CollectorRegistry) -> None:
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        assert b"moorage_gc_pause_seconds_bucket" in generate_latest(registry)
+    finally:
+        gc.set_threshold(*threshold)
+
+
+def test_nothing_is_counted_after_the_end() -> None:
+    made = CollectorRegistry()
+    GarbagePauses(made).stop()
+    gc.collect()
+    assert sample(made, "count", 2) == 0

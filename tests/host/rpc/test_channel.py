@@ -1,14 +1,31 @@
+"""Channels, streams, errors and the settings of gRPC."""
+
+import asyncio
 import socket
+import subprocess
+import sys
 from typing import Any
 
 import grpc
+import grpc.aio
+import msgspec
 import pytest
+import uvloop
 
-from moorage.errors import ConfigurationError
+from moorage.errors import (
+    ConfigurationError,
+    NoStateError,
+    PluginFailedError,
+    PluginLoadError,
+    UnknownNameError,
+)
+from moorage.units.quantity import QuantityError
 from moorage.v1.binder_pb2 import BindRequest, BindResponse, Outcome
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.channel import _OPTIONS, connect
+from moorage_host.rpc.errors import LONGEST_MESSAGE, CallError, reason_of, status_of
 from moorage_host.rpc.serve import running
+from moorage_host.rpc.stream import MessageStream
 from tests.host.rpc.support import settings
 from tests.host.rpc.tiny import SERVICE, TinyServicer, tiny
 from tools.waiting import until
@@ -90,3 +107,117 @@ async def is_unavailable(stub: BinderServiceStub) -> bool:
     except grpc.aio.AioRpcError as error:
         return error.code() is grpc.StatusCode.UNAVAILABLE
     return False
+
+
+SHOW = """
+import importlib, os, sys
+from importlib.abc import MetaPathFinder
+
+class Show(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "grpc":
+            print(*(os.environ.get(f"GRPC_{name}") for name in (
+                "VERBOSITY", "EXPERIMENTS", "ENABLE_FORK_SUPPORT", "SSL_CIPHER_SUITES",
+            )))
+
+sys.meta_path.insert(0, Show())
+importlib.import_module(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "gateway.__main__",
+        "services.filter.__main__",
+        "services.scorer.__main__",
+        "services.binder.__main__",
+    ],
+)
+def test_every_process_has_grpc_s_settings_before_grpc_is_imported(module: str) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", SHOW, module], check=True, capture_output=True, text=True
+    )
+    assert shown.stdout.split() == [
+        "ERROR",
+        "-event_engine_client,-event_engine_listener",
+        "0",
+        "ECDHE-PSK-CHACHA20-POLY1305",
+    ]
+
+
+def test_grpc_knows_the_experiments_that_are_set() -> None:
+    script = "import moorage_host.rpc, grpc; grpc.insecure_channel('localhost:1').close()"
+    ran = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert ran.stderr == ""
+
+
+Code = grpc.StatusCode
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (CallError(Code.NOT_FOUND, "no"), Code.NOT_FOUND),
+        (ConfigurationError("no"), Code.INVALID_ARGUMENT),
+        (PluginLoadError("no"), Code.INVALID_ARGUMENT),
+        (UnknownNameError("no"), Code.NOT_FOUND),
+        (NoStateError("no"), Code.FAILED_PRECONDITION),
+        (PluginFailedError("P", "Filter", "no"), Code.INTERNAL),
+        (msgspec.DecodeError("no"), Code.INVALID_ARGUMENT),
+        (msgspec.ValidationError("no"), Code.INVALID_ARGUMENT),
+        (QuantityError("no"), Code.INVALID_ARGUMENT),
+    ],
+)
+def test_an_expected_error_keeps_its_text(error: Exception, code: Code) -> None:
+    assert status_of(error) == (code, str(error))
+
+
+@pytest.mark.parametrize("error", [KeyError("secret"), ValueError("secret"), OSError(5, "secret")])
+def test_an_unexpected_error_says_nothing_of_its_own(error: Exception) -> None:
+    code, message = status_of(error)
+    assert code is Code.INTERNAL
+    assert "secret" not in message
+
+
+def test_running_out_of_time_has_a_stable_text() -> None:
+    assert status_of(TimeoutError("after 0.123 s")) == status_of(TimeoutError())
+    assert status_of(TimeoutError())[0] is Code.DEADLINE_EXCEEDED
+
+
+def test_an_error_in_a_task_group_counts_as_if_it_had_none() -> None:
+    refusal = CallError(Code.NOT_FOUND, "no such pod", reason="NO_POD")
+    group = ExceptionGroup("tasks", [ExceptionGroup("tasks", [refusal])])
+    assert status_of(group) == (Code.NOT_FOUND, "no such pod")
+    assert reason_of(group) == "NO_POD"
+
+
+def test_a_bug_beside_a_refusal_is_not_hidden_by_it() -> None:
+    group = ExceptionGroup("tasks", [CallError(Code.NOT_FOUND, "no such pod"), KeyError("x")])
+    assert status_of(group)[0] is Code.INTERNAL
+
+
+def test_an_endless_message_is_cut() -> None:
+    _, message = status_of(CallError(Code.INVALID_ARGUMENT, "x" * 100_000))
+    assert len(message) == LONGEST_MESSAGE
+    assert message.endswith("...")
+
+
+async def expect_twice(late: float) -> list[BaseException]:
+    """Ask a server that is not there, first with a deadline that has passed already."""
+    async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+        call: Any = channel.stream_stream("/nothing/Nothing")(wait_for_ready=True)
+        stream: MessageStream[bytes] = MessageStream(call, lambda _: None)
+        now = asyncio.get_running_loop().time()
+        answers = [stream.expect(now - late)[1], stream.expect(now + 0.01)[1]]
+        failures = await asyncio.gather(*answers, return_exceptions=True)
+        await stream.close("the test is over")
+        return [each for each in failures if isinstance(each, BaseException)]
+
+
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("late", [0.0, 5.0])
+def test_a_deadline_that_has_passed_fails_its_request_alone(factory: Any, late: float) -> None:
+    with asyncio.Runner(loop_factory=factory) as runner:
+        failures = runner.run(expect_twice(late))
+    assert [type(failure) for failure in failures] == [TimeoutError, TimeoutError]

@@ -1,14 +1,18 @@
+"""Messages and models, and what reflection clients are shown."""
+
 import json
 from typing import Any
 
 import grpc
 import msgspec
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.struct_pb2 import Struct
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.models import Metadata, NodeManifest
+from moorage.v1 import filter_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import (
     from_duration,
@@ -19,6 +23,7 @@ from moorage_host.rpc.convert import (
     to_struct,
 )
 from moorage_host.rpc.errors import CallError
+from moorage_host.rpc.standard import CompletePool
 
 POD: dict[str, Any] = {
     "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "labels": {"app": "web"}},
@@ -130,3 +135,41 @@ def test_models_become_structs_as_they_stand_in_kubernetes() -> None:
 @given(st.integers(-(10**12), 10**12))
 def test_durations_keep_microseconds(microseconds: int) -> None:
     assert round(from_duration(to_duration(microseconds / 1e6)) * 1e6) == microseconds
+
+
+FILE = filter_pb2.DESCRIPTOR.name
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "moorage.v1.FilterService",
+        "moorage.v1.FilterService.GetState",
+        "moorage.v1.FilterServiceGetStateResponse",
+        "moorage.v1.FilterServiceGetStateResponse.node_count",
+    ],
+)
+def test_services_methods_messages_and_fields_are_found(symbol: str) -> None:
+    assert CompletePool().FindFileContainingSymbol(symbol).name == FILE
+
+
+def test_what_is_not_there_is_not_found() -> None:
+    for symbol in ("moorage.v1.Nothing", "moorage.v1.FilterService.Nothing", ""):
+        with pytest.raises(KeyError):
+            CompletePool().FindFileContainingSymbol(symbol)
+
+
+def test_fields_have_the_json_names_that_protobuf_gives_them() -> None:
+    files = [CompletePool().FindFileByName(FILE)]
+    names = 0
+    while files:
+        file = files.pop()
+        proto = FileDescriptorProto()
+        file.CopyToProto(proto)
+        for message in proto.message_type:
+            known = CompletePool().FindMessageTypeByName(f"{proto.package}.{message.name}")
+            for field in message.field:
+                assert field.json_name == known.fields_by_name[field.name].json_name
+                names += "_" in field.name
+        files += file.dependencies
+    assert names > 10

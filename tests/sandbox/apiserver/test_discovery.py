@@ -1,9 +1,17 @@
-"""What clients read before they ask for objects."""
+"""What clients read before they ask for objects, and the server as a process of its own."""
 
+import asyncio
+import json
+import signal
+import socket
+from pathlib import Path
+
+import aiohttp
 import pytest
 
 from sandbox.apiserver.resources.resource import Resource
 from sandbox.apiserver.resources.table import BUILT_IN
+from tests.forked import forked
 from tests.sandbox.apiserver.support import EVENTS, Http
 
 
@@ -103,3 +111,39 @@ async def test_an_event_lives_in_the_namespace_of_its_object(http: Http) -> None
     reply = await http.send("POST", EVENTS, {"metadata": {"name": "e"}, "involvedObject": about})
     assert reply.code == 422
     assert "does not match event.namespace" in reply.message
+
+
+MODULE = "sandbox.apiserver"
+
+
+async def test_it_says_where_it_listens_and_writes_a_kubeconfig(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    async with (
+        forked(MODULE, "--port=0", f"--kubeconfig-out={kubeconfig}") as process,
+        aiohttp.ClientSession() as session,
+    ):
+        api = (await process.event())["api"]
+        server = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        assert server == api
+        async with session.get(f"{server}/readyz") as reply:
+            assert reply.status == 200
+
+
+async def test_sigterm_ends_it_even_with_a_watch_open() -> None:
+    async with forked(MODULE) as server, aiohttp.ClientSession() as session:
+        api = (await server.event())["api"]
+        async with session.get(f"{api}/api/v1/namespaces?watch=1") as watch:
+            await watch.content.readline()
+            server.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(10):
+                assert await server.process.wait() == 0
+
+
+async def test_a_port_that_is_taken_is_one_line_and_exit_code_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with forked(MODULE, f"--port={port}") as server:
+            code, errors = await server.ended()
+    assert code == 1
+    assert f"cannot serve on 127.0.0.1:{port}" in errors
+    assert "Traceback" not in errors

@@ -1,14 +1,31 @@
+"""Queries, settings and limits of the client of Prometheus."""
+
 import asyncio
 import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from moorage.measurements import PrometheusError, PrometheusSettings
+from moorage import ConfigurationError, Pod
+from moorage.measurements import (
+    PRESETS,
+    Measure,
+    Preset,
+    PrometheusError,
+    PrometheusSettings,
+    quoted,
+    time_range,
+)
 from moorage.measurements.prometheus.client import query
+from moorage.measurements.prometheus.query import query_text
+from moorage.measurements.risk import Limits
+from moorage.models import Container, Resources
+from moorage.testing import make_node, make_nodes, make_pod
+from moorage_host.policy.checks import check_arguments
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tests.needs import needed
 
@@ -134,3 +151,134 @@ async def test_only_certificates_of_the_given_authority_are_trusted(tmp_path: Pa
         await query(fake.settings(insecure_skip_verify=True), "up")
         with pytest.raises(PrometheusError, match="CERTIFICATE_VERIFY_FAILED"):
             await query(fake.settings(), "up")
+
+
+RATE = Measure(series="rate(bytes[5m])", aggregate="sum", distinct=("device",))
+
+
+@pytest.mark.parametrize(
+    ("preset", "text"),
+    [
+        ("node", "sum by (node) (max by (node, device) ((rate(bytes[5m]))))"),
+        (
+            "node-uname-info",
+            (
+                "sum by (nodename) (max by (nodename, device) ((rate(bytes[5m])) * on (instance) "
+                "group_left (nodename) max by (instance, nodename) (node_uname_info)))"
+            ),
+        ),
+        (
+            "kube-pod-info",
+            (
+                "sum by (node) (max by (node, device) ((rate(bytes[5m])) * on (namespace, pod) "
+                'group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""})))'
+            ),
+        ),
+    ],
+)
+def test_a_layout_adds_how_nodes_are_named(preset: Preset, text: str) -> None:
+    assert RATE.text(PRESETS[preset]) == text
+
+
+def test_the_form_is_put_around_the_number_of_the_node() -> None:
+    idle = Measure(series="idle", form="1 - {}")
+    assert idle.text(PRESETS["node"]) == "1 - avg by (node) ((idle))"
+
+
+def test_several_measures_are_one_query() -> None:
+    text = query_text({"a": Measure(series="x"), "b": Measure(series="y")}, PRESETS["node"])
+    first, second = text.split(" or ")
+    assert first == 'label_replace(avg by (node) ((x)), "moorage_measure", "a", "__name__", "")'
+    assert '"b"' in second
+
+
+def test_text_cannot_leave_its_quotes() -> None:
+    assert quoted('a"b\\c\nd') == r'"a\"b\\c\nd"'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.5, "1s"), (1.5, "2s"), (90, "1m30s"), (7200, "2h")]
+)
+def test_times_have_no_fractions(seconds: float, text: str) -> None:
+    assert time_range(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ({"address": "localhost:9090"}, "args.address: expected an address without credentials"),
+        ({"address": "http://me:secret@host"}, "args.address: expected an address without"),
+        ({"interval": "30"}, 'args.interval: expected a duration such as "500ms"'),
+        ({"interval": "0s"}, 'a duration must be longer than "0s"'),
+        ({"maxAge": "10s"}, "maxAge must not be shorter than interval"),
+        ({"username": "me"}, "username and passwordFile need each other"),
+        ({"passwordFile": "f"}, "username and passwordFile need each other"),
+        (
+            {"username": "me", "passwordFile": "f", "bearerTokenFile": "t"},
+            "username and bearerTokenFile exclude each other",
+        ),
+        ({"preset": "nodes"}, "did you mean `node`"),
+        ({"nodeLabel": "no-label"}, "args.nodeLabel: expected the name of a Prometheus label"),
+        ({"nodeLabel": "host", "nodeFormat": "x"}, "must contain {name}"),
+        ({"adress": "http://host"}, "did you mean"),
+    ],
+)
+def test_a_mistake_is_refused_with_its_place(args: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        check_arguments(args, PrometheusSettings, "args")
+    assert problem in str(error.value)
+
+
+def test_a_label_and_a_format_replace_the_preset() -> None:
+    args = {"nodeLabel": "host", "nodeFormat": "{name}.example.com", "preset": "instance-ip"}
+    layout = check_arguments(args, PrometheusSettings, "args").layout
+    assert (layout.label, layout.format, layout.join) == ("host", "{name}.example.com", "")
+
+
+def container(requests: str = "0", limit: str = "0", memory: str = "0") -> Container:
+    return Container(
+        resources=Resources(requests={"cpu": requests}, limits={"cpu": limit, "memory": memory})
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "limits"),
+    [
+        pytest.param(make_pod(), (0, 0), id="nothing"),
+        pytest.param(
+            make_pod(containers=[container(limit="1", memory="1Ki"), container(limit="500m")]),
+            (1500, 1024),
+            id="containers together",
+        ),
+        pytest.param(
+            make_pod(
+                containers=[container(limit="1")],
+                init_containers=[container(limit="3"), container(limit="2")],
+            ),
+            (3000, 0),
+            id="the largest step of initialisation",
+        ),
+        pytest.param(
+            make_pod(containers=[container(limit="1")], overhead={"cpu": "100m"}),
+            (1100, 0),
+            id="overhead",
+        ),
+        pytest.param(
+            make_pod(containers=[container(requests="2")]), (2000, 0), id="at least the requests"
+        ),
+    ],
+)
+def test_limits_of_a_pod(pod: Pod, limits: tuple[int, int]) -> None:
+    assert Limits().of_pod(pod) == limits
+
+
+def test_limits_of_nodes_are_those_of_their_pods_also_when_these_change() -> None:
+    def pod(name: str, node: str, limit: str) -> Pod:
+        return make_pod(name, node=node, containers=[container(limit=limit, memory="1Ki")])
+
+    nodes = make_node("a"), make_node("b")
+    limits = Limits()
+    before = make_nodes(*nodes, pods=[pod("p", "a", "1"), pod("q", "a", "2"), pod("r", "b", "3")])
+    assert [each.tolist() for each in limits.of_nodes(before)] == [[3000, 3000], [2048, 1024]]
+    after = make_nodes(*nodes, pods=[pod("p", "a", "5"), pod("r", "b", "3")])
+    assert [each.tolist() for each in limits.of_nodes(after)] == [[5000, 3000], [1024, 1024]]

@@ -1,18 +1,39 @@
+"""The load of nodes in all layouts: queries, distributions, and what is missing."""
+
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from moorage import Scores, normalize_by_maximum
 from moorage.errors import ConfigurationError
-from moorage.measurements import NoMeasurementsError, PrometheusSettings
-from moorage.measurements.load import Load, LoadArguments, LoadMeter
-from moorage.models import NodeManifest
+from moorage.measurements import (
+    MISSING,
+    PRESETS,
+    Layout,
+    NoMeasurementsError,
+    OnMissing,
+    Preset,
+    PrometheusSettings,
+    fill_missing,
+    mark_missing,
+)
+from moorage.measurements.load import Load, LoadArguments, LoadMeter, load_measures
+from moorage.measurements.prometheus.query import query_text
+from moorage.measurements.risk import beta_cdf, probability_below
+from moorage.models import NodeAddress, NodeManifest, NodeStatus
+from moorage.models.base import Metadata
 from moorage.testing import make_node, make_nodes
 from moorage_host.policy.checks import check_arguments
 from tests.annotated import loaded_node
 from tests.fake_prometheus import fake_prometheus
+from tests.promtool import check, close_to, nothing
 
 GIB = 1024**3
 
@@ -147,3 +168,258 @@ def test_prometheus_is_to_have_answered() -> None:
     silent = LoadMeter(LoadArguments(prometheus=PrometheusSettings(address="http://nowhere")))
     with pytest.raises(NoMeasurementsError, match="has not been started"):
         silent.check()
+
+
+def node(name: str = "worker-1", **addresses: str) -> NodeManifest:
+    listed = tuple(NodeAddress(type=kind, address=a) for kind, a in addresses.items())
+    return NodeManifest(metadata=Metadata(name=name), status=NodeStatus(addresses=listed))
+
+
+WORKER = node(InternalIP="10.0.0.7", Hostname="worker-1.example.com")
+
+
+@pytest.mark.parametrize(
+    ("preset", "labels"),
+    [
+        ("node", {"node": "worker-1", "instance": "10.0.0.7:9100"}),
+        ("kubernetes-node", {"kubernetes_node": "worker-1", "instance": "10.42.0.3:9100"}),
+        ("node-uname-info", {"nodename": "worker-1.example.com"}),
+        ("kube-pod-info", {"node": "worker-1"}),
+        ("instance-name", {"instance": "worker-1"}),
+        ("instance-name", {"instance": "worker-1:9100"}),
+        ("instance-ip", {"instance": "10.0.0.7:9100"}),
+        ("instance-ip", {"instance": "10.0.0.7"}),
+    ],
+)
+def test_a_preset_recognises_the_node_of_a_series(
+    preset: Preset, labels: Mapping[str, str]
+) -> None:
+    assert PRESETS[preset].key_of(labels) == PRESETS[preset].key_of_node(WORKER)
+
+
+@pytest.mark.parametrize(
+    ("preset", "labels"),
+    [
+        ("node", {"instance": "10.0.0.7:9100"}),
+        ("instance-name", {"instance": "10.0.0.7:9100"}),
+        ("instance-ip", {"instance": "worker-1:9100"}),
+        ("instance-ip", {}),
+    ],
+)
+def test_a_series_of_another_layout_names_no_node(
+    preset: Preset, labels: Mapping[str, str]
+) -> None:
+    assert PRESETS[preset].key_of(labels) == ""
+
+
+def test_addresses_of_ipv6_are_recognised_with_and_without_a_port() -> None:
+    layout = PRESETS["instance-ip"]
+    expected = layout.key_of_node(node(InternalIP="fd00::7"))
+    assert layout.key_of({"instance": "[fd00::7]:9100"}) == expected == "fd00::7"
+    assert layout.key_of({"instance": "fd00::7"}) == expected
+
+
+def test_a_port_counts_only_if_the_format_has_one() -> None:
+    layout = Layout(label="target", format="{internalIP}:9100")
+    assert layout.key_of_node(WORKER) == layout.key_of({"target": "10.0.0.7:9100"})
+    assert layout.key_of_node(WORKER) != layout.key_of({"target": "10.0.0.7:9200"})
+    assert Layout(label="target").key_of({"target": "worker-1:1"}) == "worker-1"
+
+
+def test_a_node_without_an_internal_address_has_no_key_by_it() -> None:
+    assert PRESETS["instance-ip"].key_of_node(node()) is None
+
+
+def test_the_first_internal_address_counts() -> None:
+    both = (NodeAddress(type="InternalIP", address=a) for a in ("10.0.0.7", "fd00::7"))
+    made = NodeManifest(status=NodeStatus(addresses=tuple(both)))
+    assert PRESETS["instance-ip"].key_of_node(made) == "10.0.0.7"
+
+
+def test_a_node_without_a_hostname_has_its_name() -> None:
+    assert PRESETS["node-uname-info"].key_of_node(node("n1")) == "n1"
+
+
+@pytest.mark.parametrize("wrong", ["constant", "{nome}", "{name", "{}", "{name.x}"])
+def test_a_format_must_tell_nodes_apart(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"must contain \{name\}"):
+        Layout(label="node", format=wrong).check()
+
+
+def cdf(x: float, alpha: float, beta: float) -> float:
+    return float(beta_cdf(np.array([x]), np.array([alpha]), np.array([beta]))[0])
+
+
+def below(limit: float, mean: float, deviation: float) -> float:
+    return float(probability_below(limit, np.array([mean]), np.array([deviation]))[0])
+
+
+@pytest.mark.parametrize(
+    ("x", "alpha", "beta", "expected"),
+    [
+        # Closed forms: x**a, 1 - (1-x)**b, the arcsine law, and binomial sums.
+        pytest.param(0.3, 1, 1, 0.3, id="uniform"),
+        pytest.param(0.3, 4, 1, 0.3**4, id="a power"),
+        pytest.param(0.3, 1, 5, 1 - 0.7**5, id="the other power"),
+        pytest.param(0.3, 0.5, 0.5, 2 / math.pi * math.asin(math.sqrt(0.3)), id="arcsine"),
+        pytest.param(0.25, 2, 3, 0.26171875, id="67/256"),
+        pytest.param(0.5, 7.3, 7.3, 0.5, id="the middle of a symmetric one"),
+        # Tables of F and t: F(4, 10) is below 3.47805 in 95 % of cases, |t(10)| above 2.22814 in 5.
+        pytest.param(4 * 3.47805 / (4 * 3.47805 + 10), 2, 5, 0.95, id="F, 4 and 10 degrees"),
+        pytest.param(10 / (10 + 2.2281388520**2), 5, 0.5, 0.05, id="t, 10 degrees"),
+        pytest.param(1e-6, 0.01, 2, 1e-6**0.01 * (1 + 0.01 * (1 - 1e-6)), id="steep"),
+    ],
+)
+def test_values_are_the_published_ones(
+    x: float, alpha: float, beta: float, expected: float
+) -> None:
+    tolerance = 1e-5 if expected in (0.95, 0.05) else 1e-12
+    assert cdf(x, alpha, beta) == pytest.approx(expected, rel=tolerance)
+
+
+@given(st.floats(0.001, 0.999), st.integers(1, 60), st.integers(1, 60))
+def test_whole_parameters_agree_with_a_sum_of_binomials(x: float, a: int, b: int) -> None:
+    n = a + b - 1
+    expected = sum(math.comb(n, j) * x**j * (1 - x) ** (n - j) for j in range(a, n + 1))
+    assert cdf(x, a, b) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+@given(st.floats(0.001, 0.999), st.floats(0.01, 1e5), st.floats(0.01, 1e5))
+def test_it_mirrors_itself(x: float, alpha: float, beta: float) -> None:
+    assert cdf(x, alpha, beta) == pytest.approx(1 - cdf(1 - x, beta, alpha), abs=1e-9)
+
+
+def test_many_are_reckoned_at_once() -> None:
+    x, a, b = np.array([0.2, 0.9, 0.5]), np.array([2.0, 400.0, 1e6]), np.array([9.0, 50.0, 1e6])
+    together = beta_cdf(x, a, b)
+    assert together.tolist() == [cdf(*each) for each in zip(x, a, b, strict=True)]
+    assert together[2] == pytest.approx(0.5, abs=1e-6)
+    assert beta_cdf(x[:0], a[:0], b[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "mean", "deviation", "expected"),
+    [
+        pytest.param(0.9, 0, 0, 1, id="idle"),
+        pytest.param(0.9, 0, 0.3, 1, id="idle, whatever the deviation"),
+        pytest.param(0.9, 0.9, 0, 1, id="steady at the limit"),
+        pytest.param(0.9, 0.91, 0, 0, id="steady above it"),
+        pytest.param(0.9, 1, 0, 0, id="full"),
+        pytest.param(0.9, 0.5, 0.5, 0, id="no distribution varies so much"),
+        pytest.param(0.9, 1, 0.1, 0, id="full and yet varying"),
+        pytest.param(1, 1, 0.1, 1, id="a limit of everything"),
+        pytest.param(0, 0.5, 0.1, 0, id="a limit of nothing"),
+        pytest.param(0.9, math.nan, 0.1, math.nan, id="unknown mean"),
+    ],
+)
+def test_extremes_are_certain(limit: float, mean: float, deviation: float, expected: float) -> None:
+    assert below(limit, mean, deviation) == pytest.approx(expected, nan_ok=True)
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.01, 0.99), st.floats(1e-5, 0.49))
+def test_it_is_a_probability_that_falls_as_the_mean_rises(
+    limit: float, mean: float, deviation: float
+) -> None:
+    here, higher = below(limit, mean, deviation), below(limit, min(mean + 0.01, 1), deviation)
+    assert 0 <= here <= 1
+    if deviation < 0.05 < mean < 0.95:
+        assert higher <= here + 1e-3  # with the mean, tails change their form too
+
+
+NAN = float("nan")
+
+
+def scores(*values: float) -> Scores:
+    return np.array(values, np.float64)
+
+
+@pytest.mark.parametrize(
+    ("on_missing", "expected"),
+    [("neutral", [94, 0, 36, 14]), ("worst", [94, 0, 0, 14])],
+)
+def test_nodes_without_measurements_get_the_mean_or_nothing(
+    on_missing: OnMissing, expected: list[int]
+) -> None:
+    # Known are 1, 15 and 13 of 15: 94, 0 and 14, the mean of which is 36.
+    marked = scores(1, 15, MISSING, 13)
+    filled = fill_missing(marked, on_missing, lambda s: normalize_by_maximum(s, reverse=True))
+    assert filled.tolist() == expected
+
+
+@pytest.mark.parametrize(("on_missing", "all_alike"), [("neutral", 50), ("worst", 0)])
+def test_nodes_are_alike_if_nothing_is_known_of_any(on_missing: OnMissing, all_alike: int) -> None:
+    assert fill_missing(scores(MISSING, MISSING), on_missing).tolist() == [all_alike] * 2
+    assert fill_missing(scores(), on_missing).tolist() == []
+
+
+def test_missing_numbers_are_marked_so_that_scores_can_be_gathered() -> None:
+    assert mark_missing(scores(0, NAN, 3), "neutral").tolist() == [0, MISSING, 3]
+    assert mark_missing(scores(0, NAN, 3), "worst").tolist() == [0, MISSING, 3]
+
+
+def test_a_missing_number_can_be_a_failure() -> None:
+    assert mark_missing(scores(0, 3), "fail").tolist() == [0, 3]
+    with pytest.raises(NoMeasurementsError, match="nodes without measurements"):
+        mark_missing(scores(0, NAN), "fail")
+
+
+MEASURES = load_measures("15m")
+NODE = PRESETS["node"]
+
+STEADY = {
+    'node_cpu_seconds_total{node="a",cpu="0",mode="idle"}': "1000+30x40",
+    'node_cpu_seconds_total{node="a",cpu="1",mode="idle"}': "5+45x40",
+    'node_cpu_seconds_total{node="a",cpu="1",mode="user"}': "0+15x40",
+    'node_memory_MemAvailable_bytes{node="a"}': "2048x40",
+    'node_memory_MemTotal_bytes{node="a"}': "8192x40",
+}
+SWINGING = {  # an idle quarter of an hour, a busy one
+    'node_cpu_seconds_total{node="a",cpu="0",mode="idle"}': "0+60x15 900+0x25",
+    'node_memory_MemAvailable_bytes{node="a"}': "8192x15 4096x25",
+    'node_memory_MemTotal_bytes{node="a"}': "8192x40",
+}
+RESTARTED = {'node_cpu_seconds_total{node="a",cpu="0",mode="idle"}': "9000+30x19 0+30x20"}
+DIED = {name: values.replace("x40", "x20") for name, values in STEADY.items()}
+
+
+@pytest.mark.parametrize(
+    ("series", "name", "expected", "tolerance"),
+    [
+        (STEADY, "cpu", 0.375, 1e-9),
+        (STEADY, "cpu_deviation", 0, 1e-9),
+        (STEADY, "memory", 0.75, 0),
+        (STEADY, "memory_deviation", 0, 0),
+        # At minute 23 half of the readings are from before; rates follow in the course of five.
+        (SWINGING, "cpu", 0.4, 0.06),
+        (SWINGING, "cpu_deviation", 0.43, 0.04),
+        (SWINGING, "memory", 0.25, 0.04),
+        (SWINGING, "memory_deviation", 0.25, 0.01),
+        (RESTARTED, "cpu", 0.5, 0.03),
+    ],
+)
+def test_golden_vectors(
+    tmp_path: Path, series: Mapping[str, str], name: str, expected: float, tolerance: float
+) -> None:
+    query = MEASURES[name].text(NODE)
+    check(tmp_path, series, [close_to(query, expected, tolerance, minute=23)])
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_node_that_is_not_measured_any_more_has_no_value(tmp_path: Path, name: str) -> None:
+    query = MEASURES[name].text(NODE)
+    before = close_to(query, 0.375 if name == "cpu" else 0.75, 0.75, minute=20)
+    check(tmp_path, DIED, [before, nothing(query, minute=27)])  # 7 of the 15 minutes are known
+
+
+def test_a_long_window_keeps_dead_nodes_no_longer(tmp_path: Path) -> None:
+    series = {name: f"{values[:-3]}x300 _x60" for name, values in STEADY.items()}
+    query = load_measures("3h")["cpu"].text(NODE)
+    check(tmp_path, series, [close_to(query, 0.375, 0.05, minute=304), nothing(query, minute=307)])
+
+
+def test_the_death_of_one_node_hides_no_other(tmp_path: Path) -> None:
+    others = {name.replace('"a"', '"b"'): values for name, values in STEADY.items()}
+    query = f"count by (node) ({query_text(MEASURES, NODE)})"
+    expected = [{"labels": '{node="b"}', "value": len(MEASURES)}]
+    test = {"expr": query, "eval_time": "27m", "exp_samples": expected}
+    check(tmp_path, {**DIED, **others}, [test])

@@ -1,3 +1,28 @@
+"""The helpers for tests of plugins: what they build, read and find out."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from moorage import (
+    PERSISTENT_VOLUMES,
+    STATEFUL_SETS,
+    FilterPlugin,
+    Node,
+    Nodes,
+    ObjectKind,
+    PluginFailedError,
+    Pod,
+    Preparation,
+    Rejection,
+    ScorePlugin,
+    Scores,
+    Verdicts,
+)
 from moorage.models import (
     Container,
     OwnerReference,
@@ -8,7 +33,16 @@ from moorage.models import (
     decode_pod,
     encode,
 )
-from moorage.testing import make_node, make_pod
+from moorage.testing import (
+    assert_same_in_shards,
+    make_node,
+    make_nodes,
+    make_pod,
+    run_filter,
+    run_score,
+)
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.describe import describe_plugin
 
 
 def test_a_pod_without_arguments_waits_for_its_first_node() -> None:
@@ -93,3 +127,222 @@ def test_what_is_made_travels_like_what_is_read() -> None:
     pod, node = make_pod(requests={"cpu": 1}, node="n1"), make_node("n1", images={"a": 5})
     assert decode_pod(encode(pod)) == pod
     assert decode_node(encode(node)) == node
+
+
+FAILING = """
+from moorage import FilterPlugin
+from moorage.testing import make_node, make_pod, run_filter
+
+
+class Fails(FilterPlugin):
+    def filter_node(self, pod, node):
+        return int(pod.labels["size"])
+
+
+def test_it():
+    run_filter(Fails(), make_pod(), make_node("a"))
+"""
+
+
+def test_a_failure_shows_the_plugin_and_the_test_only(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(FAILING)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "."]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "PluginFailedError: plugin Fails failed in filter" in result.stdout
+    assert 'return int(pod.labels["size"])' in result.stdout
+    assert "no running event loop" not in result.stdout
+    assert "asyncio.run(" not in result.stdout
+    assert "supervisor" not in result.stdout
+    assert "harness.py" not in result.stdout
+
+
+NODES = [make_node(f"n{i}", annotations={"load": str(i)}) for i in range(5)]
+
+
+def loads(nodes: Nodes) -> Scores:
+    numbers: Scores = nodes.annotation("load").map(lambda text: float(text or 0))
+    return numbers
+
+
+class BelowTheMean(FilterPlugin):
+    """Compares the nodes of its part."""
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        self.mean = loads(nodes).mean()
+        return None
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        return nodes.verdicts().reject(loads(nodes) > self.mean, "node is busier than most")
+
+
+class BelowTheClusters(FilterPlugin):
+    """Compares with all nodes of the cluster."""
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        mean = loads(nodes.cluster).mean()
+        return nodes.verdicts().reject(loads(nodes) > mean, "node is busier than most")
+
+
+class Ranked(ScorePlugin):
+    """Ranks the nodes of its part."""
+
+    def score(self, pod: Pod, nodes: Nodes) -> Scores:
+        return np.arange(len(nodes), dtype=np.float64)
+
+
+class Relative(ScorePlugin):
+    """Compares in normalize."""
+
+    def score(self, pod: Pod, nodes: Nodes) -> Scores:
+        return loads(nodes)
+
+    def normalize(self, scores: Scores) -> Scores:
+        shares: Scores = 100 * scores / scores.max()
+        return shares
+
+
+class Numbered(FilterPlugin):
+    """Numbers the nodes that it is asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        self.count = 0
+        return None
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        self.count += 1
+        self.annotate("example.com/number", str(self.count), node=node)
+        return None
+
+
+@pytest.mark.parametrize("plugin", [BelowTheClusters(), Relative()], ids=lambda each: each.name)
+def test_plugins_may_compare_where_they_see_all_nodes(plugin: FilterPlugin | ScorePlugin) -> None:
+    assert_same_in_shards(plugin, make_pod(), *NODES, shards=5)
+
+
+@pytest.mark.parametrize(
+    "plugin", [BelowTheMean(), Ranked(), Numbered()], ids=lambda each: each.name
+)
+def test_others_are_found_out(plugin: FilterPlugin | ScorePlugin) -> None:
+    with pytest.raises(AssertionError, match="compares nodes of a shard with each other: its"):
+        assert_same_in_shards(plugin, make_pod(), *NODES, shards=2)
+
+
+def test_one_node_cannot_be_shared() -> None:
+    with pytest.raises(ValueError, match="give more"):
+        assert_same_in_shards(Relative(), make_pod(), NODES[0])
+
+
+RACKS = ObjectKind("example.com/v1", "racks")
+FULL = Rejection("rack is full")
+
+
+class FreeRacks(FilterPlugin, ScorePlugin):
+    """Keeps pods off nodes in full racks."""
+
+    reads: ClassVar[tuple[ObjectKind, ...]] = (RACKS,)
+
+    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+        self.racks = nodes.objects(RACKS)
+        return None
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return FULL if self.free(node) == 0 else None
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return self.free(node)
+
+    def free(self, node: Node) -> int:
+        rack = self.racks.get(node.labels["rack"])
+        return rack["spec"]["free"] if rack else 0
+
+
+class Undeclared(FreeRacks):
+    """Forgot to say so."""
+
+    reads = ()
+
+
+def rack(name: str, free: int) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"free": free}}
+
+
+TWO_NODES = make_node("n1", labels={"rack": "r1"}), make_node("n2", labels={"rack": "r2"})
+OBJECTS = {RACKS: [rack("r1", 0), rack("r2", 7)]}
+
+
+def test_a_test_gives_the_objects_as_manifests() -> None:
+    found = run_filter(FreeRacks(), make_pod(), *TWO_NODES, objects=OBJECTS)
+    assert found == {"n1": FULL, "n2": None}
+    assert run_score(FreeRacks(), make_pod(), *TWO_NODES, objects=OBJECTS) == {"n1": 0, "n2": 7}
+    assert len(make_nodes(*TWO_NODES, objects=OBJECTS)[1:].objects(RACKS)) == 2
+
+
+def test_a_kind_of_which_there_are_none_is_empty() -> None:
+    assert run_filter(FreeRacks(), make_pod(), *TWO_NODES) == {"n1": FULL, "n2": FULL}
+
+
+def test_a_plugin_that_does_not_say_what_it_reads_fails_its_test() -> None:
+    with pytest.raises(ValueError, match=r"Undeclared does not read racks\.example\.com"):
+        run_filter(Undeclared(), make_pod(), *TWO_NODES, objects=OBJECTS)
+    with pytest.raises(PluginFailedError, match="must name them in its class attribute `reads`"):
+        run_filter(Undeclared(), make_pod(), *TWO_NODES)
+
+
+def test_a_test_s_objects_are_selected_as_the_api_server_does() -> None:
+    prices = ObjectKind("v1", "configmaps", namespace="prices", label_selector="tier=spot")
+    named = ObjectKind("v1", "configmaps", field_selector="metadata.name=a")
+    manifests = [
+        {"metadata": {"name": "a", "labels": {"tier": "spot"}}},  # gets the namespace
+        {"metadata": {"name": "b", "namespace": "other", "labels": {"tier": "spot"}}},
+        {"metadata": {"name": "c", "namespace": "prices", "labels": {"tier": "reserved"}}},
+    ]
+    nodes = make_nodes(*TWO_NODES, objects={prices: manifests, named: manifests})
+    assert [each["metadata"]["name"] for each in nodes.objects(prices)] == ["a"]
+    found = nodes.objects(prices).get("a")
+    assert found is not None
+    assert found == nodes.objects(prices).get("a", "prices")
+    assert [each["metadata"].get("namespace") for each in nodes.objects(named)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "problem"),
+    [
+        (
+            {"label_selector": "tier in spot"},
+            r"Wrong\.reads has configmaps .*: label selector .*, char",
+        ),
+        (
+            {"field_selector": "metadata.name"},
+            r"Wrong\.reads has configmaps .*: field selector .*, char",
+        ),
+    ],
+)
+def test_a_selector_that_is_none_is_refused_with_its_place(
+    selectors: dict[str, str], problem: str
+) -> None:
+    kind = ObjectKind("v1", "configmaps", **selectors)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=problem):
+        type("Wrong", (FilterPlugin,), {"reads": (kind,)})
+
+
+def test_manifests_need_names_of_their_own() -> None:
+    with pytest.raises(ValueError, match=r"2 racks\.example\.com have the name 'r1'"):
+        make_nodes(objects={RACKS: [rack("r1", 0), rack("r1", 1)]})
+    with pytest.raises(ValueError, match=r"one of the racks\.example\.com has no metadata\.name"):
+        make_nodes(objects={RACKS: [{"spec": {}}]})
+
+
+@pytest.mark.parametrize("reads", [STATEFUL_SETS, ("statefulsets",), [STATEFUL_SETS]])
+def test_what_a_plugin_reads_is_a_tuple_of_kinds(reads: object) -> None:
+    with pytest.raises(TypeError, match=r"Wrong\.reads must be a tuple of ObjectKind"):
+        type("Wrong", (FilterPlugin,), {"reads": reads})
+
+
+def test_a_service_tells_what_its_plugins_read() -> None:
+    told = describe_plugin(Registry(FilterPlugin, [FreeRacks]), "FreeRacks").reads
+    assert [(kind.api_version, kind.plural) for kind in told] == [("example.com/v1", "racks")]
+    assert str(PERSISTENT_VOLUMES) == "persistentvolumes"

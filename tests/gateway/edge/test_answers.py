@@ -1,0 +1,327 @@
+"""What prioritize, preempt and bind calls get back."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from gateway.cycle import BindCall, CallFailedError, Cycle, NodeSet, StandsByError
+from tools.inprocess.edge import (
+    Filtered,
+    ScriptedCycles,
+    go_request,
+    names_args,
+    nodes_args,
+    pod,
+    serving,
+    subset,
+    text,
+)
+
+
+def scoring(*scores: int) -> ScriptedCycles:
+    async def prioritize(_: Cycle) -> Sequence[int]:
+        return scores
+
+    return ScriptedCycles(on_prioritize=prioritize)
+
+
+async def test_the_answer_is_a_bare_list_of_hosts_and_whole_numbers() -> None:
+    async with serving(scoring(7, 10)) as edge:
+        answer = await edge.post("/prioritize", names_args("b", "a"))
+    assert answer.body == b'[{"Host":"b","Score":7},{"Host":"a","Score":10}]'
+
+
+@pytest.mark.parametrize(
+    ("scores", "named"),
+    [
+        ((0, 3, 0), ["b"]),
+        ((0, 0, 5), ["c"]),
+        ((1, 2, 3), ["a", "b", "c"]),
+        ((0, 0, 0), ["a", "b", "c"]),
+        ((), []),
+    ],
+)
+async def test_nodes_at_zero_are_left_out_unless_all_are(
+    scores: Sequence[int], named: list[str]
+) -> None:
+    async with serving(scoring(*scores)) as edge:
+        answer = (await edge.post("/prioritize", names_args("a", "b", "c"))).json
+    assert [entry["Host"] for entry in answer] == named
+
+
+async def test_nodes_at_zero_are_named_when_the_setting_says_so() -> None:
+    async with serving(scoring(0, 3), omit_zero_scores=False) as edge:
+        answer = (await edge.post("/prioritize", names_args("a", "b"))).json
+    assert answer == [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 3}]
+
+
+async def test_the_nodes_that_a_filter_call_left_are_ranked_by_name_in_their_order() -> None:
+    async def keep(call: Cycle) -> Filtered:
+        return Filtered(feasible=subset(call, 0, 1))
+
+    cycles = scoring(7, 0)
+    cycles.on_filter = keep
+    async with serving(cycles) as edge:
+        assert (await edge.post("/filter", names_args("b", "a", "c"))).json["NodeNames"]
+        for _ in range(2):
+            answer = await edge.post("/prioritize", names_args("b", "a"))
+            assert answer.body == b'[{"Host":"b","Score":7}]'
+
+
+async def test_whole_nodes_are_ranked_by_name() -> None:
+    async with serving(scoring(100, 1)) as edge:
+        answer = (await edge.post("/prioritize", nodes_args("b", "a"))).json
+    assert answer == [{"Host": "b", "Score": 100}, {"Host": "a", "Score": 1}]
+
+
+async def test_hosts_that_need_escaping_survive() -> None:
+    names = ['q"uote', "back\\slash"]
+    async with serving(scoring(1, 2)) as edge:
+        answer = (await edge.post("/prioritize", names_args(*names))).json
+    assert [entry["Host"] for entry in answer] == names
+
+
+@pytest.mark.parametrize("scores", [(1001, 1), (-1, 1), (1,), (1, 2, 3), (0, 1, 0), (7.5, 1)])
+async def test_nonsense_is_no_opinion_and_counted(scores: Sequence[int]) -> None:
+    async with serving(scoring(*scores)) as edge:
+        answer = await edge.post("/prioritize", names_args("a", "b"))
+        hidden = edge.count("moorage_extender_hidden_failures_total", result="internal")
+    assert (answer.status, answer.body, hidden) == (200, b"[]", 1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "result"),
+    [
+        (CallFailedError("scorer service"), "failed"),
+        (TimeoutError(), "timeout"),
+        (OSError(), "internal"),
+    ],
+)
+async def test_a_failure_is_no_opinion_and_counted(failure: Exception, result: str) -> None:
+    async def fail(_: Cycle) -> Sequence[int]:
+        raise failure
+
+    async with serving(ScriptedCycles(on_prioritize=fail)) as edge:
+        answer = await edge.post("/prioritize/Fit", names_args("a"))
+        hidden = edge.count("moorage_extender_hidden_failures_total", result=result)
+    assert (answer.status, answer.body, hidden) == (200, b"[]", 1)
+
+
+@pytest.mark.parametrize("body", ["", "{}", {"Pod": pod()}, names_args("a") | {"Pod": pod(uid="")}])
+async def test_what_is_not_understood_is_no_opinion_and_counted(body: str) -> None:
+    async with serving() as edge:
+        answer = await edge.post("/prioritize", body)
+        hidden = edge.count("moorage_extender_hidden_failures_total", result="bad_request")
+        assert edge.cycles.scheduling == []
+    assert (answer.status, answer.body, hidden) == (200, b"[]", 1)
+
+
+META = {"n1": {"Pods": [{"UID": "v-1"}, {"UID": "v-2"}], "NumPDBViolations": 1}}
+
+
+def meta_args(victims: Any) -> dict[str, Any]:
+    return {"Pod": pod(), "NodeNameToVictims": None, "NodeNameToMetaVictims": victims}
+
+
+def full_args(victims: Any) -> dict[str, Any]:
+    return {"Pod": pod(), "NodeNameToVictims": victims, "NodeNameToMetaVictims": None}
+
+
+async def test_victims_come_back_in_their_order() -> None:
+    async with serving() as edge:
+        answer = await edge.post("/preempt", meta_args(META))
+        (call,) = edge.cycles.preempts
+    assert answer.body == (
+        b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"v-1"},{"UID":"v-2"}],"NumPDBViolations":1}}}'
+    )
+    assert call.nodes.names == ["n1"]
+    assert call.excluded_pods == ["v-1", "v-2"]
+
+
+async def test_whole_pods_are_answered_with_uids() -> None:
+    given = {"n1": {"Pods": [pod("low", "v-1")], "NumPDBViolations": 0}}
+    async with serving() as edge:
+        answer = (await edge.post("/preempt", full_args(given))).json
+        (call,) = edge.cycles.preempts
+    assert answer == {
+        "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "v-1"}], "NumPDBViolations": 0}}
+    }
+    assert call.excluded_pods == ["v-1"]
+
+
+async def test_dropped_candidates_are_left_out() -> None:
+    async def keep_second(call: Cycle) -> NodeSet:
+        return subset(call, 1)
+
+    args = meta_args(META | {"n2": META["n1"]})
+    async with serving(ScriptedCycles(on_preempt=keep_second)) as edge:
+        answer = (await edge.post("/preempt", args)).json
+    assert list(answer["NodeNameToMetaVictims"]) == ["n2"]
+
+
+@pytest.mark.parametrize("victims", [{}, {"n1": {"Pods": None, "NumPDBViolations": 0}}])
+async def test_nothing_is_ever_null(victims: Any) -> None:
+    async with serving() as edge:
+        answer = await edge.post("/preempt", meta_args(victims))
+    assert answer.status == 200
+    assert b"null" not in answer.body
+
+
+async def test_any_casing_is_understood_below_the_top_too() -> None:
+    given = {"n1": {"pods": [{"uid": "v-1"}], "numPDBViolations": 2}}
+    async with serving() as edge:
+        answer = (await edge.post("/preempt", {"pod": pod(), "nodeNameToMetaVictims": given})).json
+    assert answer["NodeNameToMetaVictims"] == {
+        "n1": {"Pods": [{"UID": "v-1"}], "NumPDBViolations": 2}
+    }
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        meta_args(None),
+        meta_args({"n1": None}),
+        meta_args({"n1": {"Pods": [None], "NumPDBViolations": 0}}),
+        meta_args({"n1": {"Pods": [{}]}}),
+        meta_args([]),
+        full_args({"n1": {"Pods": [pod(uid="")]}}),
+        full_args({"n1": {"Pods": [None]}}),
+        meta_args(META) | {"Pod": pod(uid="")},
+        meta_args(META) | {"Pod": None},
+        "not JSON",
+    ],
+)
+async def test_what_is_not_understood_is_a_400_without_a_body(args: Any) -> None:
+    async with serving() as edge:
+        answer = await edge.post("/preempt", args)
+        assert edge.cycles.preempts == []
+    assert (answer.status, answer.body) == (400, b"")
+
+
+@pytest.mark.parametrize("failure", [CallFailedError("filter service"), TimeoutError(), KeyError()])
+async def test_a_failure_is_a_503_without_a_body(failure: Exception) -> None:
+    async def fail(_: Cycle) -> NodeSet:
+        raise failure
+
+    async with serving(ScriptedCycles(on_preempt=fail)) as edge, edge.connect() as wire:
+        for _ in range(2):  # the connection stays usable
+            answer = await wire.post("/preempt", text(meta_args(META)).encode())
+            assert (answer.status, answer.body) == (503, b"")
+
+
+ARGS = {"PodName": "web-0", "PodNamespace": "default", "PodUID": "u-1", "Node": "n1"}
+
+
+class SlowBind:
+    """A bind that lasts until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go, self.done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, _: BindCall) -> None:
+        self.begun.set()
+        await self.go.wait()
+        self.done.set()
+
+
+async def test_a_bound_pod_is_an_empty_error() -> None:
+    async with serving() as edge:
+        answer = await edge.post("/bind", ARGS)
+        (call,) = edge.cycles.binds
+    assert answer.body == b'{"Error":""}'
+    assert (call.namespace, call.name, call.uid, call.node) == ("default", "web-0", "u-1", "n1")
+
+
+@pytest.mark.parametrize(
+    ("failure", "text_of_it"),
+    [
+        (CallFailedError("pod is bound elsewhere"), "pod is bound elsewhere"),
+        (KeyError("secret"), "moorage: internal error in the gateway, see its log"),
+        (TimeoutError(), "moorage: the gateway did not decide in time"),
+    ],
+)
+async def test_a_failure_is_in_the_error_field(failure: Exception, text_of_it: str) -> None:
+    async def fail(_: BindCall) -> None:
+        raise failure
+
+    async with serving(ScriptedCycles(on_bind=fail)) as edge:
+        answer = await edge.post("/bind", ARGS)
+    assert (answer.status, answer.json) == (200, {"Error": text_of_it})
+
+
+@pytest.mark.parametrize("missing", list(ARGS))
+async def test_every_field_is_needed(missing: str) -> None:
+    async with serving() as edge:
+        for args in (ARGS | {missing: ""}, {k: v for k, v in ARGS.items() if k != missing}):
+            answer = await edge.post("/bind", args)
+            assert missing in answer.json["Error"]
+        assert edge.cycles.binds == []
+
+
+async def test_any_casing_is_understood() -> None:
+    args = {"podname": "web-0", "PODNAMESPACE": "default", "podUID": "u-1", "node": "n1"}
+    async with serving() as edge:
+        assert (await edge.post("/bind", args)).json == {"Error": ""}
+
+
+async def test_a_bind_goes_on_when_its_caller_hangs_up() -> None:
+    bind = SlowBind()
+    async with serving(ScriptedCycles(on_bind=bind)) as edge:
+        async with edge.connect() as wire:
+            await wire.send(go_request("POST", "/bind", text(ARGS).encode()))
+            await bind.begun.wait()
+        await edge.until_counted(verb="bind", result="cancelled")
+        bind.go.set()
+        await bind.done.wait()
+
+
+async def test_a_bind_goes_on_when_its_answer_is_due() -> None:
+    bind = SlowBind()
+    async with serving(ScriptedCycles(on_bind=bind), http_timeout=0.1) as edge:
+        answer = await edge.post("/bind", ARGS)
+        assert answer.json == {"Error": "moorage: the gateway did not decide in time"}
+        bind.go.set()
+        await bind.done.wait()
+
+
+async def test_a_stop_waits_for_binds_whose_callers_are_gone() -> None:
+    bind = SlowBind()
+    async with contextlib.AsyncExitStack() as stack:
+        edge = await stack.enter_async_context(serving(ScriptedCycles(on_bind=bind)))
+        async with edge.connect() as wire:
+            await wire.send(go_request("POST", "/bind", text(ARGS).encode()))
+            await bind.begun.wait()
+        asyncio.get_running_loop().call_later(0.05, bind.go.set)
+    assert bind.done.is_set()
+
+
+async def test_binds_run_side_by_side() -> None:
+    bind = SlowBind()
+    arrived = asyncio.Barrier(51)
+
+    async def meet(call: BindCall) -> None:
+        del call
+        await arrived.wait()
+        await bind.go.wait()
+
+    async with serving(ScriptedCycles(on_bind=meet)) as edge, asyncio.TaskGroup() as group:
+        calls = [group.create_task(edge.post("/bind", ARGS)) for _ in range(50)]
+        await arrived.wait()
+        bind.go.set()
+    assert {call.result().body for call in calls} == {b'{"Error":""}'}
+
+
+async def test_a_gateway_that_stands_by_closes_the_connection_so_that_the_next_finds_another() -> (
+    None
+):
+    async def refuse(_: BindCall) -> None:
+        raise StandsByError("another one decides")
+
+    async with serving(ScriptedCycles(on_bind=refuse)) as edge, edge.connect() as wire:
+        answer = await wire.post("/bind", json.dumps(ARGS).encode())
+        assert answer.json == {"Error": "another one decides"}
+        assert await wire.closed_by_server()

@@ -1,0 +1,121 @@
+"""Trace contexts as they come from anywhere, where spans go, and what becomes of them."""
+
+import sys
+
+import pytest
+from prometheus_client import REGISTRY
+
+from moorage.errors import ConfigurationError
+from moorage_host.tracing.sink import TracingSettings, span_sink
+from moorage_host.tracing.span import SPANS, Span, SpanContext, parse
+from tests.collector import collecting
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+
+
+def test_a_context_is_read_as_it_is_written() -> None:
+    root = SpanContext.root()
+    assert parse(root.traceparent) == root
+    assert parse(root.child().traceparent) != root
+    assert parse(f"00-{TRACE}-{SPAN}-01") == SpanContext(int(TRACE, 16), int(SPAN, 16))
+    assert parse(f"01-{TRACE}-{SPAN}-03-of-a-later-version") is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        f"00-{TRACE}-{SPAN}-00",  # not sampled
+        f"00-{TRACE}-{SPAN}-01-more",
+        f"ff-{TRACE}-{SPAN}-01",
+        f"00-{'0' * 32}-{SPAN}-01",
+        f"00-{TRACE}-{'0' * 16}-01",
+        f"00-{TRACE.upper()}-{SPAN}-01",
+        f"00-{TRACE}-{SPAN}",
+        "\0" * 55,
+        "0" * 100_000,
+    ],
+)
+def test_what_is_no_context_or_is_not_sampled_traces_nothing(text: str) -> None:
+    assert parse(text) is None
+
+
+VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+
+def span(name: str = "work") -> Span:
+    return Span(name=name, context=SpanContext.root(), start=1, end=2, attributes={"n": 1})
+
+
+def count(outcome: str) -> float:
+    return REGISTRY.get_sample_value(SPANS._name + "_total", {"outcome": outcome}) or 0.0
+
+
+async def test_spans_are_sent_when_a_process_ends() -> None:
+    with collecting() as collector:
+        settings = TracingSettings(trace_endpoint=collector.url)
+        async with span_sink("filter", settings) as sink:
+            assert sink is not None
+            sink.add(span())
+        assert [(each.service, each.name) for each in collector.spans] == [
+            ("moorage-filter", "work")
+        ]
+
+
+async def test_spans_are_dropped_and_counted_where_nobody_takes_them() -> None:
+    before = count("dropped")
+    settings = TracingSettings(
+        trace_endpoint="http://127.0.0.1:9", trace_queue=2, trace_flush_timeout=0.1
+    )
+    async with span_sink("filter", settings) as sink:
+        assert sink is not None
+        for _ in range(5):
+            sink.add(span())
+        assert count("dropped") == before + 3
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("collector:4318", "is no URL such as"),
+        ("http://[", "is no URL such as"),
+        ("http://collector:99999", "is no URL such as"),
+        ("ftp://127.0.0.1", "is no URL such as"),
+        ("http://me:secret@127.0.0.1:4318", "OTEL_EXPORTER_OTLP_HEADERS"),
+        ("http://collector:4318", "in plain text.*--trace-insecure"),
+    ],
+)
+async def test_an_endpoint_that_cannot_be_used_is_refused(
+    monkeypatch: pytest.MonkeyPatch, url: str, problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"--trace-endpoint.*{problem}"):
+        async with span_sink("filter", TracingSettings(trace_endpoint=url)):
+            pytest.fail("nothing can be sent there")
+    # Whoever set the variable for all pods must not keep this one from running.
+    monkeypatch.setenv(VARIABLE, url)
+    async with span_sink("filter", TracingSettings()) as sink:
+        assert sink is None
+
+
+async def test_without_the_extra_only_the_option_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.delitem(sys.modules, "moorage_host.tracing.otel", raising=False)
+    url = "http://127.0.0.1:4318"
+    with pytest.raises(ConfigurationError, match=r"pip install 'moorage\[otel\]'"):
+        async with span_sink("filter", TracingSettings(trace_endpoint=url)):
+            pytest.fail("nothing can be sent")
+    monkeypatch.setenv(VARIABLE, url)
+    async with span_sink("filter", TracingSettings()) as sink:
+        assert sink is None
+
+
+async def test_nothing_is_sent_by_default_or_where_the_sdk_is_disabled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with span_sink("filter", TracingSettings()) as sink:
+        assert sink is None
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    async with span_sink("filter", TracingSettings(trace_endpoint="http://127.0.0.1:1")) as sink:
+        assert sink is None

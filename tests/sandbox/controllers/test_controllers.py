@@ -1,0 +1,295 @@
+"""Deployments, ReplicaSets, StatefulSets and Jobs, also where the API server refuses their pods."""
+
+import re
+from typing import Any
+
+import pytest
+
+from sandbox.apiserver.errors import StatusError
+from tests.sandbox.controllers.support import Workloads
+from tools.inprocess.api import Object
+
+
+async def test_a_deployment_makes_pods_as_kubernetes_names_and_labels_them(
+    workloads: Workloads,
+) -> None:
+    deployment = workloads.create("Deployment", replicas=2)
+    await workloads.until_pods(2)
+    ((name, replica_set),) = workloads.all("ReplicaSet").items()
+    number = replica_set["metadata"]["labels"]["pod-template-hash"]
+    assert name == f"web-{number}"
+    assert re.fullmatch("[bcdf-hj-np-tv-xz2456789]{1,10}", number)
+    assert replica_set["metadata"]["ownerReferences"][0]["uid"] == deployment["metadata"]["uid"]
+    for pod_name, pod in workloads.pods().items():
+        assert re.fullmatch(rf"{name}-[a-z0-9]{{5}}", pod_name)
+        assert pod["metadata"]["labels"] == {"app": "web", "pod-template-hash": number}
+        (owner,) = pod["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["controller"]) == ("ReplicaSet", name, True)
+        assert owner["uid"] == replica_set["metadata"]["uid"]
+
+
+async def test_the_status_follows_the_pods(workloads: Workloads) -> None:
+    workloads.create("Deployment", replicas=2)
+    await workloads.until_status("Deployment", replicas=2, readyReplicas=0, unavailableReplicas=2)
+    assert workloads.condition("Deployment", "Available") == ("False", "MinimumReplicasUnavailable")
+    await workloads.until_ready(2)
+    await workloads.until_status(
+        "Deployment", replicas=2, updatedReplicas=2, readyReplicas=2, availableReplicas=2
+    )
+    assert workloads.condition("Deployment", "Available") == ("True", "MinimumReplicasAvailable")
+    assert workloads.condition("Deployment", "Progressing") == ("True", "NewReplicaSetAvailable")
+    generation = workloads.read("Deployment")["metadata"]["generation"]
+    assert workloads.read("Deployment")["status"]["observedGeneration"] == generation
+
+
+async def test_scaling_up_and_down(workloads: Workloads) -> None:
+    workloads.create("Deployment", replicas=1)
+    await workloads.until_ready(1)
+    (placed,) = workloads.pods()
+    workloads.change("Deployment", replicas=250)
+    await workloads.until_pods(250)
+    workloads.change("Deployment", replicas=1)
+    await workloads.until_pods(1)
+    assert list(workloads.pods()) == [placed]  # those without a node went first
+    messages = workloads.events("ScalingReplicaSet")
+    assert sorted(m.partition("web-")[0] for m in messages) == [
+        "Scaled down replica set ",
+        "Scaled up replica set ",
+        "Scaled up replica set ",
+    ]
+
+
+async def test_a_deleted_pod_and_one_that_ended_are_replaced(workloads: Workloads) -> None:
+    workloads.create("Deployment", replicas=1)
+    await workloads.until_pods(1)
+    (first,) = workloads.pods()
+    workloads.delete("Pod", first)
+    await workloads.until(lambda: list(workloads.pods()) not in ([], [first]))
+    (second,) = workloads.pods()
+    pod = workloads.pods()[second]
+    workloads.server.cluster.store.put("/pods", pod | {"status": {"phase": "Failed"}})
+    await workloads.until_pods(2)
+
+
+async def test_a_changed_template_replaces_all_pods(workloads: Workloads) -> None:
+    workloads.create("Deployment", replicas=3)
+    await workloads.until_ready(3)
+    (before,) = workloads.all("ReplicaSet")
+    workloads.change_image("Deployment", "web:2")
+    await workloads.until(lambda: workloads.images() == ["web:2"] * 3)
+    await workloads.until_ready(3)
+    await workloads.until_status("Deployment", replicas=3, updatedReplicas=3, availableReplicas=3)
+    # What kubectl rollout status waits for.
+    assert workloads.condition("Deployment", "Progressing") == ("True", "NewReplicaSetAvailable")
+    assert before not in workloads.all("ReplicaSet")
+
+
+async def test_a_template_that_is_refused_is_an_event_and_can_be_mended(
+    workloads: Workloads,
+) -> None:
+    workloads.create("Deployment", replicas=1)
+    await workloads.until_pods(1)
+    workloads.change_image("Deployment", "")
+    workloads.change("Deployment", replicas=2)
+    await workloads.until(lambda: workloads.events("FailedCreate"))
+    (message,) = workloads.events("FailedCreate")
+    assert message.startswith("Error creating: Pod ")
+    assert "spec.containers[0].image: Required value" in message
+    assert workloads.images() == ["web:1"]  # none goes before its successor is there
+    workloads.change_image("Deployment", "web:3")
+    await workloads.until(lambda: workloads.images() == ["web:3"] * 2)
+
+
+async def test_nonsense_in_one_workload_stops_no_other(workloads: Workloads) -> None:
+    template = {"metadata": {"labels": {"app": "odd"}}, "spec": 1}
+    workloads.create("ReplicaSet", "odd", replicas=1, template=template)
+    workloads.create("ReplicaSet", replicas=1)
+    await workloads.until_pods(1)
+    await workloads.until(lambda: workloads.events("FailedReconcile"))
+
+
+async def test_a_workload_whose_pods_somebody_else_makes_is_left_alone(
+    workloads: Workloads,
+) -> None:
+    deployment = workloads.create("Deployment", "theirs", replicas=0)
+    metadata = deployment["metadata"]
+    marked = metadata | {"annotations": {"sandbox.moorage.io/not-managed": ""}}
+    path = "/apis/apps/v1/namespaces/default/deployments/theirs"
+    workloads.server.cluster.update(
+        workloads.server.cluster.target(path), deployment | {"metadata": marked}
+    )
+    workloads.change("Deployment", "theirs", replicas=3)
+    workloads.create("Deployment", replicas=1)
+    await workloads.until_status("Deployment", replicas=1)
+    assert {pod["metadata"]["labels"]["app"] for pod in workloads.pods().values()} == {"web"}
+
+
+async def test_pods_come_one_after_another_once_the_one_before_is_ready(
+    workloads: Workloads,
+) -> None:
+    workloads.create("StatefulSet", replicas=3, serviceName="web")
+    await workloads.until_status("StatefulSet", replicas=1)
+    assert list(workloads.pods()) == ["web-0"]
+    workloads.place("web-0")
+    await workloads.until(lambda: list(workloads.pods()) == ["web-0", "web-1"])
+    await workloads.until_ready(3)
+    await workloads.until_status("StatefulSet", readyReplicas=3, updatedReplicas=3)
+    labels = workloads.pods()["web-2"]["metadata"]["labels"]
+    assert labels["statefulset.kubernetes.io/pod-name"] == "web-2"
+    assert labels["apps.kubernetes.io/pod-index"] == "2"
+    assert labels["controller-revision-hash"].startswith("web-")
+
+    workloads.change("StatefulSet", replicas=1)
+    await workloads.until(lambda: list(workloads.pods()) == ["web-0"])
+
+
+async def test_parallel_pods_wait_for_nothing(workloads: Workloads) -> None:
+    ordinals = {"start": 5}
+    workloads.create("StatefulSet", replicas=2, podManagementPolicy="Parallel", ordinals=ordinals)
+    await workloads.until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
+
+
+async def test_a_changed_template_of_a_stateful_set_replaces_all_pods(workloads: Workloads) -> None:
+    workloads.create("StatefulSet", replicas=2)
+    await workloads.until_ready(2)
+    workloads.change_image("StatefulSet", "web:2")
+    await workloads.until(lambda: workloads.images() == ["web:2"])
+    await workloads.until_ready(2)
+    assert workloads.images() == ["web:2"] * 2
+    await workloads.until_status("StatefulSet", updatedReplicas=2, readyReplicas=2)
+
+
+async def test_a_name_that_is_taken_is_an_event(workloads: Workloads) -> None:
+    workloads.api.pod("web-0")
+    workloads.create("StatefulSet", replicas=1)
+    await workloads.until(lambda: workloads.events("FailedCreate"))
+    assert workloads.events("FailedCreate") == ['Error creating: pods "web-0" already exists']
+
+
+RUN_SECONDS = "sandbox.moorage.io/run-seconds"
+
+
+def template(seconds: str) -> Object:
+    container = {"name": "main", "image": "job:1"}
+    return {
+        "metadata": {"annotations": {RUN_SECONDS: seconds}},
+        "spec": {"containers": [container], "restartPolicy": "Never"},
+    }
+
+
+def end(workloads: Workloads, phase: str, count: int = 1) -> None:
+    """Let running pods end, as their kubelet would say."""
+    running = [
+        pod for pod in workloads.pods().values() if pod["status"]["phase"] in ("Pending", "Running")
+    ]
+    for pod in running[:count]:
+        status = {**pod["status"], "phase": phase}
+        workloads.server.cluster.store.put("/pods", pod | {"status": status})
+
+
+async def test_pods_of_a_job_run_until_they_are_deleted(workloads: Workloads) -> None:
+    job = workloads.create("Job", parallelism=2, completions=3)
+    await workloads.until_ready(2)
+    await workloads.until_status("Job", active=2, ready=2, succeeded=0)
+    for pod in workloads.pods().values():
+        labels = pod["metadata"]["labels"]
+        assert labels["job-name"] == "web"
+        assert labels["batch.kubernetes.io/controller-uid"] == job["metadata"]["uid"]
+    selector = workloads.read("Job")["spec"]["selector"]["matchLabels"]
+    assert selector == {"batch.kubernetes.io/controller-uid": job["metadata"]["uid"]}
+
+
+async def test_an_annotation_says_how_long_they_run(workloads: Workloads) -> None:
+    workloads.create("Job", parallelism=2, completions=5, template=template("0.02"))
+
+    def done() -> bool:
+        workloads.place()
+        return bool(workloads.read("Job").get("status", {}).get("completionTime"))
+
+    await workloads.until(done)
+    assert workloads.condition("Job", "Complete") == ("True", "CompletionsReached")
+    await workloads.until_status("Job", succeeded=5, active=0)
+    assert len(workloads.pods()) == 5
+
+
+@pytest.mark.parametrize("seconds", ["soon", "-1", "nan", "1e99", "1_0"])
+async def test_an_annotation_that_is_no_number_of_seconds_is_refused(
+    workloads: Workloads, seconds: str
+) -> None:
+    metadata = {"name": "p", "namespace": "default", "annotations": {RUN_SECONDS: seconds}}
+    spec: dict[str, Any] = {"containers": [{"name": "main", "image": "web"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    with pytest.raises(StatusError, match="must be a number of seconds such as 30"):
+        workloads.api.create("/api/v1/namespaces/default/pods", pod)
+
+
+async def test_without_completions_the_first_success_means_that_no_work_is_left(
+    workloads: Workloads,
+) -> None:
+    workloads.create("Job", parallelism=3)
+    await workloads.until_pods(3)
+    end(workloads, "Succeeded")
+    await workloads.until_status("Job", succeeded=1, active=2)
+    end(workloads, "Succeeded", 2)
+    await workloads.until_status("Job", succeeded=3, active=0)
+    assert workloads.condition("Job", "Complete")[0] == "True"
+
+
+async def test_too_many_failures_end_it(workloads: Workloads) -> None:
+    workloads.create("Job", completions=4, parallelism=2, backoffLimit=1)
+    await workloads.until_pods(2)
+    end(workloads, "Failed")
+    await workloads.until_pods(3)
+    end(workloads, "Failed")
+    await workloads.until_status("Job", failed=2, active=0)
+    assert workloads.condition("Job", "Failed") == ("True", "BackoffLimitExceeded")
+
+
+async def test_pods_of_an_indexed_job_have_the_numbers_that_are_not_done(
+    workloads: Workloads,
+) -> None:
+    workloads.create("Job", completions=3, parallelism=2, completionMode="Indexed")
+    await workloads.until_pods(2)
+    end(workloads, "Succeeded", 2)
+    await workloads.until_pods(3)
+    names = [name.rpartition("-")[0] for name in workloads.pods()]
+    assert names == ["web-0", "web-1", "web-2"]
+    annotation = "batch.kubernetes.io/job-completion-index"
+    indexes = [pod["metadata"]["annotations"][annotation] for pod in workloads.pods().values()]
+    assert indexes == ["0", "1", "2"]
+
+
+async def test_a_suspended_job_has_no_pods(workloads: Workloads) -> None:
+    workloads.create("Job", parallelism=2, completions=2)
+    await workloads.until_pods(2)
+    workloads.change("Job", suspend=True)
+    await workloads.until_pods(0)
+    workloads.change("Job", suspend=False)
+    await workloads.until_pods(2)
+
+
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+async def test_pods_that_were_refused_come_without_another_change_of_their_workload(
+    workloads: Workloads,
+) -> None:
+    labels = {"app": "web"}
+    spec = {"containers": [{"name": "main", "image": "web:1"}], "priorityClassName": "later"}
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    workloads.create("ReplicaSet", replicas=1, template=template)
+    await workloads.until(lambda: workloads.events("FailedCreate"))
+    assert "no PriorityClass with name later was found" in workloads.events("FailedCreate")[0]
+    metadata = {"name": "later"}
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1}
+    workloads.api.create(PRIORITY_CLASSES, {**kind, "metadata": metadata})
+    await workloads.until_pods(1)
+    assert len(workloads.events("FailedCreate")) == 1  # the same is told once
+
+
+async def test_many_changes_at_once_are_one_reconciliation(workloads: Workloads) -> None:
+    workloads.create("Deployment", replicas=1)
+    for replicas in (40, 2, 30, 3):
+        workloads.change("Deployment", replicas=replicas)
+    await workloads.until_pods(3)
+    assert len(workloads.events("ScalingReplicaSet")) == 1
