@@ -1,51 +1,28 @@
 """Gateways whose replicas share cycles, and what they decide."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from moorage import Node, Pod, ScorePlugin
-from tools.inprocess.gateway import Gateway, gateway
-from tools.waiting import until
+from tools.inprocess.gateway import Gateway, is_open, plane
 
 ALWAYS = {"min_nodes_per_shard": 1, "min_shard_time": 0.0}
 NODES = 40
 NAMES = [f"n{i}" for i in range(NODES)]
 
 
-def policy_of(tmp_path: Path, plugins: str, config: str = "") -> Path:
-    path = tmp_path / "policy.yaml"
-    path.write_text(
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\n"
-        f"profiles: [{{plugins: {plugins}, pluginConfig: [{config}]}}]\n"
-    )
-    return path
-
-
-@asynccontextmanager
-async def sharing(
-    tmp_path: Path,
-    name: str,
-    *,
-    filters: Sequence[str],
-    scorers: Sequence[str],
-    **settings: Any,
-) -> AsyncIterator[Gateway]:
-    """Run a gateway that scatters all cycles over these replicas; wait until all take part."""
+def sharing(
+    tmp_path: Path, *plugins: Any, name: str = "g", count: int = 1, **settings: Any
+) -> AbstractAsyncContextManager[Gateway]:
+    """Run a gateway that scatters all cycles over so many replicas of filter and scorer."""
     directory = tmp_path / name
     directory.mkdir()
+    gates = (is_open,) * count
     patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
-    settings = {**ALWAYS, **patient, "decision_top": NODES, **settings}
-    async with gateway(directory, filters=filters, scorer=scorers, **settings) as running:
-        counts = {"filter": len(filters), "scorer": len(scorers)}
-        await until(
-            lambda: all(
-                running.sample("moorage_replicas_ready", service=service) == count
-                for service, count in counts.items()
-            )
-        )
-        yield running
+    usual = {"filter_gates": gates, "scorer_gates": gates, "decision_top": NODES}
+    return plane(directory, *plugins, **{**ALWAYS, **patient, **usual, **settings})
 
 
 async def place(running: Gateway, obj: Any, names: Sequence[str] = NAMES) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A gateway in this process, with services that are real or misbehave, and an API server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from math import inf
@@ -12,6 +12,7 @@ import aiohttp
 import grpc.aio
 from prometheus_client import CollectorRegistry
 
+from cli.up.processes import free_ports
 from gateway.app import running
 from gateway.settings import GatewaySettings
 from moorage import FilterPlugin, ScorePlugin
@@ -280,6 +281,68 @@ async def gateway(
                 lambda: running_gateway.sample("moorage_cache_age_seconds", resource="pods") < inf
             )
         yield running_gateway
+
+
+@asynccontextmanager
+async def plane(
+    directory: Path,
+    *plugins: type[FilterPlugin] | type[ScorePlugin],
+    policy: str = IN_TREE,
+    nodes: Sequence[str] = (),
+    filters: str | Sequence[str] | None = None,
+    scorer: str | Sequence[str] | None = None,
+    filter_gates: Sequence[Gate] = (is_open,),
+    scorer_gates: Sequence[Gate] = (is_open,),
+    also: Mapping[str, str] | None = None,
+    binder: bool | str = False,
+    waits: bool = True,
+    **more: Any,
+) -> AsyncIterator[Gateway]:
+    """Run a gateway and replicas with these plugins too: one for each gate.
+
+    But for *filters* and *scorer* whose addresses are given. It looks for replicas at further
+    addresses *also*: of `filters`, of `scorer`. A *binder* runs as well if it is True. It *waits*
+    until the gateway knows the nodes, and all replicas answer.
+    """
+    filtering: list[Any] = [kind for kind in plugins if issubclass(kind, FilterPlugin)]
+    scoring: list[Any] = [kind for kind in plugins if issubclass(kind, ScorePlugin)]
+    (directory / "policy.yaml").write_text(policy)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        if filters is None:
+            filters = [await enter(filter_service(*filtering, gate=each)) for each in filter_gates]
+        if scorer is None:
+            scorer = [await enter(scorer_service(*scoring, gate=each)) for each in scorer_gates]
+        port = free_ports(1)[0]
+        if binder:
+            more["binder"] = binder if isinstance(binder, str) else f"127.0.0.1:{port}"
+        options: dict[str, Any] = {"filters": filters, "scorer": scorer}
+        for service, address in (also or {}).items():
+            options[service] = [*options[service], address]
+        config = directory / "policy.yaml"
+        process = await enter(gateway(directory, **{"config": config, **options, **more}))
+        if binder is True:
+            await enter(binder_service(directory, port=port))
+        await process.node(*nodes)
+        if waits:
+            await ready(process)
+            for service, replicas in (("filter", filters), ("scorer", scorer)):
+                if not isinstance(replicas, str):
+                    await replicas_are(process, service, len(replicas))
+        yield process
+
+
+async def replicas_are(process: Gateway, service: str, count: int) -> None:
+    """Wait until so many replicas of a service take part."""
+    await until(lambda: process.sample("moorage_replicas_ready", service=service) == count)
+
+
+def policy_of(plugins: str, config: str = "", profile: str = "moorage") -> str:
+    """Write a policy of one profile, with `plugins` and `pluginConfig` in YAML's short form."""
+    return (
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\nprofiles:\n"
+        f"- {{schedulerName: {profile}, plugins: {plugins}, pluginConfig: [{config}]}}\n"
+    )
 
 
 def _client(tls: Path | None) -> aiohttp.ClientSession:

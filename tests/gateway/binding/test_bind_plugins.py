@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,9 @@ from tools.inprocess.gateway import (
     Gateway,
     bind,
     binder_service,
-    filter_service,
     gateway,
+    plane,
     ready,
-    scorer_service,
 )
 from tools.waiting import until
 
@@ -52,25 +50,12 @@ class Scan(BindPlugin):
 """
 
 
-@asynccontextmanager
-async def running(folder: Path, policy: str, port: int, **more: Any) -> AsyncIterator[Gateway]:
+def running(
+    folder: Path, policy: str, port: int, **more: Any
+) -> AbstractAsyncContextManager[Gateway]:
     """Run everything but the binder, with a policy."""
-    file = folder / "policy.yaml"
-    file.write_text(policy)
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorer,
-        gateway(
-            folder,
-            filters=filters,
-            scorer=scorer,
-            binder=f"127.0.0.1:{port}",
-            config=file,
-            resolve_interval=0.1,
-            **more,
-        ) as process,
-    ):
-        yield process
+    options = {"policy": policy, "waits": False, "resolve_interval": 0.1, **more}
+    return plane(folder, binder=f"127.0.0.1:{port}", **options)
 
 
 @pytest.fixture

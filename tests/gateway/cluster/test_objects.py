@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,13 @@ from moorage_host.kube import connect
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import Target, parse
 from tools.inprocess.api import Api
-from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import Gateway, filter_service, plane, pod, policy_of, ready
 from tools.waiting import until
 
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+Running = AbstractAsyncContextManager[Gateway]
 OPTIONAL_SETS = ObjectKind("apps/v1", "statefulsets", optional=True)
-POLICY = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- schedulerName: moorage
-  plugins: {filter: {enabled: [{name: Replicated}]}}
-"""
+POLICY = policy_of("{filter: {enabled: [{name: Replicated}]}}")
 
 
 class Replicated(FilterPlugin):
@@ -66,29 +61,13 @@ def stateful_set(name: str, replicas: int = 2, **metadata: Any) -> dict[str, Any
     return {**kind, "metadata": metadata, "spec": {"replicas": replicas, **selected}}
 
 
-@asynccontextmanager
-async def running(folder: Path, policy: str = POLICY, **more: Any) -> AsyncIterator[Gateway]:
-    config = folder / "policy.yaml"
-    config.write_text(policy)
-    async with (
-        scorer_service() as scorer,
-        filter_service(Replicated) as filters,
-        gateway(folder, filters=filters, scorer=scorer, config=config, **more) as found,
-    ):
-        yield found
+def running(folder: Path, policy: str = POLICY, **more: Any) -> Running:
+    return plane(folder, Replicated, policy=policy, waits=False, **more)
 
 
-@asynccontextmanager
-async def without_filter(folder: Path, port: int) -> AsyncIterator[Gateway]:
+def without_filter(folder: Path, port: int, policy: str = POLICY) -> Running:
     """Run a gateway that expects a filter at *port*, where there is none yet."""
-    config = folder / "policy.yaml"
-    config.write_text(POLICY)
-    address = f"127.0.0.1:{port}"
-    async with (
-        scorer_service() as scorer,
-        gateway(folder, filters=address, scorer=scorer, config=config) as found,
-    ):
-        yield found
+    return plane(folder, policy=policy, waits=False, filters=f"127.0.0.1:{port}")
 
 
 async def problems_of(found: Gateway) -> dict[str, str]:
@@ -172,13 +151,9 @@ async def _check_refused(found: Gateway, status: int) -> None:
 
 
 async def test_an_optional_kind_that_is_not_served_has_no_objects(tmp_path: Path) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(POLICY.replace("Replicated", "OptionallyReplicated"))
+    policy = POLICY.replace("Replicated", "OptionallyReplicated")
     port = free_ports(1)[0]
-    async with (
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=f"127.0.0.1:{port}", scorer=scorer, config=config) as found,
-    ):
+    async with without_filter(tmp_path, port, policy) as found:
         asked = found.api.count("*", "statefulsets", status=404)
         await found.node("n1")
         async with filter_service(OptionallyReplicated, port=port):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count, permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,9 @@ from tools.inprocess.gateway import (
     filter_service,
     gateway,
     misbehaving_filter,
+    plane,
     pod,
+    policy_of,
     ready,
     scorer_service,
 )
@@ -53,12 +56,7 @@ async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> 
 async def test_a_gateway_that_cannot_follow_the_cluster_is_not_ready_until_it_can(
     tmp_path: Path,
 ) -> None:
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer) as running,
-    ):
-        await ready(running)
+    async with plane(tmp_path) as running:
         running.api.fault("watch", "pods", drop=True, times=1000)
         running.api.faults.drop_watches()
         async with asyncio.timeout(20):
@@ -80,12 +78,7 @@ async def change(running: Gateway, *paths: str) -> None:
 
 
 async def test_nobody_decides_by_state_that_is_too_old(tmp_path: Path) -> None:
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, max_cache_age=2.0) as running,
-    ):
-        await running.node("n1")
+    async with plane(tmp_path, nodes=("n1",), waits=False, max_cache_age=2.0) as running:
         running.api.pod("other", nodeName="n1")
         paths = ("/api/v1/nodes/n1", "/api/v1/namespaces/default/pods/other")
         changing = asyncio.create_task(change(running, *paths))
@@ -101,46 +94,32 @@ async def test_nobody_decides_by_state_that_is_too_old(tmp_path: Path) -> None:
 
 
 async def test_a_filter_that_goes_away_is_an_error_within_the_deadline(tmp_path: Path) -> None:
-    async with scorer_service() as scorer:
-        service = filter_service()
-        address = await service.__aenter__()
-        async with gateway(tmp_path, filters=address, scorer=scorer, http_timeout=1.0) as running:
-            await running.node("n1")
-            await ready(running)
-            await service.__aexit__(None, None, None)
-            answer = await running.filter(pod(), "n1")
-            assert answer["Error"] == "filter service is not available"
-            counted = running.sample(
-                "moorage_extender_requests_total", verb="filter", result="failed"
-            )
-            assert counted == 1
+    service = filter_service()
+    address = await service.__aenter__()
+    async with plane(tmp_path, nodes=("n1",), filters=address, http_timeout=1.0) as running:
+        await service.__aexit__(None, None, None)
+        answer = await running.filter(pod(), "n1")
+        assert answer["Error"] == "filter service is not available"
+        failed = {"verb": "filter", "result": "failed"}
+        assert running.sample("moorage_extender_requests_total", **failed) == 1
 
 
 async def test_calls_fail_at_once_when_there_has_been_no_filter_for_a_while(tmp_path: Path) -> None:
-    async with scorer_service() as scorer:
-        service = filter_service()
-        address = await service.__aenter__()
-        async with gateway(
-            tmp_path, filters=address, scorer=scorer, http_timeout=300, filter_wait=0.2
-        ) as running:
-            await running.node("n1")
-            await ready(running)
-            await service.__aexit__(None, None, None)
-            async with asyncio.timeout(60):  # the deadline is far away
-                for _ in range(2):
-                    answer = await running.filter(pod(), "n1")
-                    assert answer["Error"] == "filter service is not available"
+    service = filter_service()
+    address = await service.__aenter__()
+    far: dict[str, Any] = {"http_timeout": 300, "filter_wait": 0.2}
+    async with plane(tmp_path, nodes=("n1",), filters=address, **far) as running:
+        await service.__aexit__(None, None, None)
+        async with asyncio.timeout(60):
+            for _ in range(2):
+                answer = await running.filter(pod(), "n1")
+                assert answer["Error"] == "filter service is not available"
 
 
 async def test_a_scorer_that_goes_away_costs_the_scores_only(tmp_path: Path) -> None:
     service = scorer_service()
     address = await service.__aenter__()
-    async with (
-        filter_service() as filters,
-        gateway(tmp_path, filters=filters, scorer=address, scorer_wait=0) as running,
-    ):
-        await running.node("n1", "n2")
-        await ready(running)
+    async with plane(tmp_path, nodes=("n1", "n2"), scorer=address, scorer_wait=0) as running:
         await service.__aexit__(None, None, None)
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["NodeNames"] == ["n1", "n2"]
@@ -154,11 +133,8 @@ async def test_a_scorer_that_goes_away_costs_the_scores_only(tmp_path: Path) -> 
 async def test_a_slow_filter_is_an_error_within_the_deadline(tmp_path: Path) -> None:
     async with (
         misbehaving_filter(never) as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, http_timeout=0.5) as running,
+        plane(tmp_path, nodes=("n1",), filters=filters, http_timeout=0.5) as running,
     ):
-        await running.node("n1")
-        await ready(running)
         answer = await running.filter(pod(), "n1")
         assert "in time" in answer["Error"]
 
@@ -188,11 +164,8 @@ async def test_garbage_from_the_filter_is_an_error_and_no_veto(
 ) -> None:
     async with (
         misbehaving_filter(always(result)) as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer) as running,
+        plane(tmp_path, nodes=("n1", "n2"), filters=filters) as running,
     ):
-        await running.node("n1", "n2")
-        await ready(running)
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["Error"] == error
         assert answer["NodeNames"] is None
@@ -208,28 +181,21 @@ async def test_a_new_filter_gets_the_whole_state_before_its_first_cycle(tmp_path
         def filter_node(self, pod: Pod, node: Node) -> None:
             seen.append(len(node.pods))
 
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
-        "profiles: [{plugins: {filter: {enabled: [{name: Counts}]}}}]\n"
-    )
-    async with scorer_service() as scorer:
-        first = filter_service(Counts)
-        address = await first.__aenter__()
-        async with gateway(tmp_path, filters=address, scorer=scorer, config=policy) as running:
-            await running.node("n1")
-            running.api.pod("bound", nodeName="n1")
-            await until(lambda: running.sample("moorage_cache_size", type="pods") == 1)
-            await ready(running)
-            await running.filter(pod(), "n1")
-            sent = "moorage_session_sent_bytes_total"
-            before = running.sample(sent, service="filter", part="full")
-            await first.__aexit__(None, None, None)
-            async with filter_service(Counts, port=int(address.rpartition(":")[2])):
-                answer = await running.filter(pod("q"), "n1")
-                assert answer["NodeNames"] == ["n1"]
-                assert seen == [1, 1]
-                assert running.sample(sent, service="filter", part="full") > before
+    policy = policy_of("{filter: {enabled: [{name: Counts}]}}")
+    first = filter_service(Counts)
+    address = await first.__aenter__()
+    async with plane(tmp_path, policy=policy, nodes=("n1",), filters=address) as running:
+        running.api.pod("bound", nodeName="n1")
+        await until(lambda: running.sample("moorage_cache_size", type="pods") == 1)
+        await running.filter(pod(), "n1")
+        sent = "moorage_session_sent_bytes_total"
+        before = running.sample(sent, service="filter", part="full")
+        await first.__aexit__(None, None, None)
+        async with filter_service(Counts, port=int(address.rpartition(":")[2])):
+            answer = await running.filter(pod("q"), "n1")
+            assert answer["NodeNames"] == ["n1"]
+            assert seen == [1, 1]
+            assert running.sample(sent, service="filter", part="full") > before
 
 
 async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -> None:
@@ -241,22 +207,15 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
         def score_node(self, pod: Pod, node: Node) -> float:
             raise KeyError("x")
 
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
-        "profiles:\n"
+    policy = (
+        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n"
         "- schedulerName: aborts\n  plugins: {filter: {enabled: [{name: Broken}]}}\n"
         "- schedulerName: ignores\n  plugins: {multiPoint: {enabled: [{name: Broken}, "
         "{name: BrokenScore}, {name: NodeResourcesLeastAllocated}]}}\n"
         "  pluginConfig: [{name: Broken, failurePolicy: Ignore}]\n"
     )
-    async with (
-        filter_service(Broken) as filters,
-        scorer_service(BrokenScore) as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=policy) as running,
-    ):
-        await running.node("n1", "n2")
-        await ready(running)
+    plugins = (Broken, BrokenScore)
+    async with plane(tmp_path, *plugins, policy=policy, nodes=("n1", "n2")) as running:
         answer = await running.filter(pod(schedulerName="aborts"), "n1", "n2")
         problem = "filter_node: ValueError: no temperature for node n1 (tests/gateway/cluster/"
         assert answer["Error"].startswith(f"filter service: plugin Broken failed in {problem}")
@@ -275,12 +234,7 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
 
 async def test_a_replica_that_is_too_far_behind_starts_anew(tmp_path: Path) -> None:
     names = [f"n{number}" for number in range(20)]
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, kept_changes=1) as process,
-    ):
-        await ready(process)
+    async with plane(tmp_path, kept_changes=1) as process:
         await process.node(*names)
         async with asyncio.timeout(10):
             while (await process.filter(pod(), *names))["NodeNames"] != names:
@@ -296,18 +250,9 @@ async def test_a_plugin_that_fails_on_a_node_which_a_call_does_not_name_fails_no
             if pod.name == "other":
                 assert node.name != "n3"
 
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
-        "profiles: [{plugins: {filter: {enabled: [{name: NeedsLabel}]}}}]\n"
-    )
-    async with (
-        filter_service(NeedsLabel) as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=policy) as running,
-    ):
-        await running.node("n1", "n2", "n3", "n4")
-        await ready(running)
+    policy = policy_of("{filter: {enabled: [{name: NeedsLabel}]}}")
+    nodes = ("n1", "n2", "n3", "n4")
+    async with plane(tmp_path, NeedsLabel, policy=policy, nodes=nodes) as running:
         for number, names in enumerate(permutations(("n1", "n2", "n3"))):
             await running.filter(pod(f"p{number}"), *names)
         answer = await running.filter(pod("other"), "n1", "n2", "n4")

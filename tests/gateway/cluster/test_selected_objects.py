@@ -11,20 +11,14 @@ from moorage import FilterPlugin, Nodes, ObjectKind, Pod, Rejection, Verdicts
 from moorage.models import ObjectName
 from tests.gateway.cluster.test_objects import kinds_of
 from tools.inprocess.api import Api
-from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import Gateway, plane, pod, policy_of, ready
 from tools.waiting import until
 
 MAPS = ObjectKind("v1", "configmaps")
 IN_PRICES = ObjectKind("v1", "configmaps", namespace="prices")
 SPOT = ObjectKind("v1", "configmaps", label_selector="tier in (spot, free)")
 ONE = ObjectKind("v1", "configmaps", namespace="prices", field_selector="metadata.name=cheap")
-POLICY = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- schedulerName: moorage
-  plugins: {filter: {enabled: [{name: Selecting}]}}
-"""
+POLICY = policy_of("{filter: {enabled: [{name: Selecting}]}}")
 
 
 class Selecting(FilterPlugin):
@@ -68,13 +62,7 @@ async def sees(found: Gateway, expected: str) -> None:
 
 
 async def test_a_plugin_sees_what_it_selects_as_it_changes(tmp_path: Path) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(POLICY)
-    async with (
-        scorer_service() as scorer,
-        filter_service(Selecting) as filters,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=config) as found,
-    ):
+    async with plane(tmp_path, Selecting, policy=POLICY, waits=False) as found:
         api = found.api
         add_namespaces(api)
         api.create(path("prices"), config_map("cheap", "prices", tier="spot"))

@@ -20,11 +20,12 @@ from gateway.cycle.decision import (
 from gateway.decisions.sentences import reason, sentences
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from sandbox.apiserver.resources.table import parse
-from tests.gateway.sharing import policy_of, sharing
-from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
+from tests.gateway.sharing import sharing
+from tools.inprocess.gateway import Gateway, pod, policy_of
 from tools.waiting import until
 
 HERE = "tests/gateway/decisions/test_explaining.py"
+POLICY = policy_of("{multiPoint: {enabled: [{name: NoThird}, {name: Given}]}}")
 NAMES = ("n0", "n1", "n2", "n3")
 TOTALS = {"n0": 70.9, "n1": 74.4, "n2": 20.0}
 
@@ -49,16 +50,6 @@ class NoGpu(ScorePlugin):
         return float(node.allocatable["example.com/gpu"])
 
 
-@pytest.fixture
-def policy(tmp_path: Path) -> Path:
-    return policy_of(tmp_path, "{multiPoint: {enabled: [{name: NoThird}, {name: Given}]}}")
-
-
-def rescaled(policy: Path, scale: int) -> None:
-    text = policy.read_text()
-    policy.write_text(text.replace("scoreScale: 100", f"scoreScale: {scale}"))
-
-
 async def decided(running: Gateway) -> tuple[list[Any], Any]:
     await running.node(*NAMES)
     feasible = (await running.filter(pod(), *NAMES))["NodeNames"]
@@ -67,13 +58,9 @@ async def decided(running: Gateway) -> tuple[list[Any], Any]:
     return scores, answer["attempts"][0]
 
 
-async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path, policy: Path) -> None:
-    rescaled(policy, 10)
-    async with (
-        filter_service(NoThird) as filters,
-        scorer_service(Given) as scorers,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
-    ):
+async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path) -> None:
+    policy = POLICY.replace("scoreScale: 100", "scoreScale: 10")
+    async with sharing(tmp_path, NoThird, Given, policy=policy) as running:
         scores, decision = await decided(running)
     assert {each["Host"]: each["Score"] for each in scores} == {"n0": 7, "n1": 7, "n2": 2}
     assert (decision["score"]["scale"], decision["score"]["tied"]) == (10, 1)
@@ -89,12 +76,8 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path, polic
 
 
 async def test_a_score_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:
-    config = policy_of(tmp_path, "{multiPoint: {enabled: [{name: NoThird}, {name: NoGpu}]}}")
-    async with (
-        filter_service(NoThird) as filters,
-        scorer_service(NoGpu) as scorers,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=config) as running,
-    ):
+    policy = policy_of("{multiPoint: {enabled: [{name: NoThird}, {name: NoGpu}]}}")
+    async with sharing(tmp_path, NoThird, NoGpu, policy=policy) as running:
         _, decision = await decided(running)
     assert any(
         line.startswith(f"NoGpu failed: KeyError: 'example.com/gpu' for node n0 ({HERE}:")
@@ -103,12 +86,8 @@ async def test_a_score_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> 
 
 
 async def test_a_filter_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:
-    config = policy_of(tmp_path, "{multiPoint: {enabled: [{name: NoLabel}, {name: Given}]}}")
-    async with (
-        filter_service(NoLabel) as filters,
-        scorer_service(Given) as scorers,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=config) as running,
-    ):
+    policy = policy_of("{multiPoint: {enabled: [{name: NoLabel}, {name: Given}]}}")
+    async with sharing(tmp_path, NoLabel, Given, policy=policy) as running:
         await running.node(*NAMES)
         await running.filter(pod(), *NAMES)
         _, answer = await running.get("/decisions/default/p")
@@ -243,12 +222,8 @@ def filtered(feasible: int, **plugins: dict[str, int]) -> Decision:
     )
 
 
-async def test_one_node_of_a_decision_is_shown(tmp_path: Path, policy: Path) -> None:
-    async with (
-        filter_service(NoThird) as filters,
-        scorer_service(Given) as scorers,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
-    ):
+async def test_one_node_of_a_decision_is_shown(tmp_path: Path) -> None:
+    async with sharing(tmp_path, NoThird, Given, policy=POLICY) as running:
         _, decision = await decided(running)
         await running.node("n4")
         seen = {}
@@ -293,13 +268,9 @@ def show_rejected(running: Gateway, name: str, message: str) -> None:
     ],
 )
 async def test_a_missing_decision_is_explained_by_the_pod(
-    tmp_path: Path, policy: Path, spec: Any, status: Any, hint: str
+    tmp_path: Path, spec: Any, status: Any, hint: str
 ) -> None:
-    async with (
-        filter_service(NoThird) as filters,
-        scorer_service(Given) as scorers,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
-    ):
+    async with sharing(tmp_path, NoThird, Given, policy=POLICY) as running:
         await running.node(*NAMES)
         running.api.pod("big", **{"schedulerName": "moorage", **spec})
         if status:
@@ -319,14 +290,8 @@ async def test_a_missing_decision_is_explained_by_the_pod(
             assert nobody["error"].endswith("/nobody: there is no such pod")
 
 
-async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(
-    tmp_path: Path, policy: Path
-) -> None:
-    async with (
-        filter_service(NoThird) as filters,
-        scorer_service(Given) as scorers,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
-    ):
+async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(tmp_path: Path) -> None:
+    async with sharing(tmp_path, NoThird, Given, policy=POLICY) as running:
         await running.node(*NAMES)
         first = running.api.pod("p", schedulerName="moorage", nodeName="n0")
         await running.filter(first, *NAMES)
@@ -352,14 +317,8 @@ async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(
         assert (await running.get("/decisions/default/p?explain=yes"))[0] == 400
 
 
-async def test_all_pending_pods_are_listed_with_their_first_line(
-    tmp_path: Path, policy: Path
-) -> None:
-    async with (
-        filter_service(NoThird) as filters,
-        scorer_service(Given) as scorers,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorers], config=policy) as running,
-    ):
+async def test_all_pending_pods_are_listed_with_their_first_line(tmp_path: Path) -> None:
+    async with sharing(tmp_path, NoThird, Given, policy=POLICY) as running:
         await running.node("n3")
         rejected = running.api.pod("rejected", schedulerName="moorage")
         await running.filter(rejected, "n3")

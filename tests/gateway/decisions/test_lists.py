@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from tests.gateway.sharing import policy_of, sharing
-from tools.inprocess.gateway import Gateway, bind, filter_service, pod, scorer_service
+from tests.gateway.sharing import sharing
+from tools.inprocess.gateway import Gateway, bind, pod, policy_of
 from tools.waiting import until
 
 NAMES = ("n0", "n1", "n2", "n3")
@@ -31,15 +31,9 @@ class Numbered(ScorePlugin):
 
 @asynccontextmanager
 async def deciding(tmp_path: Path, **settings: Any) -> AsyncIterator[Gateway]:
-    config = policy_of(tmp_path, "{multiPoint: {enabled: [{name: Picky}, {name: Numbered}]}}")
-    async with (
-        filter_service(Picky) as filters,
-        scorer_service(Numbered) as scorers,
-        sharing(
-            tmp_path, "g", filters=[filters], scorers=[scorers], config=config, **settings
-        ) as running,
-    ):
-        await running.node(*NAMES)
+    policy = policy_of("{multiPoint: {enabled: [{name: Picky}, {name: Numbered}]}}")
+    options = {"policy": policy, "nodes": NAMES, **settings}
+    async with sharing(tmp_path, Picky, Numbered, **options) as running:
         yield running
 
 

@@ -1,7 +1,6 @@
 """What plugins note about a cycle is in the decision, also if replicas share the cycle."""
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from gateway.cycle.scores import Scores
 from gateway.replicas.scorers import Shard, add_shards
 from gateway.replicas.sharding import join_reports
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
-from tests.gateway.sharing import NAMES, policy_of, sharing
-from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
+from tests.gateway.sharing import NAMES, sharing
+from tools.inprocess.gateway import Gateway, pod, policy_of
 
 
 class NotesFilter(FilterPlugin):
@@ -45,20 +44,10 @@ async def noted(running: Gateway, obj: Any, names: Sequence[str]) -> dict[str, s
 
 @pytest.mark.parametrize("replicas", [1, 2])
 async def test_notes_are_in_the_decision(tmp_path: Path, replicas: int) -> None:
-    policy = policy_of(
-        tmp_path, "{multiPoint: {enabled: [{name: NotesFilter}, {name: NotesScore}]}}"
-    )
-    async with AsyncExitStack() as stack:
-        filters = [
-            await stack.enter_async_context(filter_service(NotesFilter)) for _ in range(replicas)
-        ]
-        scorers = [
-            await stack.enter_async_context(scorer_service(NotesScore)) for _ in range(replicas)
-        ]
-        running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=filters, scorers=scorers, config=policy)
-        )
-        await running.node(*NAMES)
+    policy = policy_of("{multiPoint: {enabled: [{name: NotesFilter}, {name: NotesScore}]}}")
+    plugins = (NotesFilter, NotesScore)
+    options = {"policy": policy, "nodes": NAMES, "count": replicas}
+    async with sharing(tmp_path, *plugins, **options) as running:
         notes = await noted(running, pod(), NAMES)
         assert notes == {"NotesFilter": "5 s old, on n0", "NotesScore": "7 samples"}
         others = await noted(running, pod("q"), NAMES[1:])

@@ -1,7 +1,6 @@
 """The page as a real gateway serves it."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,9 @@ from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import (
     Gateway,
     bind,
-    filter_service,
     gateway,
+    plane,
     pod,
-    ready,
-    scorer_service,
 )
 
 POLICY = """
@@ -35,24 +32,9 @@ profiles:
 OURS = authority()
 
 
-@asynccontextmanager
-async def a_gateway(folder: Path) -> AsyncIterator[Gateway]:
+def a_gateway(folder: Path) -> AbstractAsyncContextManager[Gateway]:
     """Run a gateway with its services and two nodes."""
-    (folder / "policy.yaml").write_text(POLICY)
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorers,
-        gateway(
-            folder,
-            filters=filters,
-            scorer=scorers,
-            config=folder / "policy.yaml",
-            inspector_interval=0.2,
-        ) as running,
-    ):
-        await ready(running)
-        await running.node("n1", "n2")
-        yield running
+    return plane(folder, policy=POLICY, nodes=("n1", "n2"), inspector_interval=0.2)
 
 
 async def decide(running: Gateway, name: str, cpu: str = "1") -> None:

@@ -24,11 +24,10 @@ from tools.inprocess.gateway import (
     Gateway,
     bind,
     binder_service,
-    filter_service,
     gateway,
+    plane,
     pod,
     ready,
-    scorer_service,
 )
 from tools.waiting import until
 
@@ -40,13 +39,8 @@ LEASE = {"leader_election": "lease", "lease_namespace": "default", "lease_retry_
 async def running(folder: Path, **more: Any) -> AsyncIterator[tuple[Gateway, str]]:
     (port,) = free_ports(1)
     binder = f"127.0.0.1:{port}"
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorer,
-        gateway(folder, filters=filters, scorer=scorer, binder=binder, **more) as process,
-        binder_service(folder, port=port),
-    ):
-        await process.node("n1")
+    options = {"nodes": ("n1",), "waits": False, "binder": binder, **more}
+    async with plane(folder, **options) as process, binder_service(folder, port=port):
         await ready(process)
         yield process, binder
 

@@ -1,6 +1,7 @@
 """The policy file is followed: a right content comes into force between cycles, a wrong one not."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from tools.inprocess.gateway import (
     binder_service,
     filter_service,
     gateway,
+    is_open,
+    plane,
     pod,
     ready,
     scorer_service,
@@ -287,18 +290,13 @@ async def test_a_file_that_vanishes_is_told_in_an_event(tmp_path: Path) -> None:
 
 
 async def test_a_gateway_without_a_usable_policy_takes_the_mended_file(tmp_path: Path) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(only("n1").replace("name: Only}]", "name: Onyl}]"))
-    async with (
-        filter_service(Only) as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=config, **OFTEN) as found,
-    ):
-        await found.node(*NODES)
+    misspelt = only("n1").replace("name: Only}]", "name: Onyl}]")
+    options = {"policy": misspelt, "nodes": NODES, "waits": False, **OFTEN}
+    async with plane(tmp_path, Only, **options) as found:
         async with asyncio.timeout(10):
             while "Onyl" not in str(await found.get("/readyz")):  # noqa: ASYNC110 - over HTTP
                 await asyncio.sleep(0.02)
-        config.write_text(only("n2"))
+        (tmp_path / "policy.yaml").write_text(only("n2"))
         await ready(found)
         assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n2"]
 
@@ -399,8 +397,6 @@ async def test_a_policy_that_one_replica_refuses_comes_into_force_nowhere(tmp_pa
 
 
 async def test_a_replica_that_refuses_at_the_last_moment_takes_all_back(tmp_path: Path) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(only("n1"))
     spoilt: list[str] = []
 
     async def spoil(request: Any) -> bool:
@@ -411,25 +407,17 @@ async def test_a_replica_that_refuses_at_the_last_moment_takes_all_back(tmp_path
             state.policy.json = state.policy.json.replace(b"Only", b"Gone")
         return True
 
-    async with (
-        filter_service(Only) as good,
-        filter_service(Only, gate=spoil) as bad,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=(good, bad), scorer=scorer, config=config, **OFTEN) as found,
-    ):
-        await found.node(*NODES)
-        await until(lambda: found.sample("moorage_replicas_ready", service="filter") == 2)
-        config.write_text(only("n2"))
+    options = {"policy": only("n1"), "nodes": NODES, "filter_gates": (is_open, spoil), **OFTEN}
+    async with plane(tmp_path, Only, **options) as found:
+        (tmp_path / "policy.yaml").write_text(only("n2"))
         await reloaded(found, "refused")
-        assert f"filter at {bad} refuses it" in await note(found)
+        assert re.search(r"filter at \S+ refuses it", await note(found))
         for number in range(4):
             assert (await found.filter(pod(f"p{number}"), *NODES))["NodeNames"] == ["n1"]
         assert spoilt
 
 
 async def test_a_replica_that_joins_meanwhile_gets_the_policy_in_force(tmp_path: Path) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(only("n1"))
     arrived, open_ = asyncio.Event(), asyncio.Event()
     policies: list[str] = []
 
@@ -440,15 +428,10 @@ async def test_a_replica_that_joins_meanwhile_gets_the_policy_in_force(tmp_path:
         await open_.wait()
         return True
 
-    async with (
-        filter_service(Only) as one,
-        filter_service(Only, gate=hold) as joining,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=(one, joining), scorer=scorer, config=config, **OFTEN) as found,
-    ):
-        await found.node(*NODES)
+    gates = {"filter_gates": (is_open, hold), "waits": False}
+    async with plane(tmp_path, Only, policy=only("n1"), nodes=NODES, **gates, **OFTEN) as found:
         await arrived.wait()
-        config.write_text(only("n2"))
+        (tmp_path / "policy.yaml").write_text(only("n2"))
         await reloaded(found, "ok")
         open_.set()
         await until(lambda: found.sample("moorage_replicas_ready", service="filter") == 2)
@@ -461,15 +444,9 @@ async def test_a_replica_that_joins_meanwhile_gets_the_policy_in_force(tmp_path:
 async def test_a_refused_policy_is_tried_again_when_replicas_have_other_plugins(
     tmp_path: Path,
 ) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(policy_of("Fixed"))
-    port = free_ports(1)[0]
-    settings: dict[str, Any] = {"filters": f"127.0.0.1:{port}", "config": config, **OFTEN}
-    async with (
-        scorer_service(Fixed) as scorer,
-        gateway(tmp_path, scorer=scorer, **settings) as found,
-    ):
-        await found.node(*NODES)
+    port, config = free_ports(1)[0], tmp_path / "policy.yaml"
+    options = {"filters": f"127.0.0.1:{port}", "nodes": NODES, "waits": False, **OFTEN}
+    async with plane(tmp_path, Fixed, policy=policy_of("Fixed"), **options) as found:
         async with filter_service(port=port):
             await ready(found)
             config.write_text(only("n2"))

@@ -7,15 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import Gateway, plane, pod, policy_of, ready, scorer_service
 
-POLICY = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- schedulerName: moorage
-  plugins: {multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}
-"""
+POLICY = policy_of("{multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}")
 
 
 class Reads(FilterPlugin):
@@ -49,15 +43,8 @@ class Ranks(ScorePlugin):
 
 
 async def test_the_gateway_notes_failures_in_the_background_while_they_last(tmp_path: Path) -> None:
-    (tmp_path / "policy.yaml").write_text(POLICY)
     Reads.works = False
-    async with (
-        filter_service(Reads) as filters,
-        scorer_service(Ranks) as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=tmp_path / "policy.yaml") as found,
-    ):
-        await found.node("n1")
-        await ready(found)
+    async with plane(tmp_path, Reads, Ranks, policy=POLICY, nodes=("n1",)) as found:
         note = await noted(found, "Reads", "Ranks")
         assert re.search(
             r"plugin Reads in filter at \S+: _read failed \S+.* OSError: no serv", note
@@ -74,28 +61,19 @@ async def test_the_gateway_notes_failures_in_the_background_while_they_last(tmp_
 
 
 async def test_the_gateway_notes_that_there_is_no_scorer(tmp_path: Path) -> None:
-    (tmp_path / "policy.yaml").write_text(POLICY)
     Reads.works = True
-    async with (
-        filter_service(Reads) as filters,
-        AsyncExitStack() as scorers,
-        gateway(
-            tmp_path,
-            filters=filters,
-            scorer=await scorers.enter_async_context(scorer_service(Ranks)),
-            config=tmp_path / "policy.yaml",
-        ) as found,
-    ):
-        await found.node("n1")
-        await ready(found)
-        await scorers.aclose()
-        async with asyncio.timeout(10):
-            notes: dict[str, str] = {}
-            while "scorer" not in notes:
-                status, answer = await found.get("/readyz")
-                assert status == 200
-                notes = {each["name"]: each["note"] for each in answer.get("notes", ())}
-        assert notes["scorer"].startswith("pods are placed without scores: ")
+    async with AsyncExitStack() as scorers:
+        scorer = await scorers.enter_async_context(scorer_service(Ranks))
+        options = {"policy": POLICY, "nodes": ("n1",), "scorer": scorer}
+        async with plane(tmp_path, Reads, **options) as found:
+            await scorers.aclose()
+            async with asyncio.timeout(10):
+                notes: dict[str, str] = {}
+                while "scorer" not in notes:
+                    status, answer = await found.get("/readyz")
+                    assert status == 200
+                    notes = {each["name"]: each["note"] for each in answer.get("notes", ())}
+            assert notes["scorer"].startswith("pods are placed without scores: ")
 
 
 class Broken(ScorePlugin):
@@ -114,16 +92,11 @@ class Broken(ScorePlugin):
 async def test_a_score_plugin_that_does_not_start_is_told_everywhere(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "policy.yaml").write_text(POLICY.replace("Ranks", "Broken"))
+    policy = POLICY.replace("Ranks", "Broken")
     Reads.works, Broken.works = True, False
     reason = r"plugin Broken of profile moorage does not start: OSError: no license \(\S+\.py:\d+\)"
-    async with (
-        filter_service(Reads) as filters,
-        scorer_service(Broken) as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=tmp_path / "policy.yaml") as found,
-    ):
-        await found.node("n1")
-        await found.node("n2")
+    options = {"policy": policy, "nodes": ("n1", "n2"), "waits": False}
+    async with plane(tmp_path, Reads, Broken, **options) as found:
         async with asyncio.timeout(10):
             reasons: dict[str, str] = {}
             while "filter" in reasons or "refuses" not in reasons.get("scorer", ""):

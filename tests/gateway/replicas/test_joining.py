@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from gateway.replicas.feed import PART_BYTES, in_parts
 from gateway.scheduling.queue import CycleQueue
 from moorage.v1 import types_pb2 as pb
 from sandbox.apiserver import Fault
-from tools.inprocess.gateway import filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import filter_service, gateway, plane, pod, ready, scorer_service
 from tools.waiting import until
 
 NAMES = [f"n{number}" for number in range(40)]
@@ -89,14 +90,8 @@ async def test_a_replica_that_takes_long_to_get_everything_is_told_what_changes_
 ) -> None:
     monkeypatch.setattr("gateway.replicas.feed.PART", 2)
     slow = Listener()
-    async with (
-        scorer_service() as scorer,
-        filter_service(gate=slow) as filters,
-        gateway(
-            tmp_path, filters=filters, scorer=scorer, fault=refuses("pods"), kept_changes=10
-        ) as running,
-    ):
-        await running.node(*NAMES)
+    options = {"filter_gates": (slow,), "fault": refuses("pods"), "kept_changes": 10}
+    async with plane(tmp_path, nodes=NAMES, waits=False, **options) as running:
         slow.open.clear()
         running.api.faults.clear()
         await until(lambda: slow.parts)
@@ -117,11 +112,7 @@ async def test_changes_reach_replicas_without_a_cycle(tmp_path: Path) -> None:
         assert not request.HasField("cycle")
         return True
 
-    async with (
-        filter_service(gate=note) as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer) as running,
-    ):
+    async with plane(tmp_path, filter_gates=(note,), waits=False) as running:
         node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "10"}}}
         running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **node})
         await ready(running)
@@ -133,17 +124,13 @@ async def test_changes_reach_replicas_without_a_cycle(tmp_path: Path) -> None:
 async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_path: Path) -> None:
     slow = Listener()
     slow.open.clear()
-    async with (
-        scorer_service(gate=slow) as scorer,
-        filter_service() as filters,
-        gateway(tmp_path, filters=filters, scorer=scorer, scorer_wait=0) as running,
-    ):
-        await running.node("n1", "n2")
+    options = {"nodes": ("n1", "n2"), "scorer_gates": (slow,), "waits": False, "scorer_wait": 0}
+    async with plane(tmp_path, **options) as running:
         await until(lambda: slow.parts)
         await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 1)
         status, answer = await running.get("/readyz?verbose")
         assert status == 503
-        assert f"scorer at {scorer} is sent the state of the cluster" in str(answer)
+        assert re.search(r"scorer at \S+ is sent the state of the cluster", str(answer))
         slow.open.set()
         await ready(running)
         assert len(await running.prioritize(pod(), "n1", "n2")) == 2

@@ -19,7 +19,7 @@ from tests.conftest import EXAMPLES
 from tests.gateway.random_clusters import Object, RandomCluster
 from tests.gateway.scheduling.noting import decided, policy, told
 from tests.gateway.sharing import place, same, sharing
-from tools.inprocess.gateway import IN_TREE, Gateway, filter_service, scorer_service
+from tools.inprocess.gateway import IN_TREE, Gateway
 
 COUNT = 24
 STEPS = min(EXAMPLES, 50)
@@ -160,21 +160,11 @@ BEST_100 = IN_TREE + "scoreScale: 100\n"
 )
 async def test_the_cache_changes_no_answer(tmp_path: Path, seed: int, text: str) -> None:
     random = Random(seed)
-    file = tmp_path / "policy.yaml"
-    file.write_text(text)
     async with AsyncExitStack() as stack:
         gateways = []
         for limit, replicas in ((0, 1), (20_000, 1), (1 << 20, 1), (1 << 20, 2)):
-            filters = [await stack.enter_async_context(filter_service()) for _ in range(replicas)]
-            scorers = [await stack.enter_async_context(scorer_service()) for _ in range(replicas)]
-            running = sharing(
-                tmp_path,
-                f"{limit}-{replicas}",
-                filters=filters,
-                scorers=scorers,
-                config=file,
-                cache_bytes=limit,
-            )
+            options = {"count": replicas, "policy": text, "cache_bytes": limit}
+            running = sharing(tmp_path, name=f"{limit}-{replicas}", **options)
             gateways.append(await stack.enter_async_context(running))
         world = World(random, gateways)
         for _ in range(COUNT - 4):

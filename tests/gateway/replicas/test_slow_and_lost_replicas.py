@@ -1,8 +1,7 @@
 """Replicas are slow, die, hang or drain while they have work, and its cycles go on."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,43 +13,26 @@ from gateway.replicas.latency import ENOUGH, LatencyTracker
 from gateway.replicas.sharding import Sharding
 from gateway.settings import GatewaySettings
 from moorage import Node, Pod, ScorePlugin
-from tests.gateway.sharing import NAMES, ByNumber, place, policy_of, same, sharing
-from tools.inprocess.gateway import (
-    Gate,
-    Gateway,
-    filter_service,
-    is_open,
-    pod,
-    scorer_service,
-)
+from tests.gateway.sharing import NAMES, ByNumber, place, same, sharing
+from tools.inprocess.gateway import Gate, Gateway, is_open, pod, policy_of, scorer_service
 from tools.waiting import until
 
+KINDS = ("filter", "scorer")
+NAMED_AND_NUMBERED = policy_of(
+    "{filter: {enabled: [{name: NodeName}]}, score: {enabled: [{name: ByNumber}]}}"
+)
 
-@asynccontextmanager
-async def two_of_each(
+
+def two_of_each(
     tmp_path: Path, gates: dict[str, Gate], **settings: Any
-) -> AsyncIterator[Gateway]:
+) -> AbstractAsyncContextManager[Gateway]:
     """Run two replicas of each kind, which see requests through gates."""
-    policy = policy_of(
-        tmp_path, "{filter: {enabled: [{name: NodeName}]}, score: {enabled: [{name: ByNumber}]}}"
-    )
-    async with AsyncExitStack() as stack:
-        scorers = [
-            await stack.enter_async_context(scorer_service(ByNumber, gate=gate))
-            for gate in (gates.get("other scorer", is_open), gates.get("scorer", is_open))
-        ]
-        filters = [
-            await stack.enter_async_context(filter_service(gate=gate))
-            for gate in (gates.get("other filter", is_open), gates.get("filter", is_open))
-        ]
-        running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=filters, scorers=scorers, config=policy, **settings)
-        )
-        await running.node(*NAMES)
-        yield running
+    of = {f"{k}_gates": [gates.get(f"other {k}", is_open), gates.get(k, is_open)] for k in KINDS}
+    options = {"policy": NAMED_AND_NUMBERED, "nodes": NAMES, **of, **settings}
+    return sharing(tmp_path, ByNumber, **options)
 
 
-@pytest.mark.parametrize("service", ["filter", "scorer"])
+@pytest.mark.parametrize("service", KINDS)
 @pytest.mark.parametrize("settings", [{}, {"min_nodes_per_shard": 1000}], ids=["shards", "whole"])
 async def test_a_replica_that_is_lost_with_its_work_costs_nothing(
     tmp_path: Path, service: str, settings: dict[str, Any]
@@ -69,7 +51,7 @@ async def test_a_replica_that_is_lost_with_its_work_costs_nothing(
         assert lost >= 1
 
 
-@pytest.mark.parametrize("service", ["filter", "scorer"])
+@pytest.mark.parametrize("service", KINDS)
 @pytest.mark.parametrize("settings", [{}, {"min_nodes_per_shard": 1000}], ids=["shards", "whole"])
 async def test_a_replica_that_hangs_costs_a_moment_once(
     tmp_path: Path, service: str, settings: dict[str, Any]
@@ -111,12 +93,7 @@ async def test_an_only_replica_that_is_lost_gets_its_work_again(tmp_path: Path) 
             cycles.append(request)
         return len(cycles) != 1 or not request.HasField("cycle")
 
-    async with (
-        filter_service(gate=gate) as filters,
-        scorer_service() as scorer,
-        sharing(tmp_path, "g", filters=[filters], scorers=[scorer]) as running,
-    ):
-        await running.node("n1", "n2")
+    async with sharing(tmp_path, nodes=("n1", "n2"), filter_gates=(gate,)) as running:
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["NodeNames"] == ["n1", "n2"]
         assert len(cycles) == 2
@@ -135,16 +112,9 @@ async def test_replicas_that_hang_until_the_deadline_have_to_catch_up(
             await asyncio.Event().wait()
         return True
 
-    async with AsyncExitStack() as stack:
-        filters = [
-            await stack.enter_async_context(filter_service(gate=gate)) for _ in range(replicas)
-        ]
-        scorer = await stack.enter_async_context(scorer_service())
-        settings = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
-        running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=filters, scorers=[scorer], **settings)
-        )
-        await running.node("n1", "n2")
+    gates = (gate,) * replicas
+    settings = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
+    async with sharing(tmp_path, nodes=("n1", "n2"), filter_gates=gates, **settings) as running:
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["Error"] == "filter service does not answer in time"
         hangs = False
@@ -175,18 +145,15 @@ async def test_a_replica_that_drains_finishes_its_work(tmp_path: Path) -> None:
             return 50.0
 
     policy = policy_of(
-        tmp_path,
         "{score: {disabled: [{name: '*'}], enabled: [{name: Waits}]}}",
         "{name: Waits, timeBudget: 30s}",
     )
     async with AsyncExitStack() as stack:
-        filters = await stack.enter_async_context(filter_service())
         draining = await stack.enter_async_context(AsyncExitStack())
         scorer = await draining.enter_async_context(scorer_service(Waits, grace=10))
         running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=[filters], scorers=[scorer], config=policy)
+            sharing(tmp_path, policy=policy, nodes=("n1", "n2"), scorer=[scorer])
         )
-        await running.node("n1", "n2")
         placing = asyncio.create_task(place(running, pod(), ["n1", "n2"]))
         await asked.wait()
         drained = asyncio.create_task(draining.aclose())

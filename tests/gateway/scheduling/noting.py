@@ -1,23 +1,20 @@
 """Gateways whose plugins note what they are asked."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
-from moorage.plugin.base import Plugin
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
-    filter_service,
-    gateway,
     is_open,
+    plane,
     pod,
-    ready,
-    scorer_service,
+    policy_of,
 )
 from tools.waiting import until
 
@@ -72,62 +69,23 @@ def policy(
     filters: str = "{name: Fits}", scores: str = "{name: Likes}, {name: Equal}", config: str = ""
 ) -> str:
     """Write a policy with these plugins and no others."""
-    return (
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nscoreScale: 100\n"
-        "profiles:\n- plugins:\n"
-        f"    filter: {{enabled: [{filters}]}}\n    score: {{enabled: [{scores}]}}\n"
-        f"  pluginConfig: [{config}]\n"
-    )
+    plugins = f"{{filter: {{enabled: [{filters}]}}, score: {{enabled: [{scores}]}}}}"
+    return policy_of(plugins, config)
 
 
-@asynccontextmanager
-async def noted(
+def noted(
     folder: Path,
-    *plugins: type[Plugin],
+    *plugins: Any,
     text: str = policy(),
     replicas: int = 1,
-    also: Mapping[str, str] | None = None,
     gate: Gate = is_open,
     **settings: Any,
-) -> AsyncIterator[Gateway]:
-    """Run a gateway; wait until it answers.
-
-    It looks for replicas at further addresses *also*: of `filters`, of `scorer`. The *gate* of its
-    own sees what they are asked.
-    """
-    file = folder / "policy.yaml"
-    file.write_text(text)
-    filters = [kind for kind in plugins if issubclass(kind, FilterPlugin)]
-    scores = [kind for kind in plugins if issubclass(kind, ScorePlugin)]
+) -> AbstractAsyncContextManager[Gateway]:
+    """Run a gateway and replicas, which see through the *gate* what they are asked."""
+    gates = (gate,) * replicas
     patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
-    settings = {"decision_top": 50, **patient, **settings}
-    async with AsyncExitStack() as stack:
-        addresses: dict[str, list[str]] = {"filters": [], "scorer": []}
-        for _ in range(replicas):
-            address = await stack.enter_async_context(filter_service(*filters, gate=gate))
-            addresses["filters"].append(address)
-            address = await stack.enter_async_context(scorer_service(*scores, gate=gate))
-            addresses["scorer"].append(address)
-        for service, address in (also or {}).items():
-            addresses[service].append(address)
-        process = await stack.enter_async_context(
-            gateway(
-                folder,
-                filters=addresses["filters"],
-                scorer=addresses["scorer"],
-                config=file,
-                **settings,
-            )
-        )
-        await ready(process)
-        for service in ("filter", "scorer"):
-            await replicas_are(process, service, replicas)
-        yield process
-
-
-async def replicas_are(process: Gateway, service: str, count: int) -> None:
-    """Wait until so many replicas of a service take part."""
-    await until(lambda: process.sample("moorage_replicas_ready", service=service) == count)
+    usual = {"filter_gates": gates, "scorer_gates": gates, "decision_top": 50, **patient}
+    return plane(folder, *plugins, policy=text, **usual | settings)
 
 
 def of_set(name: str, **metadata: Any) -> Object:

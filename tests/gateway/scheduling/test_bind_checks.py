@@ -1,25 +1,19 @@
 """Nodes are checked again at the bind, if the verdict of the cycle may be outdated."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from cli.up.processes import free_ports
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
-from tests.gateway.sharing import policy_of
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
     bind,
-    binder_service,
-    filter_service,
-    gateway,
     is_open,
-    ready,
-    scorer_service,
+    plane,
+    policy_of,
 )
 from tools.waiting import until
 
@@ -46,28 +40,12 @@ class Labelled(FilterPlugin):
         return None if "closed" not in node.labels else Rejection("node(s) closed")
 
 
-@asynccontextmanager
-async def running(
+def running(
     folder: Path, plugin: str, gate: Gate = is_open, **more: Any
-) -> AsyncIterator[Gateway]:
-    policy = policy_of(folder, f"{{filter: {{enabled: [{{name: {plugin}}}]}}}}")
-    (port,) = free_ports(1)
-    async with (
-        filter_service(Alone, Labelled, gate=gate) as filters,
-        scorer_service() as scorer,
-        gateway(
-            folder,
-            filters=filters,
-            scorer=scorer,
-            binder=f"127.0.0.1:{port}",
-            config=policy,
-            **more,
-        ) as process,
-        binder_service(folder, port=port),
-    ):
-        await process.node("n1", "n2")
-        await ready(process)
-        yield process
+) -> AbstractAsyncContextManager[Gateway]:
+    policy = policy_of(f"{{filter: {{enabled: [{{name: {plugin}}}]}}}}")
+    options = {"policy": policy, "nodes": ("n1", "n2"), "filter_gates": (gate,), "binder": True}
+    return plane(folder, Alone, Labelled, **options | more)
 
 
 def pods(process: Gateway, *names: str, **spec: Any) -> list[Object]:
@@ -187,12 +165,10 @@ async def test_a_bind_that_comes_while_another_is_checked_counts(tmp_path: Path)
 
 
 async def test_no_pod_is_bound_unchecked_before_the_policy_is_known(tmp_path: Path) -> None:
-    policy = policy_of(tmp_path, "{filter: {enabled: [{name: NodeName}]}}")
-    (port,) = free_ports(1)
-    async with (
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=policy, http_timeout=1.0) as process,
-        binder_service(tmp_path, port=port),
-    ):
+    nobody = {"filters": "127.0.0.1:1", "scorer": "127.0.0.1:1", "waits": False}
+    policy = policy_of("{filter: {enabled: [{name: NodeName}]}}")
+    options = {"policy": policy, "binder": True, "http_timeout": 1.0, **nobody}
+    async with plane(tmp_path, **options) as process:
         (first,) = pods(process, "first")
         await process.node("n1")
         assert await bind(process, first) != ""

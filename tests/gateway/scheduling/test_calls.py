@@ -12,19 +12,13 @@ from moorage import STATEFUL_SETS, Node, Pod, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, stateful_set
 from tests.gateway.scheduling.noting import NAMES, Asked, answered, decided, fill, noted, noting
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import Gateway, plane, pod, policy_of
 from tools.waiting import until
 
 
 @pytest.fixture
 async def running(tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer) as process,
-    ):
-        await process.node("n1", "n2")
-        await ready(process)
+    async with plane(tmp_path, nodes=("n1", "n2")) as process:
         yield process
 
 
@@ -205,7 +199,6 @@ def node(name: str, *images: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", [PATH, "prioritize/ImageScore"])
 async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path, path: str) -> None:
-    (tmp_path / "policy.yaml").write_text(ARTICLE)
     nginx = [{"name": "nginx", "image": "nginx:1.7.9"}]
     items = [
         node("master-node", "k8s.gcr.io/pause:3.1"),
@@ -217,19 +210,8 @@ async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path, path
         "Nodes": {"metadata": {}, "items": items},
         "NodeNames": None,
     }
-    async with (
-        filter_service() as filters,
-        scorer_service() as scorer,
-        gateway(
-            tmp_path,
-            filters=filters,
-            scorer=scorer,
-            config=tmp_path / "policy.yaml",
-            extender_alias=(f"/{PATH}=prioritize/ImageScore",),
-            omit_zero_scores=False,
-        ) as process,
-    ):
-        await ready(process)
+    alias = {"extender_alias": (f"/{PATH}=prioritize/ImageScore",), "omit_zero_scores": False}
+    async with plane(tmp_path, policy=ARTICLE, **alias) as process:
         status, answer = await process.call(path, body)
     assert status == 200
     assert answer == [
@@ -242,17 +224,10 @@ async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path, path
 NOTHING = "{multiPoint: {disabled: [{name: '*'}]}}"
 
 
-def text(plugins: str) -> str:
-    return (
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
-        f"profiles: [{{plugins: {plugins}}}]\n"
-    )
-
-
 async def test_a_profile_without_plugins_lets_all_nodes_pass_without_an_opinion(
     tmp_path: Path,
 ) -> None:
-    async with noted(tmp_path, text=text(NOTHING)) as process:
+    async with noted(tmp_path, text=policy_of(NOTHING)) as process:
         await fill(process)
         answer = await process.filter(pod("p"), *NAMES, "new")
         assert answer["NodeNames"] == [*NAMES, "new"]
@@ -277,7 +252,7 @@ async def test_a_profile_without_plugins_lets_all_nodes_pass_without_an_opinion(
 async def test_only_phases_with_plugins_ask_replicas(
     tmp_path: Path, plugins: str, counts: tuple[float, float]
 ) -> None:
-    async with noted(tmp_path, *noting(Asked()), text=text(plugins)) as process:
+    async with noted(tmp_path, *noting(Asked()), text=policy_of(plugins)) as process:
         await fill(process)
         answer = await process.filter(pod("p"), *NAMES)
         scores = await process.prioritize(pod("p"), *answer["NodeNames"])
@@ -285,12 +260,9 @@ async def test_only_phases_with_plugins_ask_replicas(
         assert answered(process) == counts
 
 
-READS_SETS = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- plugins: {filter: {enabled: [{name: NodeAffinity}]}, score: {enabled: [{name: Reader}]}}
-"""
+READS_SETS = policy_of(
+    "{filter: {enabled: [{name: NodeAffinity}]}, score: {enabled: [{name: Reader}]}}"
+)
 
 
 class Reader(ScorePlugin):
@@ -303,15 +275,7 @@ class Reader(ScorePlugin):
 
 
 async def test_changes_that_no_filter_sees_do_not_keep_a_pod_waiting(tmp_path: Path) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(READS_SETS)
-    async with (
-        filter_service() as filters,
-        scorer_service(Reader) as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=config) as process,
-    ):
-        await process.node("n1")
-        await ready(process)
+    async with plane(tmp_path, Reader, policy=READS_SETS, nodes=("n1",)) as process:
         picky = pod(nodeSelector={"disk": "ssd"})
         assert (await process.filter(picky, "n1"))["Error"] == ""
         process.api.create(SETS, stateful_set("db"))
@@ -331,13 +295,8 @@ async def test_a_state_that_never_rests_does_not_keep_a_pod_waiting(tmp_path: Pa
             await until(lambda: process.sample("moorage_cache_size", type="nodes") == count)
         return True
 
-    async with (
-        filter_service(gate=newer_state) as filters,
-        scorer_service() as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, http_timeout=2.0) as process,
-    ):
-        await process.node("n1")
-        await ready(process)
+    options = {"nodes": ("n1",), "filter_gates": (newer_state,), "http_timeout": 2.0}
+    async with plane(tmp_path, **options) as process:
         for _ in range(2):
             picky = pod(nodeSelector={"disk": "ssd"})
             assert (await process.filter(picky, "n1"))["Error"] == ""

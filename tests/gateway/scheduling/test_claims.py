@@ -2,37 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.up.processes import free_ports
 from moorage import Nodes, Pod, ScorePlugin
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import (
-    Gateway,
-    binder_service,
-    filter_service,
-    gateway,
-    ready,
-    scorer_service,
-)
+from tools.inprocess.gateway import Gateway, bind, plane, policy_of
 from tools.waiting import until
 
-POLICY = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- plugins:
-    multiPoint: {disabled: [{name: "*"}]}
-    filter: {enabled: [{name: OneNodePerPipelineRun}]}
-    score: {enabled: [SCORE]}
-  pluginConfig:
-  - name: OneNodePerPipelineRun
-    args: {isolationStrategy: colocateCompleted}
-"""
+POLICY = policy_of(
+    "{filter: {enabled: [{name: OneNodePerPipelineRun}]}, score: {enabled: [SCORE]}}",
+    "{name: OneNodePerPipelineRun, args: {isolationStrategy: colocateCompleted}}",
+)
 
 NAMES = ("n1", "n2", "n3")
 ELSEWHERE = "node(s) didn't run the other pods of the PipelineRun"
@@ -46,29 +30,11 @@ class Later(ScorePlugin):
         return [10.0 * i for i in range(len(nodes))]
 
 
-@asynccontextmanager
-async def running(
+def running(
     folder: Path, score: str = "{name: Later}", **more: Any
-) -> AsyncIterator[Gateway]:
-    file = folder / "policy.yaml"
-    file.write_text(POLICY.replace("SCORE", score))
-    (port,) = free_ports(1)
-    async with (
-        filter_service() as filters,
-        scorer_service(Later) as scorer,
-        gateway(
-            folder,
-            filters=filters,
-            scorer=scorer,
-            binder=f"127.0.0.1:{port}",
-            config=file,
-            **more,
-        ) as process,
-        binder_service(folder, port=port),
-    ):
-        await process.node(*NAMES)
-        await ready(process)
-        yield process
+) -> AbstractAsyncContextManager[Gateway]:
+    policy = POLICY.replace("SCORE", score)
+    return plane(folder, Later, policy=policy, nodes=NAMES, binder=True, **more)
 
 
 @pytest.fixture
@@ -81,13 +47,6 @@ def task(process: Gateway, name: str, run: str = "") -> Object:
     """Create a pod of a run; return it as kube-scheduler sends it."""
     labels = {"tekton.dev/pipelineRun": run} if run else {}
     return process.api.pod(name, labels=labels, schedulerName="moorage")
-
-
-async def bind(process: Gateway, obj: Object, node: str) -> str:
-    metadata = obj["metadata"]
-    names = {"PodName": metadata["name"], "PodNamespace": "default", "PodUID": metadata["uid"]}
-    _, answer = await process.call("bind", {**names, "Node": node})
-    return str(answer["Error"])
 
 
 def claims(process: Gateway) -> float:

@@ -3,20 +3,18 @@
 import importlib.util
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from cli.up.processes import free_ports
 from moorage import FilterPlugin
 from tests.conftest import EXAMPLES
-from tests.gateway.sharing import policy_of, sharing
+from tests.gateway.sharing import sharing
 from tools.docs.pages import blocks
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, bind, binder_service, filter_service, scorer_service
+from tools.inprocess.gateway import Gateway, bind, policy_of
 
 NODES = {"n1": "a b", "n2": "a b c", "n3": "a"}
 DEVICE = "example.com/device"
@@ -42,23 +40,9 @@ def documented(name: str, folder: Path) -> type[FilterPlugin]:
 async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
     """A gateway whose two filter replicas share every cycle."""
     plugin = documented("PickDevice", tmp_path)
-    policy = policy_of(tmp_path, "{filter: {enabled: [{name: PickDevice}]}}")
-    (port,) = free_ports(1)
-    async with AsyncExitStack() as stack:
-        filters = [await stack.enter_async_context(filter_service(plugin)) for _ in range(2)]
-        scorer = await stack.enter_async_context(scorer_service())
-        running = await stack.enter_async_context(
-            sharing(
-                tmp_path,
-                "gateway",
-                filters=filters,
-                scorers=[scorer],
-                config=policy,
-                binder=f"127.0.0.1:{port}",
-            )
-        )
-        await stack.enter_async_context(binder_service(tmp_path / "gateway", port=port))
-        await running.node(*NODES)
+    policy = policy_of("{filter: {enabled: [{name: PickDevice}]}}")
+    options = {"policy": policy, "nodes": tuple(NODES), "count": 2, "binder": True}
+    async with sharing(tmp_path, plugin, **options) as running:
         for name, devices in NODES.items():
             node = running.api.read(f"/api/v1/nodes/{name}")
             annotations = {"example.com/healthy-devices": devices}

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.gateway.scheduling.test_claims import NAMES, OCCUPIED, bind, claims, running, task
-from tools.inprocess.gateway import Gateway
+from tests.gateway.scheduling.test_claims import NAMES, OCCUPIED, claims, running, task
+from tools.inprocess.gateway import Gateway, bind
 from tools.planes.embedded import Object
 from tools.waiting import until
 

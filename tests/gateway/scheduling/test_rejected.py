@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cli.up.processes import free_ports
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
 from gateway.cycle.decision import Decision, FilterRecord, PluginRecord
@@ -19,26 +18,14 @@ from moorage.models import encode
 from moorage.testing import make_node, make_pod
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import parse
-from tools.inprocess.gateway import (
-    Gateway,
-    binder_service,
-    filter_service,
-    gateway,
-    ready,
-    scorer_service,
-)
+from tools.inprocess.gateway import plane, policy_of
 from tools.waiting import until
 
 ASKED = "moorage.io/RetryRequested"
 
 CHANGED = {("Hot", CLUSTER_CHANGED): ["p"]}
 
-POLICY = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- plugins: {filter: {enabled: [{name: Hot}]}}
-"""
+POLICY = policy_of("{filter: {enabled: [{name: Hot}]}}")
 
 
 def _plugin(name: str) -> pb.Plugin:
@@ -177,7 +164,7 @@ def test_nodes_that_change_all_the_time_do_not_make_a_hot_loop() -> None:
 def test_a_changed_policy_wakes_the_pods_whose_plugins_it_concerns() -> None:
     world = World()
     world.reject()
-    same = parse(POLICY + "scoreScale: 10\n", "policy")
+    same = parse(POLICY.replace("scoreScale: 100", "scoreScale: 10"), "policy")
     world.policy.activate(same, world.policy.resolve(same))
     assert world.take() == {}
     other = parse(POLICY.replace("Hot", "Cold"), "policy")
@@ -251,41 +238,24 @@ class Hot(FilterPlugin):
 
 
 async def test_the_binder_wakes_a_pod_that_was_rejected_by_an_old_view(tmp_path: Path) -> None:
-    config = tmp_path / "policy.yaml"
-    config.write_text(POLICY)
-    (port,) = free_ports(1)
-    process: Gateway
-    async with (
-        filter_service(Hot) as filters,
-        scorer_service() as scorer,
-        gateway(
-            tmp_path,
-            filters=filters,
-            scorer=scorer,
-            config=config,
-            binder=f"127.0.0.1:{port}",
-            retry_interval=1.0,
-        ) as process,
-    ):
-        await process.node("n1")
+    options = {"policy": POLICY, "nodes": ("n1",), "binder": True, "retry_interval": 1.0}
+    async with plane(tmp_path, Hot, **options) as process:
         created = process.api.pod("p", schedulerName="moorage")
-        async with binder_service(tmp_path, port=port):
-            await ready(process)
-            answer = await process.filter(created, "n1")
-            assert not answer["NodeNames"]
-            start = time.monotonic()
-            process.api.label("/api/v1/nodes/n1", temperature="20")
+        answer = await process.filter(created, "n1")
+        assert not answer["NodeNames"]
+        start = time.monotonic()
+        process.api.label("/api/v1/nodes/n1", temperature="20")
 
-            def conditions() -> list[dict[str, str]]:
-                status = process.api.read_pod("p").get("status", {})
-                return [c for c in status.get("conditions") or [] if c["type"] == ASKED]
+        def conditions() -> list[dict[str, str]]:
+            status = process.api.read_pod("p").get("status", {})
+            return [c for c in status.get("conditions") or [] if c["type"] == ASKED]
 
-            await until(lambda: bool(conditions()), 30)
-            assert time.monotonic() - start > 1  # kube-scheduler's own backoff
-            (condition,) = conditions()
-            assert (condition["reason"], condition["message"]) == ("Hot", CLUSTER_CHANGED)
-            assert (await process.filter(created, "n1"))["NodeNames"] == ["n1"]
-            assert process.sample("moorage_retried_pods_total", plugin="Hot", outcome="written")
+        await until(lambda: bool(conditions()), 30)
+        assert time.monotonic() - start > 1  # kube-scheduler's own backoff
+        (condition,) = conditions()
+        assert (condition["reason"], condition["message"]) == ("Hot", CLUSTER_CHANGED)
+        assert (await process.filter(created, "n1"))["NodeNames"] == ["n1"]
+        assert process.sample("moorage_retried_pods_total", plugin="Hot", outcome="written")
 
 
 def test_pods_that_a_gateway_before_may_have_rejected_are_tried_again_once() -> None:

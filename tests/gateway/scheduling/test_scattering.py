@@ -16,8 +16,8 @@ from services.scorer.plugins import BUILT_INS
 from tests.conftest import EXAMPLES
 from tests.fake_prometheus import fake_prometheus
 from tests.gateway.random_clusters import Object, RandomCluster
-from tests.gateway.sharing import NAMES, NODES, ByNumber, place, policy_of, same, sharing
-from tools.inprocess.gateway import Gateway, filter_service, pod, scorer_service
+from tests.gateway.sharing import NAMES, NODES, ByNumber, place, same, sharing
+from tools.inprocess.gateway import Gateway, is_open, pod, policy_of
 from tools.waiting import until
 
 ARGS = {
@@ -64,14 +64,11 @@ async def test_one_two_and_three_replicas_say_the_same(tmp_path: Path, seed: int
     async with AsyncExitStack() as stack:
         prometheus = await stack.enter_async_context(fake_prometheus())
         prometheus.measures({"traffic": {name: made.random.random() * 1e9 for name in NAMES[2:]}})
-        policy = tmp_path / "policy.yaml"
-        policy.write_text(everything(prometheus.address))
+        policy = everything(prometheus.address)
         gateways = []
         for count in (1, 2, 3):
-            filters = [await stack.enter_async_context(filter_service()) for _ in range(count)]
-            scorers = [await stack.enter_async_context(scorer_service()) for _ in range(count)]
             running = await stack.enter_async_context(
-                sharing(tmp_path, str(count), filters=filters, scorers=scorers, config=policy)
+                sharing(tmp_path, name=str(count), count=count, policy=policy)
             )
             gateways.append(running)
             await fill(running, nodes, pods)
@@ -119,27 +116,19 @@ class FailsOnOne(ScorePlugin):
 
 async def test_a_score_plugin_that_fails_on_one_node_is_left_out_everywhere(tmp_path: Path) -> None:
     policy = policy_of(
-        tmp_path,
         "{score: {disabled: [{name: '*'}], enabled: [{name: ByNumber}, {name: FailsOnOne}]}}",
     )
-    async with AsyncExitStack() as stack:
-        filters = await stack.enter_async_context(filter_service())
-        decisions = []
-        for count in (1, 2):
-            scorers = [
-                await stack.enter_async_context(scorer_service(ByNumber, FailsOnOne))
-                for _ in range(count)
-            ]
-            running = await stack.enter_async_context(
-                sharing(tmp_path, str(count), filters=[filters], scorers=scorers, config=policy)
-            )
-            await running.node(*NAMES)
+    decisions = []
+    for count in (1, 2):
+        options = {"name": str(count), "policy": policy, "nodes": NAMES, "count": count}
+        one_filter = {"filter_gates": (is_open,)}
+        async with sharing(tmp_path, ByNumber, FailsOnOne, **options, **one_filter) as running:
             decisions.append(await place(running, pod()))
-        one, two = decisions
-        same(one, two)
-        assert two["shards"] == [1, 2]
-        assert any("no data" in plugin.get("failure", "") for plugin in two["plugins"])
-        assert max(two["scores"], key=two["scores"].__getitem__) == NAMES[-1]
+    one, two = decisions
+    same(one, two)
+    assert two["shards"] == [1, 2]
+    assert any("no data" in plugin.get("failure", "") for plugin in two["plugins"])
+    assert max(two["scores"], key=two["scores"].__getitem__) == NAMES[-1]
 
 
 class RejectsSome(FilterPlugin):
@@ -160,20 +149,11 @@ class RejectsMore(FilterPlugin):
 
 async def test_a_filter_that_fails_on_one_node_is_left_out_everywhere(tmp_path: Path) -> None:
     policy = policy_of(
-        tmp_path,
         "{filter: {enabled: [{name: RejectsSome}, {name: RejectsMore}]}}",
         "{name: RejectsSome, failurePolicy: Ignore}",
     )
-    async with AsyncExitStack() as stack:
-        scorer = await stack.enter_async_context(scorer_service())
-        filters = [
-            await stack.enter_async_context(filter_service(RejectsSome, RejectsMore))
-            for _ in range(2)
-        ]
-        running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=filters, scorers=[scorer], config=policy)
-        )
-        await running.node(*NAMES)
+    options = {"policy": policy, "nodes": NAMES, "count": 2}
+    async with sharing(tmp_path, RejectsSome, RejectsMore, **options) as running:
         answer = await running.filter(pod(), *NAMES)
         assert answer["FailedAndUnresolvableNodes"] == {
             "n39": "is one of more",
@@ -189,13 +169,7 @@ async def test_a_filter_that_fails_on_one_node_is_left_out_everywhere(tmp_path: 
 
 
 async def test_nodes_that_nobody_knows_are_in_no_shard(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        filters = [await stack.enter_async_context(filter_service()) for _ in range(2)]
-        scorers = [await stack.enter_async_context(scorer_service(ByNumber)) for _ in range(2)]
-        running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=filters, scorers=scorers)
-        )
-        await running.node("n1", "n2", "n3")
+    async with sharing(tmp_path, nodes=("n1", "n2", "n3"), count=2) as running:
         answer = await running.filter(pod(), "n1", "ghost", "n2", "phantom", "n3")
         assert answer["NodeNames"] == ["n1", "n2", "n3"]
         assert set(answer["FailedAndUnresolvableNodes"]) == {"ghost", "phantom"}
@@ -217,13 +191,8 @@ async def test_whole_nodes_in_the_call_are_seen_by_all_shards(tmp_path: Path) ->
         metadata = {"name": name, "labels": {"zone": zone}}
         return {"metadata": metadata, "status": {"allocatable": amounts}}
 
-    policy = policy_of(tmp_path, "{filter: {enabled: [{name: PodTopologySpread}]}}")
-    async with AsyncExitStack() as stack:
-        filters = [await stack.enter_async_context(filter_service()) for _ in range(2)]
-        scorer = await stack.enter_async_context(scorer_service())
-        running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=filters, scorers=[scorer], config=policy)
-        )
+    policy = policy_of("{filter: {enabled: [{name: PodTopologySpread}]}}")
+    async with sharing(tmp_path, policy=policy, count=2) as running:
         running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node"} | given("a", "x"))
         running.api.pod("web", labels={"app": "web"}, nodeName="a")
         await until(lambda: running.sample("moorage_cache_size", type="pods") == 1)
@@ -255,17 +224,11 @@ async def test_only_what_fewer_nodes_make_faster_is_scattered(
 ) -> None:
     name = plugin.__name__
     policy = policy_of(
-        tmp_path,
         f"{{score: {{disabled: [{{name: '*'}}], enabled: [{{name: {name}}}]}}}}",
         f"{{name: {name}, timeBudget: 30s}}",
     )
-    async with AsyncExitStack() as stack:
-        filters = await stack.enter_async_context(filter_service())
-        scorers = [await stack.enter_async_context(scorer_service(plugin)) for _ in range(2)]
-        settings = {"config": policy, "min_shard_time": 0.02}
-        running = await stack.enter_async_context(
-            sharing(tmp_path, "g", filters=[filters], scorers=scorers, **settings)
-        )
-        await running.node(*NAMES)
+    options = {"policy": policy, "nodes": NAMES, "min_shard_time": 0.02}
+    options |= {"scorer_gates": (is_open, is_open)}
+    async with sharing(tmp_path, plugin, **options) as running:
         assert (await place(running, pod("first")))["shards"] == [1, 1]
         assert (await place(running, pod("second")))["shards"] == [1, shards]

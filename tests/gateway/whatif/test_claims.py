@@ -14,16 +14,11 @@ from gateway.journal.segments import find_segments
 from gateway.whatif.timeline import Timeline
 from tests.gateway.whatif.plugins.even import Claiming, Even
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
+from tools.inprocess.gateway import Gateway, plane, policy_of
 from tools.waiting import until
 
 PLUGINS = Path(__file__).parent / "plugins"
-POLICY = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- plugins: {multiPoint: {enabled: [PLUGINS]}}
-"""
+POLICY = policy_of("{multiPoint: {enabled: [PLUGINS]}}")
 WITHOUT_SCORES, WITH_SCORES = "{name: Claiming}", "{name: Claiming}, {name: Even}"
 
 CREATED = ("n5", "n2", "n8", "n4", "n1", "n7", "n3", "n6")
@@ -35,18 +30,9 @@ PODS = 6
 
 @pytest.mark.parametrize("plugins", [WITHOUT_SCORES, WITH_SCORES])
 async def test_a_claim_is_the_same_everywhere(tmp_path: Path, plugins: str) -> None:
-    policy, journal = tmp_path / "policy.yaml", tmp_path / "journal"
-    policy.write_text(POLICY.replace("PLUGINS", plugins))
-    async with (
-        filter_service(Claiming) as filters,
-        scorer_service(Even) as scorer,
-        gateway(
-            tmp_path, filters=filters, scorer=scorer, config=policy, journal=journal
-        ) as running,
-    ):
-        for name in CREATED:
-            await running.node(name)
-        await ready(running)
+    policy, journal = POLICY.replace("PLUGINS", plugins), tmp_path / "journal"
+    options = {"policy": policy, "nodes": CREATED, "journal": journal}
+    async with plane(tmp_path, Claiming, Even, **options) as running:
         await until(lambda: running.sample("moorage_journal_records_total", type="state") >= 2)
         pods = [running.api.pod(f"p{i}", schedulerName="moorage") for i in range(PODS)]
         asked = [await _asked(running, pod) for pod in pods]

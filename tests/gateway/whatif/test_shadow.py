@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,9 @@ from tools.inprocess.gateway import (
     Gate,
     Gateway,
     filter_service,
-    gateway,
     is_open,
+    plane,
     pod,
-    ready,
     scorer_service,
 )
 from tools.waiting import until
@@ -60,29 +59,12 @@ class Held:
         return True
 
 
-@asynccontextmanager
-async def running(
-    folder: Path,
-    *,
-    shadow: str = ALWAYS,
-    filter_gates: tuple[Gate, ...] = (is_open,),
-    scorer_gate: Gate = is_open,
-    **more: Any,
-) -> AsyncIterator[Gateway]:
-    file = folder / "policy.yaml"
-    file.write_text(POLICY.replace("SHADOW", shadow))
-    async with AsyncExitStack() as stack:
-        filters = [await stack.enter_async_context(filter_service(gate=g)) for g in filter_gates]
-        scorer = await stack.enter_async_context(scorer_service(Odd, gate=scorer_gate))
-        process = await stack.enter_async_context(
-            gateway(folder, filters=filters, scorer=scorer, config=file, **more)
-        )
-        await process.node("n1", "n2")
-        await ready(process)
-        await until(
-            lambda: process.sample("moorage_replicas_ready", service="filter") == len(filters)
-        )
-        yield process
+def running(
+    folder: Path, *, shadow: str = ALWAYS, scorer_gate: Gate = is_open, **more: Any
+) -> AbstractAsyncContextManager[Gateway]:
+    policy = POLICY.replace("SHADOW", shadow)
+    options = {"policy": policy, "nodes": ("n1", "n2"), "scorer_gates": (scorer_gate,), **more}
+    return plane(folder, Odd, **options)
 
 
 class Asked:

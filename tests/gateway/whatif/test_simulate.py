@@ -13,7 +13,7 @@ import pytest
 from gateway.whatif import simulate
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
+from tools.inprocess.gateway import Gateway, plane
 from tools.waiting import until
 
 POLICY = """
@@ -45,15 +45,7 @@ class ByNumber(ScorePlugin):
 
 @pytest.fixture
 async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY)
-    async with (
-        filter_service(Cool) as filters,
-        scorer_service(ByNumber) as scorer,
-        gateway(tmp_path, filters=filters, scorer=scorer, config=policy) as process,
-    ):
-        await process.node(*NAMES)
-        await ready(process)
+    async with plane(tmp_path, Cool, ByNumber, policy=POLICY, nodes=NAMES) as process:
         yield process
 
 
@@ -200,22 +192,8 @@ async def test_amounts_that_are_none_are_refused(process: Gateway) -> None:
 
 
 async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY)
-    async with (
-        filter_service(Cool) as filters,
-        scorer_service(ByNumber) as scorer,
-        gateway(
-            tmp_path,
-            filters=filters,
-            scorer=scorer,
-            config=policy,
-            simulate_calls=1,
-            simulate_waiting=1,
-        ) as process,
-    ):
-        await process.node(*NAMES)
-        await ready(process)
+    options = {"policy": POLICY, "nodes": NAMES, "simulate_calls": 1, "simulate_waiting": 1}
+    async with plane(tmp_path, Cool, ByNumber, **options) as process:
         sent = asyncio.Event()
 
         async def body() -> AsyncIterator[bytes]:
