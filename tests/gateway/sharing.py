@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage import Node, Pod, ScorePlugin
-from tools.inprocess.gateway import Gateway, is_open, plane
+from tools.inprocess.gateway import Gateway, Options, is_open, plane
 
 ALWAYS = {"min_nodes_per_shard": 1, "min_shard_time": 0.0}
 NODES = 40
@@ -21,7 +21,7 @@ def sharing(
     directory.mkdir()
     gates = (is_open,) * count
     patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
-    usual = {"filter_gates": gates, "scorer_gates": gates, "decision_top": NODES}
+    usual: Options = {"filter_gates": gates, "scorer_gates": gates, "decision_top": NODES}
     return plane(directory, *plugins, **{**ALWAYS, **patient, **usual, **settings})
 
 

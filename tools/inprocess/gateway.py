@@ -126,6 +126,9 @@ class Misbehaving(FilterServicer):
                 yield pb.FilterServiceSessionResponse(acknowledgement=done)
 
 
+Options = dict[str, Any]
+"""Arguments by name."""
+
 Gate = Callable[[Any], Awaitable[bool]]
 """Sees each request of a session before the service does; False ends the session."""
 

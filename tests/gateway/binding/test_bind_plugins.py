@@ -21,6 +21,7 @@ from gateway.decisions.sentences import summary
 from moorage import DecisionSummary, ScoredNode
 from tools.inprocess.gateway import (
     Gateway,
+    Options,
     bind,
     binder_service,
     gateway,
@@ -54,7 +55,7 @@ def running(
     folder: Path, policy: str, port: int, **more: Any
 ) -> AbstractAsyncContextManager[Gateway]:
     """Run everything but the binder, with a policy."""
-    options = {"policy": policy, "waits": False, "resolve_interval": 0.1, **more}
+    options: Options = {"policy": policy, "waits": False, "resolve_interval": 0.1, **more}
     return plane(folder, binder=f"127.0.0.1:{port}", **options)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from tests.gateway.sharing import sharing
-from tools.inprocess.gateway import Gateway, bind, pod, policy_of
+from tools.inprocess.gateway import Gateway, Options, bind, pod, policy_of
 from tools.waiting import until
 
 NAMES = ("n0", "n1", "n2", "n3")
@@ -32,7 +32,7 @@ class Numbered(ScorePlugin):
 @asynccontextmanager
 async def deciding(tmp_path: Path, **settings: Any) -> AsyncIterator[Gateway]:
     policy = policy_of("{multiPoint: {enabled: [{name: Picky}, {name: Numbered}]}}")
-    options = {"policy": policy, "nodes": NAMES, **settings}
+    options: Options = {"policy": policy, "nodes": NAMES, **settings}
     async with sharing(tmp_path, Picky, Numbered, **options) as running:
         yield running
 

@@ -14,7 +14,7 @@ from gateway.replicas.scorers import Shard, add_shards
 from gateway.replicas.sharding import join_reports
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
 from tests.gateway.sharing import NAMES, sharing
-from tools.inprocess.gateway import Gateway, pod, policy_of
+from tools.inprocess.gateway import Gateway, Options, pod, policy_of
 
 
 class NotesFilter(FilterPlugin):
@@ -46,7 +46,7 @@ async def noted(running: Gateway, obj: Any, names: Sequence[str]) -> dict[str, s
 async def test_notes_are_in_the_decision(tmp_path: Path, replicas: int) -> None:
     policy = policy_of("{multiPoint: {enabled: [{name: NotesFilter}, {name: NotesScore}]}}")
     plugins = (NotesFilter, NotesScore)
-    options = {"policy": policy, "nodes": NAMES, "count": replicas}
+    options: Options = {"policy": policy, "nodes": NAMES, "count": replicas}
     async with sharing(tmp_path, *plugins, **options) as running:
         notes = await noted(running, pod(), NAMES)
         assert notes == {"NotesFilter": "5 s old, on n0", "NotesScore": "7 samples"}

@@ -26,7 +26,7 @@ from gateway.whatif.replay import Engines, Replay
 from gateway.whatif.replay_report import Report
 from moorage.models import ObjectKind, ObjectName
 from moorage.v1 import journal_pb2 as pb
-from tools.inprocess.gateway import Gateway, plane, pod
+from tools.inprocess.gateway import Gateway, Options, plane, pod
 from tools.waiting import until
 
 
@@ -38,7 +38,7 @@ async def recording(
 
     Unless it cannot work, the journal has begun.
     """
-    options = {"journal": journal, "journal_retry_interval": 0.2, **more}
+    options: Options = {"journal": journal, "journal_retry_interval": 0.2, **more}
     async with plane(directory, **options) as running:
         if works:
             await until(lambda: running.sample("moorage_journal_records_total", type="state") >= 2)

@@ -22,6 +22,7 @@ from moorage_host.kube import KubeClient
 from moorage_host.rpc.channel import connect
 from tools.inprocess.gateway import (
     Gateway,
+    Options,
     bind,
     binder_service,
     gateway,
@@ -39,7 +40,7 @@ LEASE = {"leader_election": "lease", "lease_namespace": "default", "lease_retry_
 async def running(folder: Path, **more: Any) -> AsyncIterator[tuple[Gateway, str]]:
     (port,) = free_ports(1)
     binder = f"127.0.0.1:{port}"
-    options = {"nodes": ("n1",), "waits": False, "binder": binder, **more}
+    options: Options = {"nodes": ("n1",), "waits": False, "binder": binder, **more}
     async with plane(folder, **options) as process, binder_service(folder, port=port):
         await ready(process)
         yield process, binder

@@ -14,6 +14,7 @@ from moorage import Arguments, FilterPlugin, Node, Nodes, Pod, Rejection, ScoreP
 from tests.gateway.cluster.test_objects import SETS, Replicated, becomes, stateful_set
 from tools.inprocess.gateway import (
     Gateway,
+    Options,
     binder_service,
     filter_service,
     gateway,
@@ -148,7 +149,7 @@ async def running(
     async with AsyncExitStack() as stack:
         address = await stack.enter_async_context(filter_service(*filters))
         addresses = [await stack.enter_async_context(scorer_service(p)) for p in scorers]
-        settings = {**OFTEN, **more}
+        settings: Options = {**OFTEN, **more}
         opened = gateway(folder, filters=address, scorer=addresses, config=config, **settings)
         found = await stack.enter_async_context(opened)
         await found.node("n1", "n2", "n3")
@@ -291,7 +292,7 @@ async def test_a_file_that_vanishes_is_told_in_an_event(tmp_path: Path) -> None:
 
 async def test_a_gateway_without_a_usable_policy_takes_the_mended_file(tmp_path: Path) -> None:
     misspelt = only("n1").replace("name: Only}]", "name: Onyl}]")
-    options = {"policy": misspelt, "nodes": NODES, "waits": False, **OFTEN}
+    options: Options = {"policy": misspelt, "nodes": NODES, "waits": False, **OFTEN}
     async with plane(tmp_path, Only, **options) as found:
         async with asyncio.timeout(10):
             while "Onyl" not in str(await found.get("/readyz")):  # noqa: ASYNC110 - over HTTP
@@ -407,7 +408,12 @@ async def test_a_replica_that_refuses_at_the_last_moment_takes_all_back(tmp_path
             state.policy.json = state.policy.json.replace(b"Only", b"Gone")
         return True
 
-    options = {"policy": only("n1"), "nodes": NODES, "filter_gates": (is_open, spoil), **OFTEN}
+    options: Options = {
+        "policy": only("n1"),
+        "nodes": NODES,
+        "filter_gates": (is_open, spoil),
+        **OFTEN,
+    }
     async with plane(tmp_path, Only, **options) as found:
         (tmp_path / "policy.yaml").write_text(only("n2"))
         await reloaded(found, "refused")
@@ -428,7 +434,7 @@ async def test_a_replica_that_joins_meanwhile_gets_the_policy_in_force(tmp_path:
         await open_.wait()
         return True
 
-    gates = {"filter_gates": (is_open, hold), "waits": False}
+    gates: Options = {"filter_gates": (is_open, hold), "waits": False}
     async with plane(tmp_path, Only, policy=only("n1"), nodes=NODES, **gates, **OFTEN) as found:
         await arrived.wait()
         (tmp_path / "policy.yaml").write_text(only("n2"))
@@ -445,7 +451,7 @@ async def test_a_refused_policy_is_tried_again_when_replicas_have_other_plugins(
     tmp_path: Path,
 ) -> None:
     port, config = free_ports(1)[0], tmp_path / "policy.yaml"
-    options = {"filters": f"127.0.0.1:{port}", "nodes": NODES, "waits": False, **OFTEN}
+    options: Options = {"filters": f"127.0.0.1:{port}", "nodes": NODES, "waits": False, **OFTEN}
     async with plane(tmp_path, Fixed, policy=policy_of("Fixed"), **options) as found:
         async with filter_service(port=port):
             await ready(found)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
-from tools.inprocess.gateway import Gateway, plane, pod, policy_of, ready, scorer_service
+from tools.inprocess.gateway import Gateway, Options, plane, pod, policy_of, ready, scorer_service
 
 POLICY = policy_of("{multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}")
 
@@ -64,7 +64,7 @@ async def test_the_gateway_notes_that_there_is_no_scorer(tmp_path: Path) -> None
     Reads.works = True
     async with AsyncExitStack() as scorers:
         scorer = await scorers.enter_async_context(scorer_service(Ranks))
-        options = {"policy": POLICY, "nodes": ("n1",), "scorer": scorer}
+        options: Options = {"policy": POLICY, "nodes": ("n1",), "scorer": scorer}
         async with plane(tmp_path, Reads, **options) as found:
             await scorers.aclose()
             async with asyncio.timeout(10):
@@ -95,7 +95,7 @@ async def test_a_score_plugin_that_does_not_start_is_told_everywhere(
     policy = POLICY.replace("Ranks", "Broken")
     Reads.works, Broken.works = True, False
     reason = r"plugin Broken of profile moorage does not start: OSError: no license \(\S+\.py:\d+\)"
-    options = {"policy": policy, "nodes": ("n1", "n2"), "waits": False}
+    options: Options = {"policy": policy, "nodes": ("n1", "n2"), "waits": False}
     async with plane(tmp_path, Reads, Broken, **options) as found:
         async with asyncio.timeout(10):
             reasons: dict[str, str] = {}

@@ -15,7 +15,15 @@ from gateway.replicas.feed import PART_BYTES, in_parts
 from gateway.scheduling.queue import CycleQueue
 from moorage.v1 import types_pb2 as pb
 from sandbox.apiserver import Fault
-from tools.inprocess.gateway import filter_service, gateway, plane, pod, ready, scorer_service
+from tools.inprocess.gateway import (
+    Options,
+    filter_service,
+    gateway,
+    plane,
+    pod,
+    ready,
+    scorer_service,
+)
 from tools.waiting import until
 
 NAMES = [f"n{number}" for number in range(40)]
@@ -90,7 +98,7 @@ async def test_a_replica_that_takes_long_to_get_everything_is_told_what_changes_
 ) -> None:
     monkeypatch.setattr("gateway.replicas.feed.PART", 2)
     slow = Listener()
-    options = {"filter_gates": (slow,), "fault": refuses("pods"), "kept_changes": 10}
+    options: Options = {"filter_gates": (slow,), "fault": refuses("pods"), "kept_changes": 10}
     async with plane(tmp_path, nodes=NAMES, waits=False, **options) as running:
         slow.open.clear()
         running.api.faults.clear()
@@ -124,7 +132,12 @@ async def test_changes_reach_replicas_without_a_cycle(tmp_path: Path) -> None:
 async def test_the_gateway_is_ready_when_the_first_scorer_has_everything(tmp_path: Path) -> None:
     slow = Listener()
     slow.open.clear()
-    options = {"nodes": ("n1", "n2"), "scorer_gates": (slow,), "waits": False, "scorer_wait": 0}
+    options: Options = {
+        "nodes": ("n1", "n2"),
+        "scorer_gates": (slow,),
+        "waits": False,
+        "scorer_wait": 0,
+    }
     async with plane(tmp_path, **options) as running:
         await until(lambda: slow.parts)
         await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 1)

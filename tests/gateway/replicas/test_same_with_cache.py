@@ -19,7 +19,7 @@ from tests.conftest import EXAMPLES
 from tests.gateway.random_clusters import Object, RandomCluster
 from tests.gateway.scheduling.noting import decided, policy, told
 from tests.gateway.sharing import place, same, sharing
-from tools.inprocess.gateway import IN_TREE, Gateway
+from tools.inprocess.gateway import IN_TREE, Gateway, Options
 
 COUNT = 24
 STEPS = min(EXAMPLES, 50)
@@ -163,7 +163,7 @@ async def test_the_cache_changes_no_answer(tmp_path: Path, seed: int, text: str)
     async with AsyncExitStack() as stack:
         gateways = []
         for limit, replicas in ((0, 1), (20_000, 1), (1 << 20, 1), (1 << 20, 2)):
-            options = {"count": replicas, "policy": text, "cache_bytes": limit}
+            options: Options = {"count": replicas, "policy": text, "cache_bytes": limit}
             running = sharing(tmp_path, name=f"{limit}-{replicas}", **options)
             gateways.append(await stack.enter_async_context(running))
         world = World(random, gateways)

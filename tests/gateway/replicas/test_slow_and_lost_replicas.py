@@ -14,7 +14,7 @@ from gateway.replicas.sharding import Sharding
 from gateway.settings import GatewaySettings
 from moorage import Node, Pod, ScorePlugin
 from tests.gateway.sharing import NAMES, ByNumber, place, same, sharing
-from tools.inprocess.gateway import Gate, Gateway, is_open, pod, policy_of, scorer_service
+from tools.inprocess.gateway import Gate, Gateway, Options, is_open, pod, policy_of, scorer_service
 from tools.waiting import until
 
 KINDS = ("filter", "scorer")
@@ -28,7 +28,7 @@ def two_of_each(
 ) -> AbstractAsyncContextManager[Gateway]:
     """Run two replicas of each kind, which see requests through gates."""
     of = {f"{k}_gates": [gates.get(f"other {k}", is_open), gates.get(k, is_open)] for k in KINDS}
-    options = {"policy": NAMED_AND_NUMBERED, "nodes": NAMES, **of, **settings}
+    options: Options = {"policy": NAMED_AND_NUMBERED, "nodes": NAMES, **of, **settings}
     return sharing(tmp_path, ByNumber, **options)
 
 
@@ -113,7 +113,7 @@ async def test_replicas_that_hang_until_the_deadline_have_to_catch_up(
         return True
 
     gates = (gate,) * replicas
-    settings = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
+    settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
     async with sharing(tmp_path, nodes=("n1", "n2"), filter_gates=gates, **settings) as running:
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["Error"] == "filter service does not answer in time"

@@ -11,6 +11,7 @@ from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
+    Options,
     is_open,
     plane,
     pod,
@@ -84,7 +85,7 @@ def noted(
     """Run a gateway and replicas, which see through the *gate* what they are asked."""
     gates = (gate,) * replicas
     patient = {"http_timeout": 60.0, "hedge_floor": 5.0}  # on a busy machine all are slow
-    usual = {"filter_gates": gates, "scorer_gates": gates, "decision_top": 50, **patient}
+    usual: Options = {"filter_gates": gates, "scorer_gates": gates, "decision_top": 50, **patient}
     return plane(folder, *plugins, policy=text, **usual | settings)
 
 

@@ -10,6 +10,7 @@ from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
+    Options,
     bind,
     is_open,
     plane,
@@ -44,7 +45,12 @@ def running(
     folder: Path, plugin: str, gate: Gate = is_open, **more: Any
 ) -> AbstractAsyncContextManager[Gateway]:
     policy = policy_of(f"{{filter: {{enabled: [{{name: {plugin}}}]}}}}")
-    options = {"policy": policy, "nodes": ("n1", "n2"), "filter_gates": (gate,), "binder": True}
+    options: Options = {
+        "policy": policy,
+        "nodes": ("n1", "n2"),
+        "filter_gates": (gate,),
+        "binder": True,
+    }
     return plane(folder, Alone, Labelled, **options | more)
 
 
@@ -165,9 +171,9 @@ async def test_a_bind_that_comes_while_another_is_checked_counts(tmp_path: Path)
 
 
 async def test_no_pod_is_bound_unchecked_before_the_policy_is_known(tmp_path: Path) -> None:
-    nobody = {"filters": "127.0.0.1:1", "scorer": "127.0.0.1:1", "waits": False}
+    nobody: Options = {"filters": "127.0.0.1:1", "scorer": "127.0.0.1:1", "waits": False}
     policy = policy_of("{filter: {enabled: [{name: NodeName}]}}")
-    options = {"policy": policy, "binder": True, "http_timeout": 1.0, **nobody}
+    options: Options = {"policy": policy, "binder": True, "http_timeout": 1.0, **nobody}
     async with plane(tmp_path, **options) as process:
         (first,) = pods(process, "first")
         await process.node("n1")

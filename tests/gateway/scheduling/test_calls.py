@@ -12,7 +12,7 @@ from moorage import STATEFUL_SETS, Node, Pod, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, stateful_set
 from tests.gateway.scheduling.noting import NAMES, Asked, answered, decided, fill, noted, noting
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, plane, pod, policy_of
+from tools.inprocess.gateway import Gateway, Options, plane, pod, policy_of
 from tools.waiting import until
 
 
@@ -210,7 +210,10 @@ async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path, path
         "Nodes": {"metadata": {}, "items": items},
         "NodeNames": None,
     }
-    alias = {"extender_alias": (f"/{PATH}=prioritize/ImageScore",), "omit_zero_scores": False}
+    alias: Options = {
+        "extender_alias": (f"/{PATH}=prioritize/ImageScore",),
+        "omit_zero_scores": False,
+    }
     async with plane(tmp_path, policy=ARTICLE, **alias) as process:
         status, answer = await process.call(path, body)
     assert status == 200
@@ -295,7 +298,7 @@ async def test_a_state_that_never_rests_does_not_keep_a_pod_waiting(tmp_path: Pa
             await until(lambda: process.sample("moorage_cache_size", type="nodes") == count)
         return True
 
-    options = {"nodes": ("n1",), "filter_gates": (newer_state,), "http_timeout": 2.0}
+    options: Options = {"nodes": ("n1",), "filter_gates": (newer_state,), "http_timeout": 2.0}
     async with plane(tmp_path, **options) as process:
         for _ in range(2):
             picky = pod(nodeSelector={"disk": "ssd"})

@@ -14,7 +14,7 @@ from tests.conftest import EXAMPLES
 from tests.gateway.sharing import sharing
 from tools.docs.pages import blocks
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, bind, policy_of
+from tools.inprocess.gateway import Gateway, Options, bind, policy_of
 
 NODES = {"n1": "a b", "n2": "a b c", "n3": "a"}
 DEVICE = "example.com/device"
@@ -41,7 +41,7 @@ async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
     """A gateway whose two filter replicas share every cycle."""
     plugin = documented("PickDevice", tmp_path)
     policy = policy_of("{filter: {enabled: [{name: PickDevice}]}}")
-    options = {"policy": policy, "nodes": tuple(NODES), "count": 2, "binder": True}
+    options: Options = {"policy": policy, "nodes": tuple(NODES), "count": 2, "binder": True}
     async with sharing(tmp_path, plugin, **options) as running:
         for name, devices in NODES.items():
             node = running.api.read(f"/api/v1/nodes/{name}")

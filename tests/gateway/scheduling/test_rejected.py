@@ -18,7 +18,7 @@ from moorage.models import encode
 from moorage.testing import make_node, make_pod
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import parse
-from tools.inprocess.gateway import plane, policy_of
+from tools.inprocess.gateway import Options, plane, policy_of
 from tools.waiting import until
 
 ASKED = "moorage.io/RetryRequested"
@@ -238,7 +238,7 @@ class Hot(FilterPlugin):
 
 
 async def test_the_binder_wakes_a_pod_that_was_rejected_by_an_old_view(tmp_path: Path) -> None:
-    options = {"policy": POLICY, "nodes": ("n1",), "binder": True, "retry_interval": 1.0}
+    options: Options = {"policy": POLICY, "nodes": ("n1",), "binder": True, "retry_interval": 1.0}
     async with plane(tmp_path, Hot, **options) as process:
         created = process.api.pod("p", schedulerName="moorage")
         answer = await process.filter(created, "n1")

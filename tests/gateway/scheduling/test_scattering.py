@@ -17,7 +17,7 @@ from tests.conftest import EXAMPLES
 from tests.fake_prometheus import fake_prometheus
 from tests.gateway.random_clusters import Object, RandomCluster
 from tests.gateway.sharing import NAMES, NODES, ByNumber, place, same, sharing
-from tools.inprocess.gateway import Gateway, is_open, pod, policy_of
+from tools.inprocess.gateway import Gateway, Options, is_open, pod, policy_of
 from tools.waiting import until
 
 ARGS = {
@@ -120,8 +120,8 @@ async def test_a_score_plugin_that_fails_on_one_node_is_left_out_everywhere(tmp_
     )
     decisions = []
     for count in (1, 2):
-        options = {"name": str(count), "policy": policy, "nodes": NAMES, "count": count}
-        one_filter = {"filter_gates": (is_open,)}
+        options: Options = {"name": str(count), "policy": policy, "nodes": NAMES, "count": count}
+        one_filter: Options = {"filter_gates": (is_open,)}
         async with sharing(tmp_path, ByNumber, FailsOnOne, **options, **one_filter) as running:
             decisions.append(await place(running, pod()))
     one, two = decisions
@@ -152,7 +152,7 @@ async def test_a_filter_that_fails_on_one_node_is_left_out_everywhere(tmp_path: 
         "{filter: {enabled: [{name: RejectsSome}, {name: RejectsMore}]}}",
         "{name: RejectsSome, failurePolicy: Ignore}",
     )
-    options = {"policy": policy, "nodes": NAMES, "count": 2}
+    options: Options = {"policy": policy, "nodes": NAMES, "count": 2}
     async with sharing(tmp_path, RejectsSome, RejectsMore, **options) as running:
         answer = await running.filter(pod(), *NAMES)
         assert answer["FailedAndUnresolvableNodes"] == {
@@ -227,7 +227,7 @@ async def test_only_what_fewer_nodes_make_faster_is_scattered(
         f"{{score: {{disabled: [{{name: '*'}}], enabled: [{{name: {name}}}]}}}}",
         f"{{name: {name}, timeBudget: 30s}}",
     )
-    options = {"policy": policy, "nodes": NAMES, "min_shard_time": 0.02}
+    options: Options = {"policy": policy, "nodes": NAMES, "min_shard_time": 0.02}
     options |= {"scorer_gates": (is_open, is_open)}
     async with sharing(tmp_path, plugin, **options) as running:
         assert (await place(running, pod("first")))["shards"] == [1, 1]

@@ -14,7 +14,7 @@ from gateway.journal.segments import find_segments
 from gateway.whatif.timeline import Timeline
 from tests.gateway.whatif.plugins.even import Claiming, Even
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, plane, policy_of
+from tools.inprocess.gateway import Gateway, Options, plane, policy_of
 from tools.waiting import until
 
 PLUGINS = Path(__file__).parent / "plugins"
@@ -31,7 +31,7 @@ PODS = 6
 @pytest.mark.parametrize("plugins", [WITHOUT_SCORES, WITH_SCORES])
 async def test_a_claim_is_the_same_everywhere(tmp_path: Path, plugins: str) -> None:
     policy, journal = POLICY.replace("PLUGINS", plugins), tmp_path / "journal"
-    options = {"policy": policy, "nodes": CREATED, "journal": journal}
+    options: Options = {"policy": policy, "nodes": CREATED, "journal": journal}
     async with plane(tmp_path, Claiming, Even, **options) as running:
         await until(lambda: running.sample("moorage_journal_records_total", type="state") >= 2)
         pods = [running.api.pod(f"p{i}", schedulerName="moorage") for i in range(PODS)]

@@ -15,6 +15,7 @@ from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
+    Options,
     filter_service,
     is_open,
     plane,
@@ -63,7 +64,12 @@ def running(
     folder: Path, *, shadow: str = ALWAYS, scorer_gate: Gate = is_open, **more: Any
 ) -> AbstractAsyncContextManager[Gateway]:
     policy = POLICY.replace("SHADOW", shadow)
-    options = {"policy": policy, "nodes": ("n1", "n2"), "scorer_gates": (scorer_gate,), **more}
+    options: Options = {
+        "policy": policy,
+        "nodes": ("n1", "n2"),
+        "scorer_gates": (scorer_gate,),
+        **more,
+    }
     return plane(folder, Odd, **options)
 
 

@@ -13,7 +13,7 @@ import pytest
 from gateway.whatif import simulate
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, plane
+from tools.inprocess.gateway import Gateway, Options, plane
 from tools.waiting import until
 
 POLICY = """
@@ -192,7 +192,12 @@ async def test_amounts_that_are_none_are_refused(process: Gateway) -> None:
 
 
 async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
-    options = {"policy": POLICY, "nodes": NAMES, "simulate_calls": 1, "simulate_waiting": 1}
+    options: Options = {
+        "policy": POLICY,
+        "nodes": NAMES,
+        "simulate_calls": 1,
+        "simulate_waiting": 1,
+    }
     async with plane(tmp_path, Cool, ByNumber, **options) as process:
         sent = asyncio.Event()
 
