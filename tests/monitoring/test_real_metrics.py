@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.monitoring.expressions import filled, selectors
 
 from tests.monitoring.chart import QUERIES, Query, alerts, recorded
 from tests.monitoring.installation import Installation, installed
+from tests.monitoring.test_dashboards import filled, selectors
 from tests.monitoring.workload import run_badly, run_well
 
 FAULTS = {

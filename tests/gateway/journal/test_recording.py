@@ -120,9 +120,8 @@ async def test_a_segment_that_is_full_is_followed_by_one_with_a_state_of_its_own
 
 
 async def test_every_kind_of_cycle_is_recorded(tmp_path: Path) -> None:
-    journal, config = tmp_path / "journal", tmp_path / "policy.yaml"
-    config.write_text(CLAIMS)
-    async with recording(tmp_path, journal, config=config) as running:
+    journal = tmp_path / "journal"
+    async with recording(tmp_path, journal, policy=CLAIMS) as running:
         await running.node(*NODES)
         # Claims: both pods of a run get the node that the first one has claimed.
         for name in ("a", "b"):

@@ -25,12 +25,11 @@ from tests.gateway.scheduling.noting import (
     noting,
     of_set,
     policy,
-    replicas_are,
     told,
 )
 from tests.gateway.sharing import place, same
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, filter_service, scorer_service
+from tools.inprocess.gateway import Gateway, filter_service, replicas_are, scorer_service
 from tools.waiting import until
 
 CACHE: dict[str, Any] = {"cache_bytes": 1 << 23}

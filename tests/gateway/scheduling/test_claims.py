@@ -206,5 +206,5 @@ async def test_of_two_binds_at_once_only_one_decides_where_the_run_goes(process:
 
 
 async def test_a_pod_that_does_not_exist_is_not_bound(process: Gateway) -> None:
-    stranger = {"metadata": {"name": "x", "uid": "uid-x"}}
+    stranger = {"metadata": {"name": "x", "namespace": "default", "uid": "uid-x"}}
     assert "not found" in await bind(process, stranger, "n1")
