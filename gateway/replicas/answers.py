@@ -43,7 +43,7 @@ REASON_BYTES = 200
 
 Values = npt.NDArray[Any]
 
-Said = TypeVar("Said")
+AnsweredT = TypeVar("AnsweredT")
 
 AnyRecord = FilterRecord | ScoreRecord
 
@@ -76,7 +76,7 @@ class Question(msgspec.Struct, eq=False, kw_only=True):
     generation: int
 
 
-class Answers(ABC, Generic[Said]):
+class Answers(ABC, Generic[AnsweredT]):
     """What the plugins of one phase answered about equal pods: some numbers for each row.
 
     Attributes:
@@ -102,7 +102,7 @@ class Answers(ABC, Generic[Said]):
         return len(self._valid_at)
 
     @abstractmethod
-    def _numbers(self, said: Said) -> Values | None:
+    def _numbers(self, answered: AnsweredT) -> Values | None:
         """Return answers as they are kept; None if they do not go with those that are."""
 
     def is_stale(self, at: Rows, state: ClusterState, scope: Scope) -> Mask:
@@ -131,13 +131,15 @@ class Answers(ABC, Generic[Said]):
                 found.append(row)
         return found
 
-    def learn(self, said: Said, record: AnyRecord, at: Rows, generation: int, pod: str) -> bool:
+    def learn(
+        self, answered: AnsweredT, record: AnyRecord, at: Rows, generation: int, pod: str
+    ) -> bool:
         """Take over what plugins answered about a pod and some rows, valid for a generation.
 
         Returns:
             Whether it goes with what is known.
         """
-        values = self._numbers(said) if record.version == self.version else None
+        values = self._numbers(answered) if record.version == self.version else None
         if values is None:
             return False
         self._valid_at[at] = generation
@@ -171,16 +173,16 @@ class CachedVerdicts(Answers[Verdicts]):
         super().__init__(1, np.uint16, capacity, version)
         self._codes: dict[Reason, int] = {}
 
-    def _numbers(self, said: Verdicts) -> Values | None:
+    def _numbers(self, answered: Verdicts) -> Values | None:
         codes, code_of = [0], self._codes
-        if len(code_of.keys() | said.reasons) > MOST_REASONS:
+        if len(code_of.keys() | answered.reasons) > MOST_REASONS:
             return None
-        for reason in said.reasons:
+        for reason in answered.reasons:
             if reason not in code_of:
                 code_of[reason] = len(code_of) + 1
                 self.nbytes += REASON_BYTES + len(reason.text)
             codes.append(code_of[reason])
-        return np.array(codes, np.uint16)[said.codes]
+        return np.array(codes, np.uint16)[answered.codes]
 
     def verdicts(self, question: Question, fetched: AnyRecord | None) -> Verdicts:
         """Return the verdicts that were asked for; what was *fetched* now is learned already."""
@@ -209,14 +211,14 @@ class CachedScores(Answers[Raw]):
 
     __slots__ = ("_lines",)
 
-    def __init__(self, said: Raw, capacity: int, version: str) -> None:
-        super().__init__(len(said), np.float64, capacity, version)
-        self._lines = {plugin: line for line, plugin in enumerate(said)}
+    def __init__(self, answered: Raw, capacity: int, version: str) -> None:
+        super().__init__(len(answered), np.float64, capacity, version)
+        self._lines = {plugin: line for line, plugin in enumerate(answered)}
 
-    def _numbers(self, said: Raw) -> Values | None:
-        if self._lines.keys() != said.keys():
+    def _numbers(self, answered: Raw) -> Values | None:
+        if self._lines.keys() != answered.keys():
             return None
-        return np.array([said[plugin] for plugin in self._lines])
+        return np.array([answered[plugin] for plugin in self._lines])
 
     def scores(
         self, question: Question, fetched: AnyRecord | None, names: Sequence[str | None], top: int

@@ -228,7 +228,7 @@ class EqualPods:
         self._learn(question, verdicts, verdicts.record, at, may_keep=may_keep)
 
     def _learn(
-        self, question: Question, said: Any, record: AnyRecord, at: Rows, *, may_keep: bool
+        self, question: Question, answered: Any, record: AnyRecord, at: Rows, *, may_keep: bool
     ) -> None:
         """Take over answers about some rows, if they may be kept.
 
@@ -241,9 +241,9 @@ class EqualPods:
         known: Any = entry.get(phase)
         pod = question.cycle.pod.metadata
         before = known.nbytes if known is not None else 0
-        learned = (said, record, at, question.generation, f"{pod.namespace}/{pod.name}")
+        learned = (answered, record, at, question.generation, f"{pod.namespace}/{pod.name}")
         if known is None or known.capacity < capacity or not known.learn(*learned):
-            known = entry[phase] = KINDS[phase](said, (capacity | 255) + 1, record.version)
+            known = entry[phase] = KINDS[phase](answered, (capacity | 255) + 1, record.version)
             known.learn(*learned)
         if known.nbytes != before:
             self._make_room()

@@ -155,7 +155,7 @@ class Callers:
         self._allowed = frozenset(allowed)
         self._option = option
         self._refusals = refusals
-        self._strangers = Slots(1, 0)
+        self._refused_tokens = Slots(1, 0)
 
     def refusal(self, request: web.BaseRequest) -> Refusal | None:
         """Return why a caller is refused, and count it; None if they are not."""
@@ -201,10 +201,10 @@ class Callers:
         try:
             review = await reviewer.review(token, path, verb, request.remote or "")
         except (MoorageError, TimeoutError) as error:
-            await self._strangers.slow_down(REFUSAL_SECONDS)
+            await self._refused_tokens.slow_down(REFUSAL_SECONDS)
             return self._refused(503, f"the bearer token cannot be checked: {error}")
         if not review.user:
-            await self._strangers.slow_down(REFUSAL_SECONDS)
+            await self._refused_tokens.slow_down(REFUSAL_SECONDS)
             return self._refused(401, "the API server does not know this bearer token")
         if not review.allowed:
             return self._refused(
