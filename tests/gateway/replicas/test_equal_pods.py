@@ -355,7 +355,7 @@ async def test_verdicts_of_two_versions_of_a_plugin_are_never_joined(
     def reject(self: FilterPlugin, pod: Pod, nodes: Nodes) -> Any:
         return nodes.verdicts().reject([True] * len(nodes), other)
 
-    newer: Any = type("Fits", (fits,), {"filter": reject})
+    newer: Any = type("Fits", (fits,), {"filter": reject, "depends_on": Scope.NODE})
     (port,) = free_ports(1)
     also = {"filters": f"127.0.0.1:{port}"}
     async with noted(tmp_path, fits, likes, also=also, **CACHE) as process:
