@@ -45,6 +45,8 @@ maximum_signature_line_length = 88
 napoleon_use_ivar = True
 smartquotes = False
 nitpicky = True
+# Words in the docstring of msgspec.field.
+nitpick_ignore = [("py:class", "callable"), ("py:class", "optional")]
 
 myst_heading_anchors = 6
 myst_fence_as_directive = ["mermaid"]
