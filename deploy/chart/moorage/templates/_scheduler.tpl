@@ -21,7 +21,7 @@ leaderElection:
 {{- end }}
 
 # The extender is asked after sampling: with less than 100, a node that it would accept might not be in the sample.
-# With thousands of nodes this is what costs most; see docs/how-to/install.md.
+# With thousands of nodes this is what costs most; see docs/reference/installation.md.
 percentageOfNodesToScore: {{ .Values.scheduler.percentageOfNodesToScore }}
 
 profiles:  # what pods write into spec.schedulerName
