@@ -208,7 +208,7 @@ class _Gateway:
         scorers_of_shadows = (
             replicas(SCORER, own_scorer, share="shadows") if own_scorer else scorers
         )
-        self._events = EventWriter(client, leadership.holder)
+        self._events = EventWriter(client, leadership.holder, tries=8, first_pause=1.0)
         self.reloader: PolicyReloader | None = None
         if settings.config:
             self.reloader = PolicyReloader(

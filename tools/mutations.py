@@ -172,6 +172,10 @@ MODEL = (
 
 CACHE = (
     Mutation(
+        safeguard="another policy empties the cache",
+        edits=[Edit(file=EQUAL_PODS, old="self._policy.revision, ", new="")],
+    ),
+    Mutation(
         safeguard="what has changed is asked about again",
         edits=[Edit(file=ANSWERS, old="state.rows.touched[at] > valid_at", new="valid_at < 0")],
     ),

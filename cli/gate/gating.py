@@ -27,6 +27,9 @@ GATE = GROUP
 
 SECONDS = 10.0
 
+OF_ALL_GROUPS = (401, 403, 404, 429)
+"""Statuses of answers that the next group would get, too."""
+
 Manifest = dict[str, Any]
 Members = Sequence[tuple[Pod, Manifest]]
 
@@ -85,6 +88,7 @@ class Gates:
         if self._going:
             return []
         lines: list[str] = []
+        silent = 0
         for name in sorted(groups, key=lambda n: group_order(n, [pod for pod, _ in groups[n]])):
             gated = [
                 manifest
@@ -95,14 +99,18 @@ class Gates:
                 continue
             try:
                 answer = await gateway.post("/simulate", {"pod": gated[0]})
+                if fits := answer.get("group", {}).get("fits", False):
+                    for manifest in gated:
+                        await self._open(manifest)
             except GatewayError as error:
-                if error.status not in (400, 413):  # of this group alone
+                silent += not error.status
+                if error.status in OF_ALL_GROUPS or silent > 1:
                     raise
-                answer = {"words": [str(error)]}
+                fits, answer = False, {"words": [str(error)]}
+            except KubeStatusError as error:
+                fits, answer = False, {"words": [f"its gate cannot be removed: {error}"]}
             sentence = str(answer["words"][0]) if answer["words"] else "it does not fit"
-            if answer.get("group", {}).get("fits"):
-                for manifest in gated:
-                    await self._open(manifest)
+            if fits:
                 self._going[name] = now
                 self.reported.pop(name, None)
                 return [*lines, f"{'/'.join(name)}: its {len(gated)} pods may go"]

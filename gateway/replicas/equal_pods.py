@@ -172,7 +172,8 @@ class EqualPods:
     def _entry(self, cycle: Cycle, rule: EqualPodsRule) -> Entry | None:
         """Return what is cached for pods like that of a cycle; None before the second of them."""
         turnovers = self._filters.replicas.turnover, self._scorers.replicas.turnover
-        valid_for = self._policy.dependencies, *turnovers
+        # The dependencies say neither which plugins run nor with which arguments.
+        valid_for = self._policy.revision, self._policy.dependencies, *turnovers
         if valid_for != self._valid_for:
             self._entries.clear()
         self._valid_for = valid_for
@@ -188,6 +189,7 @@ class EqualPods:
             entry = self._entries[key] = {}
             if len(self._entries) > MOST_ENTRIES:
                 self._entries.popitem(last=False)
+            self._make_room()
         self._seen[hashed] = None
         self._seen.move_to_end(hashed)
         if len(self._seen) > SEEN:

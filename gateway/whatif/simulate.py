@@ -277,7 +277,9 @@ class Questions:
         async with self.turn():
             now, length = time.monotonic(), request.content_length
             begin = max(now, self._next)
-            self._next = begin + (BODY_LIMIT if length is None else length) / BYTES_PER_SECOND
+            # What is longer than allowed is refused unread.
+            length = BODY_LIMIT if length is None else min(length, BODY_LIMIT)
+            self._next = begin + length / BYTES_PER_SECOND
             await asyncio.sleep(begin - now)
             body = await self._bodies.read(request, BODY_LIMIT)
             try:

@@ -25,8 +25,6 @@ LONGEST_NOTE = 1024
 LONGEST_NAME = 230
 """Characters of what an Event is about in its own name, which must stay within 253."""
 
-TRIES = 3
-
 SERIES_SECONDS = 360.0
 """Within this time a report that repeats is counted in one Event; kube-scheduler's number."""
 
@@ -52,6 +50,8 @@ class EventWriter:
         *,
         waiting: int = 1000,
         timeout: float = 10.0,
+        tries: int = 3,
+        first_pause: float = 0.2,
         count: Callable[[Literal["written", "dropped", "failed"]], object] = lambda _: None,
     ) -> None:
         """Write through *client* in the name of the process *instance*.
@@ -61,11 +61,15 @@ class EventWriter:
             instance: Which process reports.
             waiting: Events that may wait to be written; more are dropped.
             timeout: Seconds for one request.
+            tries: How often an Event is sent that the API server does not take.
+            first_pause: Seconds before the second try at most; each next one is the double.
             count: Counts what became of an Event.
         """
         self._client = client
         self._instance = instance[:128]
         self._timeout = timeout
+        self._tries = tries
+        self._first_pause = first_pause
         self._count = count
         self._queue: asyncio.Queue[tuple[Hashable, dict[str, Any]]] = asyncio.Queue(waiting)
         self._recent: OrderedDict[Hashable, _Series] = OrderedDict()
@@ -136,8 +140,8 @@ class EventWriter:
             _log.warning("Events were not written before the end", events=self._queue.qsize())
 
     async def _write_with_retries(self, series: Hashable, event: dict[str, Any]) -> None:
-        backoff = Backoff(0.2, 2.0)
-        for remaining in reversed(range(TRIES)):
+        backoff = Backoff(self._first_pause, 10 * self._first_pause)
+        for remaining in reversed(range(self._tries)):
             try:
                 await self._write(series, event)
             except (KubeError, TimeoutError) as error:

@@ -181,7 +181,10 @@ def read(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1).decode()
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:  # before it is decoded: it may be cut within a character
+            raise ConfigurationError(f"{path}:1: larger than {MAX_BYTES} bytes")
+        return data.decode()
     except OSError as error:
         raise ConfigurationError(f"{path}:1: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -19,9 +19,9 @@ class GangPermit(BindPlugin):
         """How long a bind waits.
 
         Attributes:
-            wait: Seconds for which a bind waits for others of its group; half of it while the
-                group's oldest pod is missing. Less than half of the extender's httpTimeout leaves
-                time to write.
+            wait: Seconds for which a bind waits for others of its group; down to half of it
+                while the group's oldest pods are missing. Less than half of the extender's
+                httpTimeout leaves time to write.
         """
 
         wait: Annotated[float, Meta(ge=0.1, le=30)] = 2.0
@@ -43,8 +43,12 @@ class GangPermit(BindPlugin):
         ready |= {other.uid for other in binding.arrived}
         if len(ready) >= count:
             return Allow()
-        first = min(members, key=lambda each: (each.metadata.creation_timestamp, each.name))
         # kube-scheduler tries a pod again a fixed time after its bind has failed. So parts of a
         # group that come at different times would do so for ever, if all waited equally long.
-        seconds = self.args.wait if first.uid in ready else self.args.wait / 2
+        arrived = {other.uid for other in binding.arrived}
+        waiting = [e for e in members if not (e.spec.node_name or e.spec.scheduling_gates)]
+        waiting.sort(key=lambda each: (each.metadata.creation_timestamp, each.name))
+        first = next((i for i, each in enumerate(waiting) if each.uid in arrived), len(waiting))
+        spare = max(len(members) - count, 0)  # of the oldest pods, so many may never come
+        seconds = self.args.wait * (1 - min(first / (spare + 1), 1) / 2)
         return Wait(seconds, f"{count} pods of group {'/'.join(name)}")

@@ -70,18 +70,21 @@ class Gang(FilterPlugin):
         groups[name] = [*others, pod]
         now, timeout = self.now(), timedelta(seconds=self.args.timeout)
         self._tried = {n: at for n, at in self._tried.items() if now - at < timeout}
-        self._tried[name] = now
-        self._since = {n: self._since.get(n, now) for n in self._tried}
-
-        def order(n: Name) -> tuple[int, int, str, Name]:
-            priority, age, _ = group_order(n, waiting[n])
-            return priority, (now - self._since[n]) // timeout % 2, age, n
-
+        self._since = {n: at for n, at in self._since.items() if n in self._tried}
         waiting = {n: pods for n in self._tried if (pods := _ready(groups.get(n, ())))}
         waiting[name] = groups[name]
-        ahead = [n for n in sorted(waiting, key=order) if order(n) < order(name)][:MOST_AHEAD]
+        orders = {}
+        for n, pods in waiting.items():
+            priority, age, _ = group_order(n, pods)
+            orders[n] = priority, (now - self._since.get(n, now)) // timeout % 2, age, n
+        before = (n for n in orders if orders[n] < orders[name])
+        ahead = sorted(before, key=orders.__getitem__)[:MOST_AHEAD]
         self._incomplete &= groups.keys()
         mine = self._described(name, groups[name], nodes)
+        if not pod.spec.scheduling_gates:
+            self._tried[name] = now
+            if not ahead and len(mine.members) >= mine.min_count:  # its turn begins
+                self._since.setdefault(name, now)
         self._note_completeness(name, mine)
         ahead_of_it = [self._described(other, waiting[other], nodes) for other in ahead]
         return structs.replace(mine, ahead=ahead_of_it)

@@ -199,6 +199,16 @@ async def test_an_older_group_that_was_tried_is_ahead() -> None:
     assert await ahead_of_the_younger(*older) == [["a-0", "a-1"]]
 
 
+async def test_groups_that_came_together_take_turns() -> None:
+    groups = manifest("a-0", "a", "1"), manifest("b-0", "b", "1")
+    tries = ["a-0@0", "b-0@1", "a-0@50", "b-0@51"]
+    assert await Queue(*groups).ahead(*tries) == [["a-0"]]
+    for second in (62, 100, 119):
+        assert await Queue(*groups).ahead(*tries, f"a-0@{second}") == [["b-0"]]
+        tries += [f"a-0@{second}", f"b-0@{second}"]
+    assert await Queue(*groups).ahead(*tries, "b-0@122") == [["a-0"]]
+
+
 async def test_pods_at_a_gate_keep_no_room_from_younger_groups() -> None:
     older = manifest("a-0", "a", "2"), manifest("a-1", "a", "2", gated=True)
     assert await ahead_of_the_younger(*older) == [["a-0"]]  # too few: it does not fit

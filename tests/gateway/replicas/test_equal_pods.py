@@ -292,13 +292,22 @@ async def test_failures_are_not_cached_nor_do_those_of_other_samples_fail_a_call
 async def test_another_policy_empties_the_cache(tmp_path: Path, asked: Asked) -> None:
     async with noted(tmp_path, *noting(asked), config_reload_interval=0.02, **CACHE) as process:
         await fill(process)
-        await place_all(process, "first", "second", "third")
+        before, *_ = await place_all(process, "first", "second", "third")
         asked.taken()
-        text = policy(scores="{name: Likes, weight: 3}, {name: Equal}")
-        (tmp_path / "policy.yaml").write_text(text)
-        await until(lambda: process.sample("moorage_policy_reloads_total", outcome="ok") == 1)
-        (fourth,) = await place_all(process, "fourth")
-        assert fourth["scores"] == {"n1": 25, "n2": 50, "n3": 75}
+
+        async def change(text: str, changes: int) -> None:
+            (tmp_path / "policy.yaml").write_text(text)
+            await until(
+                lambda: process.sample("moorage_policy_reloads_total", outcome="ok") == changes
+            )
+
+        # What the plugins depend on stays the same here.
+        await change(policy(config="{name: Likes, timeBudget: 2s}"), 1)
+        same(before, *await place_all(process, "fourth"))
+        assert asked.taken() == ALL
+        await change(policy(scores="{name: Likes, weight: 3}, {name: Equal}"), 2)
+        (fifth,) = await place_all(process, "fifth")
+        assert fifth["scores"] == {"n1": 25, "n2": 50, "n3": 75}
         assert asked.taken() == ALL
 
 
