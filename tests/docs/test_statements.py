@@ -21,7 +21,7 @@ from moorage.execution.enabled import BY_HAND, LOAD_SECONDS, STOP_SECONDS
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
 from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
 from moorage_host.plugins.replica import NODE_SECONDS, STEP_SECONDS
-from moorage_host.plugins.threads import LONGEST_SECONDS
+from moorage_host.plugins.threads import BUSY, LONGEST_SECONDS
 from moorage_host.policy.merge import default_failure_policy
 from moorage_host.rpc.serve import STUCK_SECONDS
 from sandbox.apiserver.faults import Fault
@@ -154,7 +154,7 @@ def test_the_limits_of_plugins_are_as_said() -> None:
     assert overruns.LESS == 0.25, "a quarter of the time budget"
     assert f"after {STUCK_SECONDS:g} seconds the process ends" in text
     assert f"gets {STEP_SECONDS:g} seconds and {1000 * NODE_SECONDS:g} ms for each node" in text
-    assert f"kept the processor for {LONGEST_SECONDS:g} seconds" in text
+    assert f"taken {BUSY:g} of a processor for {LONGEST_SECONDS:g} seconds" in text
     assert BY_HAND == 0.5
     assert f"`start` may take {LOAD_SECONDS:g} seconds, `stop` {STOP_SECONDS:g}" in text
     steps = f"most steps {STEP_SECONDS:g} s, those that await {DEFAULT_TIME_BUDGET:g} s"

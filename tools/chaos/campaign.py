@@ -135,8 +135,10 @@ class Campaign:
         verdict = judge(self._audit.read(), chosen.wanted, room=room)
         failed_calls = self._calls.read()
         old_epochs = await self._bind_with_old_epoch(f"r{chosen.number}-probe")
-        if lost or seen:
+        threads = any(injection.target == "thread" for injection in chosen.injections)
+        if lost or seen or threads:  # endless threads may live longer than several rounds
             await self._stack.restart()
+            await self._until(self._stack.ready, CALM_SECONDS)
         await self._clear()
         others, self._injector.problems = self._injector.problems, []
         if chosen.row.startswith(QUIET):

@@ -212,6 +212,11 @@ class Overruns:
         how = f"a thread that kept the processor was ended, {times}, the last time at {where}"
         self._thread = _Ended(count, how, self.clock())
 
+    def kept_thread(self, where: str) -> None:
+        """Note that one of its threads cannot be ended, and *where* it was when that was found."""
+        how = f"a thread that keeps the processor cannot be ended, at {where}"
+        self._thread = _Ended(self._thread.count, how, self.clock())
+
     def _refused_for_ends(self, namespace: str, now: float) -> str:
         lately = [each for each in self.ended.values() if now - each.at < ENDED_SECONDS]
         count = sum(each.count for each in lately)
