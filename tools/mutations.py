@@ -207,7 +207,7 @@ CACHE = (
     ),
     Mutation(
         safeguard="a new process empties the cache",
-        edits=[Edit(file=EQUAL_PODS, old="            self._entries.clear()", new="            pass")],
+        edits=[Edit(file=EQUAL_PODS, old="self._entries.clear()", new="pass")],
     ),
 )
 """Without each of them a test of the cache must fail."""
