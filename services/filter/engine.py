@@ -69,9 +69,7 @@ async def run_filters(
     """
     for enabled in profile.plugins:
         if enabled.may_group:
-            apart = Supervisor(
-                owner=supervisor.owner, deadline=supervisor.deadline, clock=supervisor.clock
-            )
+            apart = msgspec.structs.replace(supervisor, runs=[])
             try:
                 group = ask_for_group(enabled, pod, nodes, apart)
             except PluginFailedError:

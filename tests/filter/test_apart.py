@@ -14,7 +14,7 @@ import grpc.aio
 import msgspec
 import pytest
 
-from moorage import FilterPlugin, Node, Pod, Rejection
+from moorage import FilterPlugin, Group, Node, Nodes, Pod, Rejection
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage_host.rpc import apart
@@ -116,6 +116,41 @@ async def test_an_innocent_suspect_gets_the_same_answer() -> None:
             for report in each.plugins:
                 report.ClearField("duration")
         assert plain == apart
+
+
+class Leaver(FilterPlugin):
+    """Ends its process where it is asked for the group."""
+
+    def group(self, pod: Pod, nodes: Nodes) -> Group | None:
+        os._exit(0)
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None
+
+
+async def test_a_group_that_ends_its_process_is_charged_to_the_plugin() -> None:
+    async with filtering(Leaver) as service:
+        session = await service.session(full_state(1, Leaver))
+        message = await outcome(session, about("poison", suspect=True))
+        assert "plugin Leaver failed in group" in message
+        assert "its process ended with exit code 0, once" in message
+
+
+async def test_without_a_process_of_its_own_one_cycle_has_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    async with filtering(Culprit) as service:
+        session = await service.session(full_state(1, Culprit))
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fork", fail)
+            message = await outcome(session, about("innocent", suspect=True))
+        assert "Resource temporarily unavailable" in message
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert not await outcome(session, about("innocent", suspect=True))
 
 
 class First(FilterPlugin):

@@ -123,7 +123,12 @@ class Fork:
         self._read, write = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # gRPC's threads stay behind
-            self.child = os.fork()
+            try:
+                self.child = os.fork()
+            except OSError:
+                os.close(self._read)
+                os.close(write)
+                raise
         if not self.child:
             _run(work, write)
         work.close()
@@ -185,7 +190,12 @@ async def run_apart(
     for _ in range(MOST_FORKS):
         mark = mmap(-1, PAGESIZE)
         async with turn:
-            fork = Fork(work(mark), mark)
+            task = work(mark)
+            try:
+                fork = Fork(task, mark)
+            except OSError as error:  # no processes, descriptors or memory are left
+                task.close()
+                return f"no process of its own could be started: {error}"
         ended = await fork.answer(end - time.perf_counter())
         if isinstance(ended, bytes):
             return ended
