@@ -118,6 +118,10 @@ async def test_an_innocent_suspect_gets_the_same_answer() -> None:
         assert plain == apart
 
 
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 class Leaver(FilterPlugin):
     """Ends its process where it is asked for the group."""
 
@@ -144,12 +148,12 @@ async def test_without_a_process_of_its_own_one_cycle_has_a_problem(
 
     async with filtering(Culprit) as service:
         session = await service.session(full_state(1, Culprit))
-        before = len(list(Path("/proc/self/fd").iterdir()))
+        before = descriptors()
         with monkeypatch.context() as patched:
             patched.setattr(os, "fork", fail)
             message = await outcome(session, about("innocent", suspect=True))
         assert "Resource temporarily unavailable" in message
-        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert descriptors() == before
         assert not await outcome(session, about("innocent", suspect=True))
 
 
