@@ -25,6 +25,9 @@ T = TypeVar("T")
 NODE_POINTS = frozenset(("filter", "filter_node", "score", "score_node"))
 """Where plugins look at the nodes that a replica is asked about, which may be some of a cycle's."""
 
+LEAST_STEP = 0.2
+"""Seconds of a step, if it had so many, that a share of it has at least: a busy machine pauses."""
+
 DEADLINE_PASSED = "the cycle's deadline passed"
 
 
@@ -97,7 +100,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
         start = self.clock()
         share, own = self._share(enabled, start), enabled.time_budget
         if enabled.by_size and self.step < own:
-            own = self.step
+            own, share = self.step, _share_of_step(self.step, share)
         try:
             result = call_within(min(own * share, self.deadline - start), function, *args)
         except BaseException as error:
@@ -138,11 +141,13 @@ class Supervisor(msgspec.Struct, kw_only=True):
             self._check_called(enabled, point)
         start = self.clock()
         share, own = self._share(enabled, start), enabled.time_budget
-        step = self.step if enabled.by_size and self.step < own else own
+        step, step_share = own, share
+        if enabled.by_size and self.step < own:
+            step, step_share = self.step, _share_of_step(self.step, share)
         left = self.deadline - start
         stepwise: Stepwise[T] | None = None
         try:
-            stepwise = Stepwise(function(*args), min(step * share, left))
+            stepwise = Stepwise(function(*args), min(step * step_share, left))
             if stepwise.done:
                 result = stepwise.result
             else:
@@ -151,8 +156,8 @@ class Supervisor(msgspec.Struct, kw_only=True):
         except BaseException as error:
             if _is_from_outside(error, stepwise):
                 raise
-            took = step if isinstance(error, BudgetExceededError) else own
-            raise self._failed(enabled, point, error, start, took, share) from error
+            had = (step, step_share) if isinstance(error, BudgetExceededError) else (own, share)
+            raise self._failed(enabled, point, error, start, *had) from error
         finally:
             self._ended(enabled, start)
         if enabled.overruns.pods:
@@ -204,6 +209,11 @@ class Supervisor(msgspec.Struct, kw_only=True):
             return TimeoutError(DEADLINE_PASSED)
         problem = overrun_of(error, enabled.plugin, own, share)
         return failed(enabled, point, error, problem)
+
+
+def _share_of_step(step: float, share: float) -> float:
+    """Return a share of so many seconds that is long enough for honest code."""
+    return max(share, min(1.0, LEAST_STEP / step))
 
 
 def _is_from_outside(error: BaseException, stepwise: Stepwise[Any] | None) -> bool:

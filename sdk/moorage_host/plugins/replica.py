@@ -33,7 +33,7 @@ MAX_PODS = 500_000
 MAX_OBJECTS = 100_000
 """The objects of additional kinds that a session has at most, without another limit."""
 
-STEP_SECONDS, NODE_SECONDS = 0.2, 0.0001
+STEP_SECONDS, NODE_SECONDS = 0.5, 0.0001
 """What the default time budget is worth in a small cluster, and for each of its nodes more, where
 a plugin waits for nothing: so long everybody else waits."""
 

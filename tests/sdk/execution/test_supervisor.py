@@ -167,6 +167,27 @@ async def test_the_default_budget_is_less_in_a_small_cluster_but_not_for_waits()
                 await prepared
 
 
+async def test_a_namespace_that_owes_time_keeps_long_enough_steps() -> None:
+    def nap() -> None:
+        time.sleep(0.15)
+
+    class Naps(Passes):
+        """Takes more than a quarter of a step."""
+
+        async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
+            nap()
+            return None
+
+    enabled = EnabledPlugin(plugin=Naps(), by_size=True)
+    enabled.overruns.overran(("a", "b"), "filter", "", 0.5)
+    supervisor = Supervisor(owner=("a", "other"), step=0.5)
+    supervisor.begin(enabled)
+    supervisor.call(enabled, "filter", nap)
+    await supervisor.prepare(enabled, make_pod(), NODES)
+    with pytest.raises(PluginFailedError, match=r"budget of 0\.5 s, of which .* leave 40%"):
+        supervisor.call(enabled, "filter", loop)
+
+
 def test_after_the_deadline_no_plugin_runs() -> None:
     ran: list[int] = []
     with pytest.raises(TimeoutError, match="the cycle's deadline passed"):
