@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import os
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import msgspec
 import pytest
 
 from moorage import FilterPlugin, Group, Node, Nodes, Pod, Rejection
+from moorage.execution import overruns
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage_host.rpc import apart
@@ -192,6 +194,51 @@ async def test_who_overruns_in_a_fork_is_refused_from_then_on() -> None:
         message = await outcome(session, poison)
         assert "not called for this pod for 1 s: 1 overrun, the last in filter_node" in message
         assert not await outcome(session, about("innocent", namespace="other", suspect=True))
+
+
+class SlowBefore(FilterPlugin):
+    """Takes its time, within its budget."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        time.sleep(0.4)
+        return None
+
+
+async def test_who_overruns_in_a_fork_is_charged_its_own_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    charged: list[float] = []
+    overran = overruns.Overruns.overran
+
+    def noted(self: overruns.Overruns, *args: Any) -> None:
+        charged.append(args[-1])
+        overran(self, *args)
+
+    monkeypatch.setattr(overruns.Overruns, "overran", noted)
+    async with filtering(SlowBefore, Culprit) as service:
+        session = await service.session(full_state(1, SlowBefore, Culprit, budget=0.6))
+        await outcome(session, about("poison", "loop", suspect=True))
+    (seconds,) = charged
+    assert 0.6 <= seconds < 0.95
+
+
+def test_a_fork_ends_with_its_parent() -> None:
+    async def work() -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    read, write = os.pipe()
+    parent = os.fork()
+    if not parent:
+        fork = apart.Fork(work(), mmap(-1, PAGESIZE))
+        os.write(write, b"%d" % fork.child)
+        os._exit(0)
+    os.close(write)
+    assert os.read(read, 100)
+    os.waitpid(parent, 0)
+    assert select.select([read], [], [], 10)[0]
+    assert os.read(read, 1) == b""  # the fork ended, and so closed its end
+    os.close(read)
 
 
 async def test_a_fork_ends_with_the_session_that_waits_for_it() -> None:

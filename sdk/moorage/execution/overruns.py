@@ -69,13 +69,17 @@ def owner_of(pod: Pod) -> Owner:
 
 @dataclass(slots=True)
 class _Late:
-    """A pod that overran: how often, where, why it is refused, when it did last, for how long."""
+    """A pod that overran: how often, where, why it is refused, when it did last.
+
+    For how long it is refused, and what the last overrun took, in seconds.
+    """
 
     count: int
     point: str
     why: str
     at: float
     wait: float
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -172,7 +176,8 @@ class Overruns:
         count = former.count + 1 if former else 1
         wait = min(FIRST_WAIT * 2 ** min(count - 1, 16), LONGEST_WAIT)
         times = "1 overrun" if count == 1 else f"{count} overruns"
-        self.pods[key] = _Late(count, point, f"{times}, the last in {point}{where}", now, wait)
+        why = f"{times}, the last in {point}{where}"
+        self.pods[key] = _Late(count, point, why, now, wait, seconds)
         if len(self.pods) > MOST_PODS:
             self.pods.popitem(last=False)
         namespace = owner[0]

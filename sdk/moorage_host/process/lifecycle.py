@@ -149,7 +149,7 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
     flush: Flush | None = None
     try:
         if settings.exit_with_parent:
-            _exit_with_parent(settings.exit_with_parent)
+            exit_with_parent(settings.exit_with_parent)
         flush = configure_logging(settings.log_level, settings.log_format, _log_limits(settings))
         show_build(name)
         # Otherwise each counter has a second series, which nobody needs.
@@ -209,7 +209,7 @@ def _log_limits(settings: ProcessSettings) -> LogLimits:
     )
 
 
-def _exit_with_parent(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """Have the kernel kill this process when the thread that started it ends.
 
     SIGKILL, since a process that hangs must not stay behind; a parent that ends in order stops its

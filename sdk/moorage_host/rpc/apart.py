@@ -24,6 +24,7 @@ import msgspec
 
 from moorage.execution import Supervisor
 from moorage.execution.enabled import EnabledPlugin
+from moorage_host.process.lifecycle import exit_with_parent
 
 LONGEST_SECONDS: Final = 2.0
 """How long one plugin may take in a fork: other cycles of its session wait for it."""
@@ -121,6 +122,7 @@ class Fork:
         self._mark = mark
         _SINCE.pack_into(mark, 0, time.monotonic())
         self._read, write = os.pipe()
+        parent = os.getpid()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # gRPC's threads stay behind
             try:
@@ -130,7 +132,7 @@ class Fork:
                 os.close(write)
                 raise
         if not self.child:
-            _run(work, write)
+            _run(work, write, parent)
         work.close()
         os.close(write)
 
@@ -214,9 +216,10 @@ def _how(status: int) -> str:
     return f"ended with exit code {os.waitstatus_to_exitcode(status)}"
 
 
-def _run(work: Coroutine[Any, Any, bytes], write: int) -> NoReturn:
+def _run(work: Coroutine[Any, Any, bytes], write: int, parent: int) -> NoReturn:
     code = 70
     try:
+        exit_with_parent(parent)
         gc.disable()  # it would copy pages, and end what belongs to the other process
         signal.set_wakeup_fd(-1)
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

@@ -73,8 +73,8 @@ StateResponse = TypeVar(
     scorer_pb2.ScorerServiceGetStateResponse,
 )
 
-_Forked = tuple[dict[str, str], float, bytes]
-"""Plugins that overran in a fork, with where; how long the cycle took; the answer."""
+_Forked = tuple[dict[str, tuple[str, float]], bytes]
+"""Plugins that overran in a fork, with where and for how many seconds; the answer."""
 
 _UNTRACED = nullcontext()
 
@@ -181,11 +181,12 @@ class CycleServicer(Servicer, Generic[Run]):
         work = partial(self._encoded, replica, request, owner)
         ended = await run_apart(work, self._turn, left, partial(self._note, replica, cycle, owner))
         if isinstance(ended, bytes):
-            late, took, content = msgspec.msgpack.decode(ended, type=_Forked)
+            late, content = msgspec.msgpack.decode(ended, type=_Forked)
             for each in self._plugins(replica, cycle):
                 if each.name in late:
                     where = " in a process of its own"
-                    each.overruns.overran(owner, late[each.name], where, took)
+                    point, took = late[each.name]
+                    each.overruns.overran(owner, point, where, took)
             answer.ParseFromString(content)
             return answer
         result = answer.result
@@ -197,13 +198,12 @@ class CycleServicer(Servicer, Generic[Run]):
         """Answer a cycle in a fork, whose turn and spans are not those of this process."""
         self._turn, self._spans, start = asyncio.Lock(), None, time.monotonic()
         answer = await self._answer(replica, request, mark)
-        late: dict[str, str] = {}
+        late: dict[str, tuple[str, float]] = {}
         for each in self._plugins(replica, request.cycle):
             found = each.overruns.pods.get(hash(owner))
             if found is not None and found.at >= start:
-                late[each.name] = found.point
-        took = time.monotonic() - start
-        return msgspec.msgpack.encode((late, took, answer.SerializeToString()))
+                late[each.name] = found.point, found.seconds
+        return msgspec.msgpack.encode((late, answer.SerializeToString()))
 
     def _plugins(self, replica: Replica, cycle: pb.Cycle) -> Sequence[EnabledPlugin]:
         """Return the plugins that a cycle runs, none if there is no such profile."""
