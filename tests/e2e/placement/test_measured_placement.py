@@ -113,6 +113,11 @@ def half_of(name: str) -> Object:
 
 async def test_pods_land_on_the_idle_node(world: World) -> None:
     await world.create(half_of(IDLE), half_of(BUSY))
+
+    async def known() -> bool:
+        return await world.metric("moorage_cache_size", type="pods") == 2
+
+    await world.until(known)  # else LowRiskOverCommitment finds both nodes empty
     async with world.scheduler(top=without_plugins(*SCORES)):
         await world.create(*(pod(name, name) for name in SCORES))
         places = await world.bound(*SCORES)
