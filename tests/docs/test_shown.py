@@ -81,7 +81,7 @@ def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: P
     (overlay,) = (
         b.text
         for b in blocks("yaml")
-        if b.page.name == "install.md" and b.text.startswith("# kustomization.yaml")
+        if b.page.name == "ship.md" and b.text.startswith("# kustomization.yaml")
     )
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
     (tmp_path / "kustomization.yaml").write_text(overlay)
