@@ -17,54 +17,51 @@ class EdgeSettings(TracingSettings):
 
     trace_ratio: float = setting(
         0.01,
-        "Share of the scheduling cycles that are traced, with their binds, if spans are sent.",
+        "Share of scheduling cycles that are traced, with their binds.",
         minimum=0,
         maximum=1,
     )
-    extender_prefix: str = setting(
-        "", "Path before the verbs, as in the urlPrefix of the extender's configuration."
-    )
+    extender_prefix: str = setting("", "Path before the verbs, as in the extender's urlPrefix.")
     extender_alias: tuple[str, ...] = setting(
         (),
-        "PATH=VERB or PATH=VERB/PLUGIN: the verb, or one plugin's answer to it, at that whole path "
-        "too.",
+        "PATH=VERB or PATH=VERB/PLUGIN: answer the verb, or one plugin's part of it, at that path"
+        " too.",
     )
     scheduler_identity: tuple[str, ...] = setting(
-        (SCHEDULER,), "DNS names in the certificates of kube-schedulers, which alone may call."
+        (SCHEDULER,),
+        "DNS names in the certificates of kube-schedulers, the only callers of the extender.",
     )
     http_timeout: float = setting(
         5.0,
-        "The httpTimeout of the extender's configuration in kube-scheduler.",
+        "The extender's httpTimeout in kube-scheduler's configuration.",
         unit="seconds",
         minimum=0.1,
     )
     body_limit: int = setting(
         48 * _MIB,
-        "Largest body of a call. Reading one may take 7 times its size of memory.",
+        "Largest body of a call; reading it may take 7 times its size of memory.",
         unit="bytes",
         minimum=1,
     )
     body_bytes_in_flight: int = setting(
         56 * _MIB,
-        "Bodies of all calls under way; a call that does not fit is refused, and the "
-        "scheduler tries again.",
+        "Bodies of all calls under way; a call beyond that is refused, and tried again.",
         unit="bytes",
         minimum=1,
     )
     given_nodes_cached: int = setting(
         5000,
-        "Whole nodes in calls that are known again when unchanged; up to 50 kB of memory for each.",
+        "Whole nodes in calls that are recognised when unchanged; up to 50 kB of memory each.",
         minimum=1,
     )
     omit_zero_scores: bool = setting(
-        True, "Leave nodes at 0 out of prioritize answers unless every node is at 0."
+        True, "Leave nodes with score 0 out of prioritize answers unless all have 0."
     )
     http_keep_alive: float = 300.0
     """Seconds that an idle connection stays open; kube-scheduler drops its own after 90."""
     http_connections: int = setting(
         1024,
-        "Open connections; with more, one that waits for its caller is closed, of the caller that "
-        "has most.",
+        "Open connections; beyond that, an idle one of the caller with most is closed.",
         unit="connections",
         minimum=1,
     )
@@ -78,42 +75,37 @@ class GatewaySettings(EdgeSettings):
 
     shadow_filter: tuple[str, ...] = setting(
         (),
-        "Where filter replicas are that run the shadows of the policy and nothing else, as "
-        "host:port. Without one those of --filter run them.",
+        "Filter replicas for the policy's shadows alone, as host:port; without them those of "
+        "--filter run shadows.",
     )
-    shadow_scorer: tuple[str, ...] = setting(
-        (), "The same for scorer replicas; without one those of --scorer run shadows."
-    )
+    shadow_scorer: tuple[str, ...] = setting((), "The same for scorer replicas.")
     shadow_timeout: float = 0.2
     """Seconds that a replica has for a phase of a shadow."""
     journal: Path | None = setting(
         None,
-        "Folder for the journal of cycles, which `moorage replay` reads; one for each gateway. "
-        "Without it there is none.",
+        "Folder for the journal of cycles, which `moorage replay` reads; one per gateway. Without"
+        " it there is none.",
     )
     journal_segment_bytes: int = setting(
         67_108_864,
-        "Size after which a new segment of the journal begins, without its snapshot of the state.",
+        "Size at which a new segment of the journal begins, not counting its snapshot.",
         unit="bytes",
         minimum=65_536,
     )
     journal_segment_age: float = setting(
         3600.0,
-        "Age after which a segment of the journal that has cycles is followed by a new one.",
+        "Age at which a segment of the journal that has cycles is followed by a new one.",
         unit="seconds",
         minimum=1,
     )
-    journal_segments: int = setting(
-        16, "Segments of the journal that are kept, the newest.", minimum=2
-    )
+    journal_segments: int = setting(16, "Segments of the journal that are kept.", minimum=2)
     journal_memory: int = 67_108_864
     """Bytes that may wait to be written to the journal; beyond it a new segment has to begin."""
     journal_retry_interval: float = 10.0
     """Seconds after a failed write until a new segment of the journal is tried."""
     journal_annotations: tuple[str, ...] = setting(
         ("moorage.io/*",),
-        "Annotations that are not left out, such as those that plugins read; * stands for any "
-        "characters.",
+        "Annotations to record, such as those that plugins read; * matches any characters.",
     )
     simulate_calls: int = 2
     """Questions at /simulate that are answered at a time."""
@@ -121,67 +113,67 @@ class GatewaySettings(EdgeSettings):
     """Such questions that may wait for that; more are refused."""
     extender_host: str = setting(
         "0.0.0.0",  # noqa: S104 - kube-scheduler runs elsewhere
-        "Address where kube-scheduler calls the extender.",
+        "Address of the extender.",
     )
     extender_port: int = setting(
         8888,
-        "Port where kube-scheduler calls the extender; 0 takes a free one.",
+        "Port of the extender; 0 takes a free one.",
         minimum=0,
         maximum=65535,
     )
     filter: tuple[str, ...] = setting(
-        ("filter:50051",), "Where filter replicas are, as host:port; each address is a replica."
+        ("filter:50051",), "Filter replicas, as host:port; each address is a replica."
     )
     scorer: tuple[str, ...] = setting(
-        ("scorer:50051",), "Where scorer replicas are, as host:port; each address is a replica."
+        ("scorer:50051",), "Scorer replicas, as host:port; each address is a replica."
     )
-    binder: str = setting("dns:///binder:50051", "Where the binder is, as host:port.")
+    binder: str = setting("dns:///binder:50051", "The binder, as host:port.")
     leader_election: Literal["none", "lease"] = setting(
         "none",
-        "Whether several gateways elect the one that decides by a Lease (lease), or not "
-        "(none: one gateway, or one beside each kube-scheduler).",
+        "Whether several gateways elect a leader by a Lease, or not (none: one gateway, or one "
+        "beside each kube-scheduler).",
     )
     lease_namespace: str = setting(
-        "moorage", "Namespace of the Lease; the gateway needs get, create and update there."
+        "moorage", "Namespace of the Lease, where the gateway needs get, create and update."
     )
     lease_name: str = setting("moorage-gateway", "Name of the Lease.")
     lease_duration: float = setting(
         15.0,
-        "How long the Lease is not renewed until another gateway takes it.",
+        "Time without renewal after which another gateway takes the Lease.",
         unit="seconds",
         minimum=1,
     )
     lease_renew_deadline: float = setting(
         10.0,
-        "How long after the last renewal the gateway that holds the Lease stops deciding.",
+        "Time after its last renewal at which the leader stops deciding.",
         unit="seconds",
         minimum=0.5,
     )
     lease_retry_period: float = setting(
         2.0,
-        "How often the Lease is renewed; who stands by looks at it four times as often.",
+        "How often the leader renews the Lease; others look at it four times as often.",
         unit="seconds",
         minimum=0.1,
     )
     barrier_timeout: float = setting(
         6.0,
-        "How long a binder is waited for at a start or takeover before it is left out. "
-        "At least --http-timeout: so long may an earlier gateway's bind take.",
+        "How long a start or takeover waits for a binder. At least --http-timeout, as an earlier "
+        "gateway's bind may take that long.",
         unit="seconds",
         minimum=0.05,
     )
     config: Path | None = setting(
-        None, "The policy (MoorageConfiguration); without one the profile moorage has no plugins."
+        None, "The policy (MoorageConfiguration). Without it, the profile moorage has no plugins."
     )
     config_reload_interval: float = setting(
         1.0,
-        "How often the policy file is read; a new content counts once it was read twice. 0 never "
-        "reads it again.",
+        "How often the policy file is read; a change counts when it was read twice. 0 never reads"
+        " it again.",
         unit="seconds",
         minimum=0,
     )
     kubeconfig: Path | None = setting(
-        None, "How to reach the API server; without one the pod's service account is used."
+        None, "How to reach the API server; without it, by the pod's service account."
     )
     context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
     max_cache_age: float = setting(
@@ -192,13 +184,13 @@ class GatewaySettings(EdgeSettings):
     )
     kept_changes: int = setting(
         50_000,
-        "Changes of the state that are kept, 0.2 kB each; a replica that is further behind gets "
+        "Changes of the state that are kept, 0.2 kB each; a replica further behind gets "
         "everything.",
         minimum=1,
     )
     max_object_bytes: int = setting(
         65_536,
-        "Largest object of an additional kind that plugins read; larger ones are left out.",
+        "Largest object of a kind that plugins read; larger ones are left out.",
         unit="bytes",
         minimum=1024,
     )
@@ -206,7 +198,7 @@ class GatewaySettings(EdgeSettings):
     """Seconds after its deadline until the API server is asked about a bind of unknown outcome."""
     claim_ttl: float = setting(
         120.0,
-        "How long a pod keeps the node that it claimed while kube-scheduler does not bind it.",
+        "How long a claim lasts without a bind.",
         unit="seconds",
         minimum=1,
     )
@@ -214,8 +206,8 @@ class GatewaySettings(EdgeSettings):
     """Seconds that members of a pod group keep claimed nodes once kube-scheduler has gone on."""
     unknown_pod_wait: float = setting(
         0.5,
-        "How long a call waits for a pod that the watch has not shown: a filter call if "
-        "its profile may claim nodes, a bind without a filter call.",
+        "How long a call waits for a pod that the watch has not shown: a filter that may claim, "
+        "or a bind without a filter call.",
         unit="seconds",
         minimum=0,
     )
@@ -223,16 +215,15 @@ class GatewaySettings(EdgeSettings):
     """Seconds that a pod which is rejected everywhere once more waits for newer state; 0 never."""
     cache_bytes: int = setting(
         32 << 20,
-        "Memory for answers about equal pods: for each kind of pod and node 10 bytes "
-        "for filters, 8 and 8 for each score plugin for scores. 0 caches nothing.",
+        "Memory for answers about equal pods: for each kind of pod and node 10 bytes for filters,"
+        " 8 more for each score plugin. 0 caches nothing.",
         unit="bytes",
         minimum=0,
     )
     cache_verify_share: float = setting(
         0.0,
-        "Share of the cached answers about which replicas are asked too, to count "
-        "differences (moorage_cache_differences_total): 1 finds every plugin that "
-        "declares too little.",
+        "Share of cached answers about which replicas are asked too, to count differences "
+        "(moorage_cache_differences_total).",
         minimum=0,
         maximum=1,
     )
@@ -242,13 +233,12 @@ class GatewaySettings(EdgeSettings):
     """Seconds after the last scorer was lost in which cycles wait for one."""
     min_nodes_per_shard: int = setting(
         100,
-        "Fewest nodes that a replica gets where one cycle is scattered over several.",
+        "Fewest nodes that a replica gets of a shared cycle.",
         minimum=1,
     )
     min_shard_time: float = setting(
         0.005,
-        "Least time that a replica is expected to need for its part of a scattered "
-        "cycle. 0 scatters at any cost.",
+        "Least expected time of a replica's part of a shared cycle; 0 always shares.",
         unit="seconds",
         minimum=0,
     )
@@ -261,7 +251,7 @@ class GatewaySettings(EdgeSettings):
     """Seconds that a replica has to greet a new session."""
     resolve_interval: float = setting(
         5.0,
-        "How often the names of replicas are looked up, and the binder's plugins.",
+        "How often names of replicas and the binder's plugins are looked up.",
         unit="seconds",
         minimum=0.1,
     )
@@ -270,15 +260,15 @@ class GatewaySettings(EdgeSettings):
     decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
     decision_memory: int = setting(
         67_108_864,
-        "Memory for decisions, other than the newest 256; one takes about 4 kB with all "
-        "in-tree plugins.",
+        "Memory for decisions beyond the newest 256; one takes about 4 kB with all in-tree "
+        "plugins.",
         unit="bytes",
         minimum=0,
     )
     decision_arrays: int = setting(
         256,
-        "Newest attempts of which each node's verdict and scores are kept: 2 bytes a "
-        "node, 4 a feasible one, 4 to 12 for each score plugin. 0 keeps none.",
+        "Attempts of which each node's verdict and scores are kept: 2 bytes a node, 4 a feasible "
+        "one, 4 to 12 per score plugin.",
         minimum=0,
     )
     decision_array_memory: int = setting(
@@ -288,7 +278,7 @@ class GatewaySettings(EdgeSettings):
         minimum=0,
     )
     decision_clients: int = setting(
-        16, "Clients that may follow /decisions/stream at the same time.", minimum=0
+        16, "Clients that may follow /decisions/stream at once.", minimum=0
     )
     decision_client_queue: int = 1000
     """Decisions that wait for a client of /decisions/stream; a slower one misses the oldest."""

@@ -26,7 +26,7 @@ def settled_binds(registry: CollectorRegistry) -> Counter:
     """Return the counter of binds that the API server was asked about."""
     return Counter(
         "moorage_settled_binds",
-        "Binds with an unknown outcome about which the API server was asked, by outcome.",
+        "Binds of unknown outcome, by what the API server answered.",
         ["outcome"],
         registry=registry,
     )

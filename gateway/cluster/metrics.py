@@ -32,7 +32,7 @@ class WatchMetrics:
         self.refused = children(
             Counter(
                 "moorage_refused_objects",
-                "Objects of additional kinds that were left out because they are too large.",
+                "Objects of other kinds that were left out because they are too large.",
                 ["resource"],
                 registry=registry,
             )

@@ -56,12 +56,13 @@ class EdgeMetrics:
         )
         Gauge(
             "moorage_extender_http_timeout_seconds",
-            "The setting --http-timeout: how long kube-scheduler waits for an answer.",
+            "The setting --http-timeout.",
             registry=registry,
         ).set(http_timeout)
         hidden = Counter(
             "moorage_extender_hidden_failures_total",
-            "Failed prioritize calls: kube-scheduler places pods without our scores, silently.",
+            "Failed prioritize calls; kube-scheduler then silently places pods without Moorage's "
+            "scores.",
             ("result",),
             registry=registry,
         )

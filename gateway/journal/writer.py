@@ -44,15 +44,14 @@ class JournalMetrics:
         )
         self._dropped = Counter(
             "moorage_journal_dropped",
-            "Records that are not in the journal, by cause: queue (too much waited to be written), "
-            "write (the file could not be written), no_segment (a cycle or bind ended before a new "
-            "segment had begun).",
+            "Records that are missing in the journal: queue (too much waited), write (the file "
+            "could not be written), no_segment (no segment had begun).",
             ["cause"],
             registry=registry,
         )
         self._waiting = Gauge(
             "moorage_journal_waiting_bytes",
-            "Memory of what waits to be written to the journal, about.",
+            "Memory of what waits to be written to the journal.",
             registry=registry,
         )
         self.total_dropped: dict[str, int] = {}

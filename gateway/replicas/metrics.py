@@ -19,13 +19,13 @@ class ReplicaMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.bytes = Counter(
             "moorage_session_sent_bytes",
-            "Bytes sent to replicas: full snapshots, deltas, and cycles with what changed before.",
+            "Bytes sent to replicas: full states, deltas, cycles.",
             ["service", "part"],
             registry=registry,
         )
         self.opened = Counter(
             "moorage_sessions_opened",
-            "Sessions that were opened and synchronised.",
+            "Sessions that were opened.",
             ["service"],
             registry=registry,
         )
@@ -34,33 +34,33 @@ class ReplicaMetrics:
         )
         self.generation = Gauge(
             "moorage_replica_generation",
-            "The newest generation that a replica has confirmed.",
+            "The newest generation of the state that a replica has confirmed.",
             ["service"],
             registry=registry,
         )
         self.resent = Counter(
             "moorage_cycles_resent",
-            "Cycles, or parts of one, that were sent to a further replica because one had not "
-            "answered as soon as usual (slow), or was lost.",
+            "Cycles, or parts of one, that were sent to another replica too because one was slow "
+            "or lost.",
             ["service", "cause"],
             registry=registry,
         )
         self.invalid = Counter(
             "moorage_invalid_results",
-            "Results of replicas that were refused because they cannot be right.",
+            "Results of replicas that cannot be right and were refused.",
             ["service"],
             registry=registry,
         )
         self._phases = FastHistogram(
             "moorage_cycle_duration_seconds",
-            "Time of each phase of a cycle in the replica.",
+            "Time of a phase of a cycle in the replica.",
             ["phase"],
             buckets=SECONDS,
             registry=registry,
         )
         self._plugins = FastHistogram(
             "moorage_plugin_execution_duration_seconds",
-            "Time of a plugin in one cycle, at all its extension points of that phase.",
+            "Time of a plugin in one phase of a cycle.",
             ["plugin", "phase"],
             buckets=SECONDS,
             registry=registry,
@@ -79,8 +79,7 @@ class ReplicaMetrics:
         )
         cached = Counter(
             "moorage_cached_phases",
-            "Phases of cycles in which replicas were asked about no node (whole) or not all nodes "
-            "(part), since the answers for equal pods were cached.",
+            "Phases of cycles that the cache answered, as a whole or in part.",
             ["phase", "extent"],
             registry=registry,
         )
@@ -91,8 +90,8 @@ class ReplicaMetrics:
         }
         self._differences = Counter(
             "moorage_cache_differences",
-            "Answers from the cache that replicas did not confirm, see --cache-verify-share: a "
-            "plugin depends on more than it declares.",
+            "Cached answers that replicas did not confirm (--cache-verify-share): a plugin "
+            "declares too little.",
             ["phase"],
             registry=registry,
         )

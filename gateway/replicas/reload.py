@@ -39,7 +39,7 @@ class ReloadMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reloads = Counter(
             "moorage_policy_reloads",
-            "Changes of the policy file that became active (ok), or did not (refused).",
+            "Changes of the policy file: ok (active) or refused.",
             ["outcome"],
             registry=registry,
         )
@@ -47,8 +47,7 @@ class ReloadMetrics:
             self._reloads.labels(outcome)
         self._refused = Gauge(
             "moorage_policy_file_refused",
-            "1 while the policy file differs from the active policy, because the file is wrong "
-            "or a replica cannot run it.",
+            "1 while the policy file differs from the active policy.",
             registry=registry,
         )
 

@@ -40,37 +40,33 @@ class CycleMetrics:
         self._neutral: dict[str, Counter] = {}
         self._neutral_family = Counter(
             "moorage_neutral_scores",
-            "Cycles in which a score plugin did not affect the order: it skipped the pod, or gave "
-            "all nodes the same score.",
+            "Cycles in which a score plugin skipped the pod or scored all nodes alike.",
             ["plugin"],
             registry=registry,
         )
         self._rounded = Counter(
             "moorage_rounded_scores",
-            "Cycles in which rounding to kube-scheduler's whole numbers made worse nodes equal to "
-            "the best, see scoreScale.",
+            "Cycles in which rounding made worse nodes equal to the best, see scoreScale.",
             registry=registry,
         )
         self._rejected: dict[str, Counter] = {}
         self._rejected_family = Counter(
             "moorage_rejected_nodes",
-            "Nodes that a filter plugin rejected. Those that kube-scheduler's own filters rejected "
-            "before are not among them.",
+            "Nodes that a filter plugin rejected, without those that kube-scheduler's own filters"
+            " did.",
             ["plugin"],
             registry=registry,
         )
         self.foreign = Counter(
             "moorage_foreign_pods",
-            "Calls for pods whose schedulerName has no profile here: all nodes passed.",
+            "Calls for pods whose schedulerName has no profile; all nodes passed.",
             registry=registry,
         ).inc
-        self.claimed = Counter(
-            "moorage_claims", "Nodes claimed for pods in their cycle.", registry=registry
-        ).inc
+        self.claimed = Counter("moorage_claims", "Claims.", registry=registry).inc
         bind_checks = Counter(
             "moorage_bind_checks",
-            "Binds for which filter plugins were asked about the node again (passed, rejected, or "
-            "failed if they could not be asked), or not, as nothing had changed (spared).",
+            "Checks of a node at the bind: passed, rejected, failed (could not be asked), spared "
+            "(nothing had changed).",
             ["outcome"],
             registry=registry,
         )
@@ -78,7 +74,7 @@ class CycleMetrics:
         self.bind_checked = {each: bind_checks.labels(each) for each in outcomes}
         self.stale = Counter(
             "moorage_stale_calls",
-            "Calls that failed since the API server was silent for longer than --max-cache-age.",
+            "Calls that failed because the API server was silent for longer than --max-cache-age.",
             registry=registry,
         ).inc
 

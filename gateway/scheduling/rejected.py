@@ -286,8 +286,8 @@ def retried_pods(registry: CollectorRegistry) -> Counter:
     """Return the counter of pods that were to be tried again."""
     return Counter(
         "moorage_retried_pods",
-        "Pods that were to be tried again, since the plugin that rejected them asked for it, or "
-        "the cluster or the policy has changed after their verdict: written, or failed.",
+        "Rejected pods to be tried again, as a plugin asked for it or cluster or policy changed: "
+        "written or failed.",
         ["plugin", "outcome"],
         registry=registry,
     )

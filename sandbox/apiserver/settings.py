@@ -20,12 +20,12 @@ class Settings(ProcessSettings):
     )
     audit_log: Path | None = setting(
         None,
-        "File to which a line is added for each write: an Event of audit.k8s.io/v1, with the body "
-        "of Bindings.",
+        "File that gets a line for each write: an Event of audit.k8s.io/v1, with the body of "
+        "Bindings.",
     )
     token_auth_file: Path | None = setting(
         None,
-        "File of the accounts that TokenReviews know, as kube-apiserver reads it: a line for each, "
+        "File of accounts for TokenReviews, as kube-apiserver reads it: lines of "
         'token,user,uid,"group,group".',
     )
     version: str = "v1.37.2+sandbox"

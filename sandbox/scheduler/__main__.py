@@ -31,20 +31,20 @@ class Settings(ProcessSettings):
     """The process's options."""
 
     config: Path | None = setting(
-        None, "The KubeSchedulerConfiguration; without one, the one that Moorage ships."
+        None, "The KubeSchedulerConfiguration; by default the shipped one."
     )
     api_server: str = setting("http://127.0.0.1:8001", "Where the API server listens.")
     extender_url: str | None = setting(None, "Replaces every extender's urlPrefix.")
     seed: int | None = setting(None, "Makes ties between nodes break the same way every time.")
     default_scheduler: bool = setting(
         False,
-        "Also run the scheduler that a cluster has anyway: it serves default-scheduler "
-        "with in-tree plugins, without extenders. Left out if the configuration does.",
+        "Also serve default-scheduler with in-tree plugins, without extenders, unless the "
+        "configuration does.",
     )
     decisions_port: int | None = setting(
         None,
-        "Serves `/decisions/NAMESPACE/POD` and `POST /retry` (all pending pods are "
-        "tried again) on this port of 127.0.0.1.",
+        "Serves `/decisions/NAMESPACE/POD` and `POST /retry` (retry all pending pods) on this "
+        "port of 127.0.0.1.",
         minimum=0,
         maximum=65535,
     )

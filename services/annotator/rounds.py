@@ -25,13 +25,13 @@ SAMPLES = Counter("moorage_annotator_samples_total", "Numbers of nodes that Prom
 
 PATCHES = Counter(
     "moorage_annotator_patches_total",
-    "Nodes that were to be written, by result: written, gone (deleted meanwhile) or failed.",
+    "Nodes to be written: written, gone (deleted meanwhile) or failed.",
     ("result",),
 )
 
 NODES = Gauge(
     "moorage_annotator_nodes",
-    "Nodes of the latest round, by state: measured, unmeasured, or failed to be written.",
+    "Nodes of the latest round: measured, unmeasured, or failed to be written.",
     ("state",),
 )
 

@@ -18,9 +18,7 @@ PREFIX = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?([A-Za-z0-9][-A-Za-z0-9_
 class AnnotatorSettings(AdminSettings):
     """Settings of the annotator."""
 
-    prometheus: str = setting(
-        "", "Where Prometheus is: the URL up to, without, /api/v1. It must be given."
-    )
+    prometheus: str = setting("", "URL of Prometheus up to, without, /api/v1; required.")
     preset: Preset = setting("node", "How Prometheus names nodes.")
     node_label: str = setting("", "The label that names the node, instead of a preset's.")
     node_format: str = setting(
@@ -36,32 +34,29 @@ class AnnotatorSettings(AdminSettings):
     timeout: float = setting(10.0, "How long a query may take.", unit="seconds", minimum=0.001)
     window: float = setting(
         900.0,
-        "The time over which mean and deviation are taken.",
+        "Time over which mean and deviation are taken.",
         unit="seconds",
         minimum=1,
     )
-    prefix: str = setting(
-        "", "What stands before the names of annotations: annotationPrefix of the plugins."
-    )
+    prefix: str = setting("", "Prefix of the annotations, the plugins' annotationPrefix.")
     threshold: float = setting(
         1.0,
-        "Write nodes whose values changed by more than this share of what they have allocatable.",
+        "Write nodes whose values changed by more than this share of their allocatable amount.",
         unit="percent",
         minimum=0,
         maximum=100,
     )
     refresh: float = setting(
         300.0,
-        "Write nodes whose annotations are as old, changed or not; some at 50 %, so "
-        "that they take turns. With --interval well below the plugins' "
-        "annotationMaxAge.",
+        "Write nodes whose annotations are this old, some at half of it. Keep it and --interval "
+        "well below the plugins' annotationMaxAge.",
         unit="seconds",
         minimum=0,
     )
     kubeconfig: Path | None = setting(
         None,
-        "How to reach the API server. Without it, the pod's service account is used if there is "
-        "one, else KUBECONFIG, else ~/.kube/config.",
+        "How to reach the API server; without it, by the pod's service account, KUBECONFIG or "
+        "~/.kube/config.",
     )
     concurrency: int = setting(
         8, "Nodes that are written at the same time.", minimum=1, maximum=256

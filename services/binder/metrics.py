@@ -21,7 +21,7 @@ from services.binder.binding.outcomes import (
 
 BINDS = Counter(
     "moorage_binds_total",
-    "Binds that ended, by outcome: bound, already-bound, or why the pod was not bound.",
+    "Binds that ended: bound, already-bound, or why not.",
     ("outcome",),
 )
 
@@ -36,7 +36,7 @@ BINDS_RUNNING = Gauge("moorage_binds_running", "Binds under way, including those
 
 BIND_RETRIES = Counter(
     "moorage_bind_retries_total",
-    "Requests that were sent again, by cause: timeout, unreachable, or an HTTP status.",
+    "Requests that were sent again: timeout, unreachable, or an HTTP status.",
     ("cause",),
 )
 
@@ -60,15 +60,15 @@ PERMIT_WAITING = Gauge(
 PERMIT_SECONDS = Histogram(
     "moorage_permit_wait_seconds",
     "Time that binds waited for others, by how that ended: allowed, refused, failed, timeout, "
-    "ended (the binder ended), fenced (there is a higher epoch).",
+    "ended (the binder ended), fenced (a higher epoch).",
     ("end",),
     buckets=tuple(0.01 * 2**power for power in range(13)),
 )
 
 TOGETHER = Counter(
     "moorage_binds_together_total",
-    "Binds that Permit plugins let go on together, all or none, by outcome: bound, given-up (none "
-    "was written, since one could not be bound), failed (others may have been written before).",
+    "Binds that Permit plugins let go on together: bound, given-up (none was written), failed "
+    "(others may have been written).",
     ("outcome",),
 )
 
@@ -76,20 +76,20 @@ EPOCH = Gauge("moorage_epoch", "Highest epoch of a gateway that this binder has 
 
 FENCED = Counter(
     "moorage_binds_fenced_total",
-    "Binds of a lower epoch, by when they ended: arrival (refused), waiting (given up).",
+    "Binds of a lower epoch: arrival (refused), waiting (given up).",
     ("stage",),
 )
 
 BARRIER_SECONDS = Histogram(
     "moorage_barrier_seconds",
-    "Time of barriers, by result: held (the caller holds the highest epoch), lost (another does).",
+    "Time of barriers: held (the caller has the highest epoch) or lost.",
     ("result",),
     buckets=tuple(0.001 * 2**power for power in range(16)),
 )
 
 EVENTS = Counter(
     "moorage_events_total",
-    "Kubernetes Events by what became of them: written, dropped (too many waited), failed.",
+    "Kubernetes Events: written, dropped (too many waited), failed.",
     ("result",),
 )
 

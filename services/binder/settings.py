@@ -18,16 +18,14 @@ class BinderSettings(BindLimits, ServerSettings):
     """Bytes; a gateway sends states in parts of 2 MiB, which may be longer by one object."""
     kubeconfig: Path | None = setting(
         None,
-        "How to reach the API server. Without it, the pod's service account is used if there is "
-        "one, else KUBECONFIG, else ~/.kube/config.",
+        "How to reach the API server; without it, by the pod's service account, KUBECONFIG or "
+        "~/.kube/config.",
     )
-    plugin: tuple[Path, ...] = setting(
-        (), "A Python file or folder with plugins; may be given several times."
-    )
+    plugin: tuple[Path, ...] = setting((), "A Python file or folder with plugins; repeatable.")
     context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
     bind_timeout: float = setting(
         10.0,
-        "Time for a bind when the caller gives no deadline or a later one.",
+        "Time for a bind, if the caller gives no earlier deadline.",
         unit="seconds",
         minimum=0.1,
     )

@@ -10,8 +10,8 @@ import msgspec
 from moorage.measurements import PrometheusSettings
 from moorage.plugin.arguments import Arguments
 from moorage.plugin.base import Plugin
-from moorage.plugin.pod_fields import DISK_FIELDS, PORT_FIELDS, REQUEST_FIELDS
 from moorage.plugin.points import extension_points
+from moorage.plugin.scope import Scope
 from moorage_host.policy.merge import IN_TREE_PLUGINS
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS
@@ -20,14 +20,6 @@ from tools.docs.pages import Row, code, escaped, table
 
 PARTS: Mapping[str, type[Arguments]] = {"PrometheusSettings": PrometheusSettings}
 """Arguments that several plugins have, each with a table of its own."""
-
-KNOWN_FIELDS: Mapping[tuple[str, ...], str] = {
-    (): "nothing",
-    REQUEST_FIELDS: code("requests"),
-    PORT_FIELDS: code("host_ports"),
-    DISK_FIELDS: code("disks"),
-}
-"""What fields are called together."""
 
 PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {
     "filter": FILTERS,
@@ -38,30 +30,37 @@ PLUGINS: Mapping[str, Sequence[type[Plugin]]] = {
 
 def plugins(name: str) -> str:
     """Return the built-in plugins of a service, in the order of their names."""
-    weights = {entry.name: str(entry.weight or 1) for entry in IN_TREE_PLUGINS}
-    scored = name == "scorer"
-    in_tree = "weight in `InTree`" if scored else "in `InTree`"
-    about_nodes = name != "binder"
-    dependencies = ("depends on", "reads placements", "of the pod it reads") if about_nodes else ()
+    head, cells = {
+        "filter": (("depends on", "reads placements", "claims"), _filter),
+        "scorer": (("depends on", "reads placements"), _scorer),
+        "binder": (("points",), _binder),
+    }[name]
     return table(
-        ("plugin", "points", in_tree, *dependencies, "what it does"),
+        ("plugin", *head, "what it does"),
         (
-            (
-                code(kind.name),
-                ", ".join(extension_points(kind)),
-                weights.get(kind.name, "") if scored else _yes(kind.name in weights),
-                *(_dependencies(kind) if about_nodes else ()),
-                escaped(_summary(kind)),
-            )
+            (code(kind.name), *cells(kind), escaped(_summary(kind)))
             for kind in sorted(PLUGINS[name], key=lambda kind: kind.name)
         ),
     )
 
 
+def _filter(kind: type[Plugin]) -> Row:
+    return *_scorer(kind), _yes("Reserve" in extension_points(kind))
+
+
+def _scorer(kind: type[Plugin]) -> Row:
+    scope = kind.depends_on
+    return "" if scope is Scope.ANYTHING else code(scope.name), _yes(kind.reads_placements)
+
+
+def _binder(kind: type[Plugin]) -> Row:
+    return (", ".join(extension_points(kind)),)
+
+
 def arguments(part: str) -> str:
     """Return the arguments of all built-in plugins, or the fields of a part that they share."""
     if part:
-        return table(("field", "type", "default", "meaning"), _fields(PARTS[part]))
+        return table(("field", "allowed", "default", "meaning"), _fields(PARTS[part]))
     kinds = {kind for group in PLUGINS.values() for kind in group}
     shared: dict[Row, list[str]] = {}
     for kind in sorted(kinds, key=lambda kind: (kind.name, kind.__module__)):
@@ -69,9 +68,13 @@ def arguments(part: str) -> str:
             names = shared.setdefault(tuple(row), [])
             if code(kind.name) not in names:
                 names.append(code(kind.name))
+    rows = sorted(shared.items(), key=lambda row: row[1])
     return table(
-        ("plugin", "argument", "type", "default", "meaning"),
-        ((", ".join(names), *row) for row, names in shared.items()),
+        ("plugin", "argument", "allowed", "default", "meaning"),
+        (
+            ("" if names == before else ", ".join(names), *row)
+            for (row, names), before in zip(rows, [[], *(n for _, n in rows)], strict=False)
+        ),
     )
 
 
@@ -93,16 +96,6 @@ def in_tree(_: str) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else ""
-
-
-def _dependencies(kind: type[Plugin]) -> tuple[str, ...]:
-    return code(kind.depends_on.name), _yes(kind.reads_placements), _pod_fields(kind)
-
-
-def _pod_fields(kind: type[Plugin]) -> str:
-    if kind.pod_fields is None:
-        return ""
-    return KNOWN_FIELDS.get(kind.pod_fields) or ", ".join(map(code, kind.pod_fields))
 
 
 def _summary(kind: type[Plugin]) -> str:
@@ -135,24 +128,17 @@ def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         if kind in PARTS:
             return f"[{kind}](#{kind.lower()})"
         fields = definitions[kind]["properties"]
-        inner = ", ".join(f"{name}: {_type(each, definitions)}" for name, each in fields.items())
-        return f"{{{inner}}}"
+        inner = ((name, _type(each, definitions)) for name, each in fields.items())
+        return f"{{{', '.join(f'{name}: {typed}' if typed else name for name, typed in inner)}}}"
     if "enum" in schema:
-        return " or ".join(code(str(choice)) for choice in sorted(schema["enum"]))
-    text = str(schema["type"])
+        return ", ".join(code(str(choice)) for choice in sorted(schema["enum"]))
     if isinstance(schema.get("items"), Mapping):
-        text = f"list of {_type(schema['items'], definitions)}"
-    bounds = [
-        f"{words} {schema[key]}"
-        for key, words in (
-            ("minimum", "at least"),
-            ("exclusiveMinimum", "above"),
-            ("maximum", "at most"),
-        )
-        if key in schema
-    ]
-    empty = schema.get("minLength") or schema.get("minItems")
-    return ", ".join([text, *bounds, *(["not empty"] if empty else [])])
+        return f"list of {_type(schema['items'], definitions) or 'names'}"
+    least, above, most = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    if least is not None and most is not None:
+        return f"{least} to {most}"
+    bounds = (("from", least), ("above", above), ("up to", most))
+    return ", ".join(f"{words} {bound}" for words, bound in bounds if bound is not None)
 
 
 def _meanings(args: type[Arguments]) -> dict[str, str]:

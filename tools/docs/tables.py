@@ -136,7 +136,8 @@ def _meaning(setting: Setting) -> str:
     _, _, allowed = setting.meaning.partition(" Allowed: ")
     bounds = re.sub(r"^(?:a duration such as 500ms or 1m30s|an integer|a number), ", "", allowed)
     bounds = re.sub(r"^at least (?:0s?|1)(?:, |$)", "", bounds.rstrip("."))  # goes without saying
-    notes = ", ".join(filter(None, (setting.unit, bounds)))
+    unit = setting.unit if setting.unit != "seconds" else ""  # the default shows it
+    notes = ", ".join(filter(None, (unit, bounds)))
     return setting.help + (f" ({notes})" if notes else "")
 
 

@@ -22,8 +22,8 @@ class InFlightArguments(Arguments):
     """How pods count that measurements do not show yet.
 
     Attributes:
-        in_flight: How much of a recent pod is added: "average" the part of the window
-            in which it was not there yet, "step" all of it for a time as in trimaran, or "off".
+        in_flight: How much of a recent pod is added: "average" the part of the window before it
+            came, "step" all of it for a time, as trimaran does, or "off".
         reporting_interval: How long it takes until measurements show what a pod uses.
     """
 

@@ -64,10 +64,10 @@ class LoadArguments(InFlightArguments):
         prometheus: How to reach Prometheus; without an address, annotations of the nodes count.
         window: The time over which Prometheus takes mean and deviation.
         annotation_prefix: What stands before the names of annotations, such as "example.com/".
-        annotation_max_age: How old annotations may be before nodes count as not measured. Where
-            load-measured-at does not give their age, they count.
-        on_missing: What nodes without measurements get: the mean of the others ("neutral"), 0
-            ("worst"), or the plugin fails.
+        annotation_max_age: The age from which annotations count as not measured; those without
+            load-measured-at always count.
+        on_missing: What nodes without measurements get: the mean of the others, 0, or the plugin
+            fails.
     """
 
     prometheus: PrometheusSettings = msgspec.field(default_factory=PrometheusSettings)

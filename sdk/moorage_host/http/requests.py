@@ -36,8 +36,7 @@ Reason: TypeAlias = Literal[
 
 REFUSED = Counter(
     "moorage_http_refused_total",
-    "Requests that were refused before they were read, and connections that were closed, by port "
-    "and reason.",
+    "Requests that were refused unread, and connections that were closed.",
     ("port", "reason"),
 )
 

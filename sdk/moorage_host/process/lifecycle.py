@@ -45,30 +45,27 @@ class ProcessSettings:
         "info", "Least severe events that are logged."
     )
     log_format: Literal["auto", "json", "text"] = setting(
-        "auto", "Form of the log on stderr; auto is text on a terminal and JSON elsewhere."
+        "auto", "Form of the log on stderr; auto is text on a terminal, else JSON."
     )
     log_queue: int = setting(
         2000,
-        "Log lines that may wait to be written; more are dropped and counted, and "
-        "nothing else is slowed.",
+        "Log lines that may wait to be written; more are dropped and counted.",
         minimum=1,
     )
     log_traceback_interval: float = setting(
         60.0,
-        "Time between two tracebacks of the same event and place; between them there is only the "
-        "error's text.",
+        "Least time between two tracebacks of the same event and place.",
         unit="seconds",
         minimum=0,
     )
     log_repeats: int = setting(
         20,
-        "Warnings and errors of the same event that are logged in a row; then one a "
-        "second, with the number left out.",
+        "Warnings and errors of the same event in a row; after that one a second, with a count.",
         minimum=1,
     )
     exit_with_parent: int | None = setting(
         None,
-        "Id of the process that starts this one: die when it dies (Linux). Not for containers.",
+        "Id of the parent process: die when it dies (Linux). Not for containers.",
         minimum=1,
     )
 
@@ -86,45 +83,44 @@ class AdminSettings(ProcessSettings):
     )
     admin_token_ttl: float = setting(
         10.0,
-        "How long the API server's answer about a bearer token is kept, and again while "
-        "it is renewed; a revoked permission lasts up to that long.",
+        "How long an answer about a bearer token is kept, and again while it is renewed.",
         unit="seconds",
         minimum=0,
     )
     allowed_host: tuple[str, ...] = setting(
         ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
-        "Names that HTTP requests may have as Host, beside IP addresses and localhost; "
-        "*.example.com is every name below example.com.",
+        "Host names that HTTP requests may have, beside localhost and IP addresses; *.example.com"
+        " is every name below.",
     )
     http_head_time: float = 10.0
     """Seconds from the first byte of an HTTP request until its head must be whole."""
     tls: Path | None = setting(
         None,
-        "Folder with tls.crt, tls.key and ca.crt: this process's certificate and key, and the "
-        "authorities that it believes.",
+        "Folder with tls.crt, tls.key (this process's) and ca.crt (the authorities that it "
+        "trusts).",
     )
     tls_reload_interval: float = setting(
         10.0, "How often these files are read again.", unit="seconds", minimum=0.1
     )
     insecure: bool = setting(
         False,
-        "Allow plain text beyond loopback addresses and Unix sockets: everybody on the "
-        "network may read everything and bind any pod.",
+        "Allow plain text beyond loopback and Unix sockets: everybody on the network may read "
+        "everything and bind any pod.",
     )
     operator_identity: tuple[str, ...] = setting(
-        (OPERATOR,), "DNS names in the certificates of people who may look and try by hand."
+        (OPERATOR,), "DNS names in the certificates of operators."
     )
     metrics_identity: tuple[str, ...] = setting(
-        (METRICS,), "DNS names in the certificates of those who may get /metrics, and no more."
+        (METRICS,), "DNS names in the certificates of those who may only get /metrics."
     )
     shutdown_delay: float = setting(
         5.0,
-        "Time between becoming unready and closing the port, so that clients hear of it first.",
+        "Time between becoming unready and closing the port.",
         unit="seconds",
         minimum=0,
     )
     shutdown_grace: float = setting(
-        20.0, "Time that calls under way get to finish.", unit="seconds", minimum=0
+        20.0, "Time for calls under way to finish.", unit="seconds", minimum=0
     )
 
 

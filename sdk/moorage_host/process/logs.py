@@ -182,8 +182,8 @@ class LogDrops(Collector):
         """Give the metric."""
         family = CounterMetricFamily(
             "moorage_log_dropped",
-            "Log lines that were not written, by cause: queue (too many waited), write (stderr "
-            "refused them), repeated (the same event was logged too often).",
+            "Log lines that were not written: queue (too many waited), write (stderr refused), "
+            "repeated (logged too often).",
             labels=self._labelnames,
         )
         for cause, lines in self._lines.items():

@@ -24,7 +24,7 @@ MetricT = TypeVar("MetricT", bound=MetricWrapperBase)
 
 CALLS = Counter(
     "grpc_server_handled_total",
-    "Calls that ended, by status code; calls of methods that do not exist count as unknown.",
+    "Calls that ended, by status code.",
     ("grpc_service", "grpc_method", "grpc_code"),
 )
 
@@ -37,7 +37,7 @@ CALL_SECONDS = Histogram(
 
 BACKGROUND_FAILURES = Counter(
     "moorage_background_failures_total",
-    "Failures of background work of plugins, each of which was followed by another try.",
+    "Failures of background work of plugins.",
     ("plugin",),
 )
 
@@ -84,8 +84,7 @@ class GarbagePauses:
         self._began = 0.0
         self.histogram = FastHistogram(
             "moorage_gc_pause_seconds",
-            "Time that the process stood still for Python's garbage collector; generation 2 looks "
-            "at everything.",
+            "Pauses for Python's garbage collector; generation 2 looks at everything.",
             ["generation"],
             buckets=BOUNDS,
             registry=registry,

@@ -66,8 +66,8 @@ class ServerSettings(TracingSettings):
     )
     share_port: bool = setting(
         False,
-        "Let a second process of this service serve on the same port, and go on when "
-        "this one ends. Not for containers.",
+        "Let a second process serve on the same port, and go on when this one ends. Not for "
+        "containers.",
     )
     max_concurrent_rpcs: int = 32
     """Calls under way, sessions included: each may hold a message. 0 is no limit."""
@@ -75,8 +75,7 @@ class ServerSettings(TracingSettings):
     """Bytes; a gateway needs 8 for each node and score plugin of a scattered cycle."""
     max_sessions: int = setting(
         8,
-        "Open sessions and streams of states; more get RESOURCE_EXHAUSTED. A gateway "
-        "has one, and a second while its policy or certificate changes.",
+        "Open sessions and streams; more get RESOURCE_EXHAUSTED. A gateway has one, briefly two.",
         minimum=1,
     )
     max_connections: int = 64
@@ -84,12 +83,13 @@ class ServerSettings(TracingSettings):
     max_connection_age: float = 120.0
     """Seconds after which clients are asked to connect again, to find new replicas; 0 is never."""
     gateway_identity: tuple[str, ...] = setting(
-        (GATEWAY,), "DNS names in the certificates of gateways, which alone open sessions and bind."
+        (GATEWAY,),
+        "DNS names in the certificates of gateways, the only ones that open sessions and bind.",
     )
     reflection: Literal["auto", "on", "off"] = setting(
         "auto",
-        "Whether clients such as grpcurl may list the methods: on, off, or (auto) only on loopback "
-        "addresses, and with --tls.",
+        "Whether clients such as grpcurl may list the methods; auto: on loopback addresses, and "
+        "with --tls.",
     )
 
 

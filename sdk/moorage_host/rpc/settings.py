@@ -15,47 +15,43 @@ from moorage_host.settings import setting
 class CycleSettings(ServerSettings):
     """How a service that runs cycles runs."""
 
-    plugin: tuple[Path, ...] = setting(
-        (), "A Python file or folder with plugins; may be given several times."
-    )
+    plugin: tuple[Path, ...] = setting((), "A Python file or folder with plugins; repeatable.")
     max_cycle_state_bytes: int = CYCLE_STATE_BYTES
     """Bytes that a plugin may keep in one cycle for the bind (cycle state)."""
     max_nodes: int = setting(
         MAX_NODES,
-        "Rows of a session's tables; a session message with a node beyond them is refused.",
+        "Nodes of a session; a message with one more is refused.",
         unit="nodes",
         minimum=FIRST_CAPACITY,
     )
     max_pods: int = setting(
         MAX_PODS,
-        "Pods of a session; a session message with one more is refused.",
+        "Pods of a session.",
         unit="pods",
         minimum=1,
     )
     max_objects: int = setting(
         MAX_OBJECTS,
-        "Objects of the additional kinds that plugins read, in a session; a session message with "
-        "one more is refused.",
+        "Objects of other kinds in a session.",
         unit="objects",
         minimum=1,
     )
     adhoc_calls: int = setting(
         2,
-        "Calls by hand (the methods for people) that run at a time. They get a part of the time "
-        "that cycles of sessions leave.",
+        "Manual calls that run at a time, in the time that cycles leave.",
         minimum=1,
     )
     adhoc_waiting: int = setting(
-        8, "Calls by hand that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
+        8, "Manual calls that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
     )
     adhoc_nodes: int = setting(
-        5000, "Nodes that a call by hand may be about.", unit="nodes", minimum=1
+        5000, "Nodes that a manual call may be about.", unit="nodes", minimum=1
     )
     adhoc_manifests: int = setting(
-        100, "Nodes that a call by hand may bring itself.", unit="nodes", minimum=1
+        100, "Nodes that a manual call may bring itself.", unit="nodes", minimum=1
     )
     adhoc_bytes: int = setting(
-        4 << 20, "The largest message of a call by hand.", unit="bytes", minimum=1024
+        4 << 20, "Largest message of a manual call.", unit="bytes", minimum=1024
     )
 
 

@@ -195,22 +195,20 @@ SHARE_LEFT = 1 / 3
 
 EXPIRY = Gauge(
     "moorage_tls_certificate_expiry_timestamp_seconds",
-    "When this process's certificate expires, in seconds since 1970; identity is its first DNS "
-    "name. Absent in plain text.",
+    "When this process's certificate expires (Unix time); identity is its first DNS name. Absent "
+    "in plain text.",
     ("identity",),
 )
 
 START = Gauge(
     "moorage_tls_certificate_start_timestamp_seconds",
-    "When this process's certificate began to be valid, in seconds since 1970: with its expiry, "
-    "how much of its life is left. Absent in plain text.",
+    "When this process's certificate became valid (Unix time). Absent in plain text.",
     ("identity",),
 )
 
 RELOADS = Counter(
     "moorage_tls_reloads_total",
-    "Certificates that replaced another while the process ran, and those that could not be used "
-    "(outcome: reloaded or failed).",
+    "New certificates that were reloaded, or failed.",
     ("outcome",),
 )
 

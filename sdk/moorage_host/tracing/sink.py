@@ -23,13 +23,12 @@ class TracingSettings(AdminSettings):
 
     trace_endpoint: str = setting(
         "",
-        "URL of an OpenTelemetry collector for OTLP over HTTP, such as "
-        "http://127.0.0.1:4318; needs moorage[otel]. Without it "
-        "OTEL_EXPORTER_OTLP_ENDPOINT counts.",
+        "URL of an OpenTelemetry collector (OTLP over HTTP), such as http://127.0.0.1:4318; needs"
+        " moorage[otel]. By default OTEL_EXPORTER_OTLP_ENDPOINT.",
     )
     trace_insecure: bool = setting(
         False,
-        "Send spans in plain text to other machines too: they name pods and nodes.",
+        "Send spans, which name pods and nodes, in plain text to other machines too.",
     )
     trace_flush_timeout: float = 2.0
     """Seconds for spans that wait when the process ends."""

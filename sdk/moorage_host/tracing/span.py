@@ -28,8 +28,7 @@ _SAMPLED = 1
 
 SPANS = Counter(
     "moorage_spans_total",
-    "Spans of sampled traces by what became of them: sent, failed (the collector did not take "
-    "them), dropped (too many waited).",
+    "Spans of sampled traces: sent, failed (the collector refused), dropped (too many waited).",
     ("outcome",),
 )
 

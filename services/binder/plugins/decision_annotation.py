@@ -27,9 +27,9 @@ class DecisionAnnotation(BindPlugin):
         """How much is written.
 
         Attributes:
-            plugins: How many plugins are written with their scores, those first that counted most.
-            max_bytes: How long the annotation may be. What does not fit is left out: plugins, then
-                the reason, then the runner-up.
+            plugins: How many plugins to list with their scores, the most decisive first.
+            max_bytes: The longest annotation; plugins are left out first, then the reason, then the
+                runner-up.
         """
 
         plugins: Annotated[int, Meta(ge=0, le=20)] = 3

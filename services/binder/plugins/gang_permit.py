@@ -19,9 +19,8 @@ class GangPermit(BindPlugin):
         """How long a bind waits.
 
         Attributes:
-            wait: Seconds for which a bind waits for others of its group; down to half of it
-                while the group's oldest pods are missing. Less than half of the extender's
-                httpTimeout leaves time to write.
+            wait: Seconds for which a bind waits for its group, half of that while the group's
+                oldest pods are missing. Keep it below half of the extender's httpTimeout.
         """
 
         wait: Annotated[float, Meta(ge=0.1, le=30)] = 2.0

@@ -40,12 +40,12 @@ class Gang(FilterPlugin):
         """Where the pods of a group go, and for how long they hold what was found for them.
 
         Attributes:
-            topology_key: All nodes of a group have the same value of this label, such as that of a
-                zone or rack; empty for any nodes.
-            order_key: Pods are placed in the order of their ranks on nodes in the order of this
-                label's values, so that one is near the next.
-            timeout: Seconds until pods of a group that are not bound let go of their nodes. So
-                long, too, a group that was tried is ahead of those after it.
+            topology_key: The label whose value all nodes of a group share, such as a zone or rack;
+                "" for any nodes.
+            order_key: Places pods in the order of their ranks on nodes in the order of this label,
+                so that neighbours are near.
+            timeout: Seconds after which unbound pods of a group give up their nodes, and the group
+                its turn.
         """
 
         topology_key: str = ""

@@ -39,7 +39,7 @@ class LicenseSeats(FilterPlugin):
         Attributes:
             label_key: The label whose value is the name of the license.
             seats: How many pods may run at a time, by the value of the label.
-            other_seats: The same for values that are not in `seats`; -1 sets no limit.
+            other_seats: The same for values that are not in `seats`; -1 for no limit.
             namespaced: Whether each namespace has seats of its own.
         """
 

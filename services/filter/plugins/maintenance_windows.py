@@ -36,12 +36,12 @@ class MaintenanceWindows(FilterPlugin):
         """Where windows are written, and for how long pods run.
 
         Attributes:
-            annotation: The annotation of nodes with the windows: START/END in ISO 8601, several
-                with commas between them.
-            file: YAML or JSON with the same text by the node's name, such as a mounted ConfigMap's;
-                it counts beside the annotation, and is read again when it has changed.
-            duration_annotation: The annotation of pods that says how long they run, such as "2h".
-            lead: How long before a window pods of unknown duration are kept off the node.
+            annotation: The nodes' annotation with the windows: START/END in ISO 8601, separated by
+                commas.
+            file: YAML or JSON with further windows by node name, such as a mounted ConfigMap;
+                reread when it changes.
+            duration_annotation: The pods' annotation that says how long they run, such as "2h".
+            lead: How long before a window to keep off pods of unknown duration.
         """
 
         annotation: Annotated[str, Meta(min_length=1)] = "example.com/maintenance"

@@ -50,8 +50,8 @@ class OneNodePerPipelineRun(FilterPlugin):
                 none at all.
             label_key: The label whose value is the name of the run.
             namespaced: Whether runs of the same name in two namespaces are two runs.
-            include_completed: Whether pods that have ended still bind their run to their node,
-                until they are deleted.
+            include_completed: Whether ended pods still bind their run to their node until they are
+                deleted.
         """
 
         isolation_strategy: Literal["colocateAlways", "colocateCompleted", "isolateAlways"] = (

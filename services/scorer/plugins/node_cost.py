@@ -48,22 +48,21 @@ class NodeCost(MeasuringPlugin, ScorePlugin):
         """Where the numbers come from, and what is good. Numbers below 0 count as missing.
 
         Attributes:
-            file: YAML or JSON with numbers by the nodes' names, or a folder with a file for each
-                name, such as a mounted ConfigMap.
-            label: The label of nodes by whose value the file has numbers, instead of names: such as
+            file: YAML or JSON with numbers by node name, or a folder with a file for each name,
+                such as a mounted ConfigMap.
+            label: The node label by which the file is keyed instead of names, such as
                 node.kubernetes.io/instance-type.
             interval: How often the file is read.
-            annotation: The annotation of nodes with the number, if there is neither file nor query.
-            query: PromQL of series with one for each node.
+            annotation: The annotation with the number, without a file or query.
+            query: PromQL with one series per node.
             prometheus: How to reach Prometheus, and how it names nodes.
             better: Whether low or high numbers are good.
-            tolerance: By which share of the best number others count the same as the best.
-            spread_by: The label of nodes that makes domains, such as
-                topology.kubernetes.io/region; "" does not spread.
-            spread: By which share each pod in the same domain with the labels of this one makes the
-                domain's nodes worse.
-            on_missing: What nodes without a number get: the mean of the others ("neutral"), 0
-                ("worst"), or the plugin fails.
+            tolerance: Numbers within this share of the best count as equal to it.
+            spread_by: The node label that makes domains, such as topology.kubernetes.io/region; ""
+                does not spread.
+            spread: By what share each pod with the same labels makes the nodes of its domain worse.
+            on_missing: What nodes without a number get: the mean of the others, 0, or the plugin
+                fails.
         """
 
         file: str = ""

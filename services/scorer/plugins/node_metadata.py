@@ -37,10 +37,10 @@ class NodeMetadata(ScorePlugin):
             metadata_source: Where it stands.
             metadata_type: What it is.
             scoring_strategy: Highest or Lowest for numbers, Newest or Oldest for timestamps.
-            timestamp_format: How times are written, as Python's strptime has it; without a zone
-                they are UTC. By default RFC 3339.
-            default_value: The value of nodes without the label or annotation; by default they
-                have none, and 0 points.
+            timestamp_format: The format of times, as Python's strptime; UTC without a zone. By
+                default RFC 3339.
+            default_value: The value of nodes without the label or annotation; by default they get 0
+                points.
         """
 
         metadata_key: Annotated[str, Meta(min_length=1)]

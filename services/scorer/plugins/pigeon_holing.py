@@ -25,8 +25,9 @@ class PigeonHoling(ScorePlugin):
         """What to aim at.
 
         Attributes:
-            policy_objective: "A_BINPACK" makes the use of nodes vary as much as what pods ask for,
-                "LOAD_BALANCE" as little as can be, "CONSOLIDATE" fills nodes or leaves them empty.
+            policy_objective: "A_BINPACK" makes the use of nodes vary as much as requests do,
+                "LOAD_BALANCE" as little as possible; "CONSOLIDATE" fills nodes or leaves them
+                empty.
             resources: What has to fit, and what A_BINPACK looks at.
             policy_resource_index: Which of them the other objectives look at, counted from 0.
             demand_history: How many pods' requests A_BINPACK keeps.

@@ -22,7 +22,7 @@ if prometheus is not None:
     )
     LAST_ANSWER = prometheus.Gauge(
         "moorage_metrics_last_answer_timestamp_seconds",
-        "When Prometheus last answered a query of plugins; 0 if it has not yet.",
+        "When Prometheus last answered a plugin's query; 0: not yet.",
         _LABELS,
     )
     NODES = prometheus.Gauge(

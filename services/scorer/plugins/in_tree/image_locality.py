@@ -26,8 +26,8 @@ class ImageLocality(ScorePlugin):
 
         Attributes:
             min_threshold: The sum below which images do not matter.
-            max_container_threshold: The sum, for each container and each volume that is an image,
-                above which more does not help.
+            max_container_threshold: The sum, per container and image volume, above which more does
+                not help.
         """
 
         min_threshold: Annotated[int, Meta(ge=0)] = 23 * MIB

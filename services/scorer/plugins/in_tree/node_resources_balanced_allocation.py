@@ -35,7 +35,7 @@ class NodeResourcesBalancedAllocation(ScorePlugin):
         Attributes:
             resources: By default CPU and memory. Their weights do not count, as in kube-scheduler.
             form: "1.36" scores how much the pod improves the balance (75: not at all) and skips
-                pods that request nothing; "older" scores the balance with the pod.
+                pods that request nothing; "older" scores the balance.
         """
 
         resources: Annotated[tuple[ResourceSpec, ...], Meta(min_length=1)] = CPU_AND_MEMORY

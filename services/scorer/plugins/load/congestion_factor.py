@@ -29,13 +29,13 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
 
         Attributes:
             annotation: The annotation of nodes that holds it.
-            query: PromQL of series with one for each node, instead of the annotation.
+            query: PromQL with one series per node, instead of the annotation.
             prometheus: How to reach Prometheus, and how it names nodes.
             maximum: The factor from which on nodes get 0.
-            in_flight: For factors that grow with the number of pods: "step" adds a pod's share of
-                them for each pod that came to a node recently, "off" nothing.
-            on_missing: What nodes without a factor get: 100 ("idle"), the mean of the others
-                ("neutral"), 0 ("worst"), or the plugin fails.
+            in_flight: "step" adds a share for each recent pod, for factors that grow with the
+                number of pods.
+            on_missing: What nodes without a factor get: 100 (idle), the mean of the others, 0, or
+                the plugin fails.
         """
 
         annotation: Annotated[str, Meta(min_length=1)] = "congestion-factor"
