@@ -183,16 +183,12 @@ def _question(question: str, pause: float, results: list[EdgeResult]) -> Table:
     feasible = results[0].feasible
     title = f"{question}, filter then prioritize"
     title += f" after {pause:g} ms" if pause else " at once"
-    caption = (
-        f"milliseconds, p50 / p99; {results[0].both.count} rounds; ratio of p50 (until answered)"
-    )
-    columns = ("filter", "prioritize", "both", "until answered", "ratio", "CPU")
-    table = _titled(title, caption, *columns)
+    caption = f"milliseconds until both are answered, p50 / p99; {results[0].both.count} rounds"
+    table = _titled(title, caption, "answered", "ratio", "CPU")
     for one in results:
         name = one.contender + ("" if one.feasible == feasible else f" ({one.feasible:.0f} fit)")
-        figures = map(_pair, (one.filter, one.prioritize, one.both, one.answered))
-        ratio = f"{one.ratio:.2f} ({one.ratio_answered:.2f})"
-        table.add_row(name, *figures, ratio, f"{one.processor:.2f}")
+        figures = f"{one.ratio_answered:.2f}", f"{one.processor:.2f}"
+        table.add_row(name, _pair(one.answered), *figures)
     return table
 
 

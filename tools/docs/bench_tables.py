@@ -149,11 +149,9 @@ def _measured_cpu() -> dict[str, float]:
 
 def _more(nodes: int) -> float:
     """Return how much more processor time a call takes than one of a cluster of 5,000 nodes."""
-    known = [(names, _edge_cpu(names)) for names in (500, 800, 5_000)]
-    asked = sampled(nodes)
-    (low, at_low), (high, at_high) = known[:2] if asked <= known[1][0] else known[1:]
-    guess = at_low + (at_high - at_low) * (asked - low) / (high - low)
-    return max(guess / known[0][1], 1.0)
+    (low, at_low), (high, at_high) = ((names, _edge_cpu(names)) for names in (500, 5_000))
+    guess = at_low + (at_high - at_low) * (sampled(nodes) - low) / (high - low)
+    return max(guess / at_low, 1.0)
 
 
 def _edge_cpu(names: int) -> float:
