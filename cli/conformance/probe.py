@@ -1,33 +1,36 @@
-"""Sends the requests of checks as kube-scheduler's HTTP client does, and keeps what was found."""
+"""Sends requests as kube-scheduler's HTTP client does, and keeps the answers for the rules."""
 
 import asyncio
 import io
 import ssl
-import time
-from collections import Counter, defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
 
-from cli.conformance.findings import Exchange, Finding, Severity
-from cli.conformance.judging import Reading, judge, survivors
-from cli.conformance.requests import Answer, Object, Request, Requests
+from cli.conformance.requests import Object, Request, Requests, shortened
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import ExtenderConfig, Verb
-from sandbox.scheduler.extenders.client import FilterAnswer, extender_context
+from sandbox.scheduler.extenders.client import (
+    AnswerError,
+    FilterAnswer,
+    bind_answer,
+    decode_answer,
+    extender_context,
+    filter_answer,
+    preempt_answer,
+    score_answer,
+)
 
 SECONDS = 5.0
 """For the first connection."""
 
 IDLE_SECONDS = 90.0
 """How long Go keeps an idle connection."""
-
-MOST_REDIRECTS = 10
-"""How many Go follows."""
 
 HEADERS = {
     "User-Agent": "Go-http-client/1.1",
@@ -37,17 +40,59 @@ HEADERS = {
 
 NO_SUCH_NODE = "moorage-conformance-no-such-node"
 
+READERS = {
+    "filter": filter_answer,
+    "prioritize": score_answer,
+    "preempt": preempt_answer,
+    "bind": bind_answer,
+}
+"""How kube-scheduler reads an answer to each verb."""
+
 ValueT = TypeVar("ValueT")
 
 
-class Probe:
-    """Sends requests to one extender and judges its answers; `probing` makes it.
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What came back.
 
     Attributes:
-        requests: What is sent.
-        check: The check that runs.
-        findings: What was found, by check.
-        sent: How many requests were sent, by verb.
+        request: To which request.
+        status: The HTTP status, 0 if there was none.
+        headers: The headers.
+        body: The body, decompressed.
+        failure: Why there is no answer, in the words of kube-scheduler.
+    """
+
+    request: Request
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    failure: str = ""
+
+    def __str__(self) -> str:
+        text = shortened(self.body.decode("utf-8", "replace"))
+        return self.failure or f"{self.status} {text}".rstrip()
+
+    @cached_property
+    def content(self) -> Any:
+        """What kube-scheduler reads: a FilterAnswer, scores, victims, or the Error of bind.
+
+        It is an AnswerError if it cannot decode the body, None if it does not read it.
+        """
+        if self.failure or self.status != 200:
+            return None
+        try:
+            return READERS[self.request.verb](decode_answer(self.body))
+        except AnswerError as error:
+            return error
+
+
+class Probe:
+    """Sends requests to one extender; `probing` makes it.
+
+    Attributes:
+        requests: What writes them.
+        answers: All answers.
         replayed: The versions of kube-scheduler whose recorded requests were sent.
     """
 
@@ -55,22 +100,20 @@ class Probe:
         self, requests: Requests, session: aiohttp.ClientSession, runner: asyncio.Runner
     ) -> None:
         self.requests = requests
+        self.answers: list[Answer] = []
+        self.replayed: set[str] = set()
         self._session = session
-        self.check = ""
-        self.findings: defaultdict[str, list[Finding]] = defaultdict(list)
-        self.sent: Counter[Verb] = Counter()
         self._runner = runner
         self._pods: dict[str, Object] = {}
-        self.replayed: set[str] = set()
 
     @property
     def config(self) -> ExtenderConfig:
         """The extender's entry."""
         return self.requests.config
 
-    def offers(self, verb: Verb) -> bool:
-        """Whether the extender has a verb."""
-        return bool(self.config.verb(verb))
+    def offered(self, *verbs: Verb) -> list[Verb]:
+        """Return those of some verbs that the extender has."""
+        return [verb for verb in verbs if self.config.verb(verb)]
 
     def url(self, verb: Verb) -> str:
         """Return where kube-scheduler would send a verb."""
@@ -86,56 +129,27 @@ class Probe:
 
         return self._runner.run(later())
 
-    def ask(self, request: Request) -> Reading | None:
-        """Send a request, judge the answer and return it decoded; None if the call failed."""
-        return self.ask_all([request])[0]
+    def send(self, *requests: Request) -> list[Answer]:
+        """Send requests at the same time."""
+        for request in requests:
+            self._note(request)
 
-    def ask_all(self, requests: Iterable[Request]) -> list[Reading | None]:
-        """Send requests at the same time; return their answers as `ask` does."""
-        requests = list(requests)
-        return [self._judged(*each) for each in zip(requests, self._send(requests), strict=True)]
+        async def all_at_once() -> list[Answer]:
+            return await asyncio.gather(*map(self._post, requests))
 
-    def send(self, request: Request) -> Answer:
-        """Send a request whose answer the caller judges."""
-        return self._send([request])[0]
+        return self.run(all_at_once())
 
-    def cycle(self, pod: Object | None = None, names: Sequence[str] | None = None) -> None:
-        """Send filter, and prioritize for the survivors if there are several, for one pod."""
-        names = self.requests.nodes if names is None else names
-        if self.offers("filter"):
-            reading = self.ask(self.requests.scheduling("filter", pod, names))
-            names = ()
-            if isinstance(reading, FilterAnswer) and not reading.error:
-                names = survivors(self.config, reading)
-        if self.offers("prioritize") and len(names) > 1:
-            self.ask(self.requests.scheduling("prioritize", pod, names))
+    def ask(self, *requests: Request) -> list[Answer]:
+        """Send requests at the same time, and keep the answers for the rules."""
+        answers = self.send(*requests)
+        self.answers += answers
+        return answers
 
-    def replay(self, version: str) -> None:
-        """Send what kube-scheduler of a version sent when it was recorded, once."""
-        if version in self.replayed:
-            return
+    def replay(self, version: str) -> list[Answer]:
+        """Send what kube-scheduler of a version sent when it was recorded."""
         self.replayed.add(version)
-        self.check, former = f"recorded-{version}", self.check
         verbs = self.offered("filter", "prioritize", "preempt")
-        for request in self.requests.recorded(version, *verbs):
-            self.ask(request)
-        self.check = former
-
-    def report(
-        self,
-        request: Request,
-        answer: Answer,
-        severity: Severity,
-        consequence: str,
-        **about: str,
-    ) -> None:
-        """Add a finding; see `Exchange.finding`."""
-        finding = self._exchange(request, answer).finding(severity, consequence, **about)
-        self.findings[finding.check].append(finding)
-
-    def offered(self, *verbs: Verb) -> list[Verb]:
-        """Return those of some verbs that the extender has."""
-        return [verb for verb in verbs if self.offers(verb)]
+        return [self.ask(request)[0] for request in self.requests.recorded(version, *verbs)]
 
     def end_pods(self) -> None:
         """Filter each pod once more, for no node that there is.
@@ -143,57 +157,34 @@ class Probe:
         Nobody binds these pods, so an extender that keeps what it decided would show them as about
         to be bound for ever. A whole node always is one that there is, so none is sent.
         """
-        if self.offers("filter"):
-            pods, names = list(self._pods.values()), [NO_SUCH_NODE]
-            if not self.config.node_cache_capable:
-                names = []
-            self._send([self.requests.scheduling("filter", pod, names) for pod in pods])
+        if self.config.filter_verb:
+            names = [NO_SUCH_NODE] if self.config.node_cache_capable else []
+            pods = list(self._pods.values())
+            self.send(*(self.requests.scheduling("filter", pod, names) for pod in pods))
 
     def close(self) -> None:
         """End all connections."""
         self._runner.run(self._session.close())
 
-    def _send(self, requests: Sequence[Request]) -> list[Answer]:
-        for request in requests:
-            self.sent[request.verb] += 1
-            self._note(request)
-
-        async def all_at_once() -> list[Answer]:
-            return await asyncio.gather(*map(self._answer, requests))
-
-        return self.run(all_at_once())
-
-    async def _answer(self, request: Request) -> Answer:
-        """Send a request and return the answer or the failure; redirects are followed as in Go."""
-        url, redirects = self.url(request.verb), list[int]()
-        began = time.monotonic()
-        while True:
-            answer = await self._post(url, request)
-            again = answer.status in (307, 308) and "Location" in answer.headers
-            if not again or len(redirects) == MOST_REDIRECTS:
-                break
-            redirects.append(answer.status)
-            url = urljoin(url, answer.headers["Location"])
-        seconds = time.monotonic() - began
-        return replace(answer, seconds=seconds, redirects=tuple(redirects))
-
-    async def _post(self, url: str, request: Request) -> Answer:
-        options: dict[str, Any] = {
-            "headers": {**HEADERS, **request.headers},
-            "data": io.BytesIO(request.body),
-            "allow_redirects": False,
-        }
+    async def _post(self, request: Request) -> Answer:
+        """Send a request; redirects are followed as in Go."""
+        url, body = self.url(request.verb), io.BytesIO(request.body)
         tls = self.config.tls_config
-        if tls and tls.server_name:
-            options["server_hostname"] = tls.server_name
+        names = {"server_hostname": tls.server_name} if tls and tls.server_name else {}
+        options: dict[str, Any] = {"headers": HEADERS, "data": body, **names}
         try:
-            async with self._session.post(url, **options) as response:
-                body = await response.read()
-                return Answer(status=response.status, headers=response.headers, body=body)
+            async with self._session.post(url, **options) as found:
+                content = await found.read()
+                return Answer(
+                    request=request, status=found.status, headers=found.headers, body=content
+                )
         except TimeoutError:
-            return Answer(failure=f'Post "{url}": context deadline exceeded')
+            reason = "context deadline exceeded"
+        except aiohttp.ServerDisconnectedError:
+            reason = "EOF"
         except (aiohttp.ClientError, ValueError, OSError) as error:
-            return Answer(failure=f'Post "{url}": {_reason(error)}')
+            reason = str(error) or type(error).__name__
+        return Answer(request=request, failure=f'Post "{url}": {reason}')
 
     def _note(self, request: Request) -> None:
         """Keep the pod that a request is about, if it is one."""
@@ -204,21 +195,12 @@ class Probe:
             return
         self._pods[metadata["uid"]] = {**pod, "metadata": metadata}
 
-    def _judged(self, request: Request, answer: Answer) -> Reading | None:
-        found: list[Finding] = []
-        reading = judge(self._exchange(request, answer), found)
-        for finding in found:
-            self.findings[finding.check].append(finding)
-        return reading
 
-    def _exchange(self, request: Request, answer: Answer) -> Exchange:
-        return Exchange(
-            config=self.config,
-            best_score=self.requests.best_score,
-            check=self.check,
-            request=request,
-            answer=answer,
-        )
+def survivors(config: ExtenderConfig, answer: FilterAnswer) -> list[str]:
+    """Return the nodes that pass, by the rules of kube-scheduler."""
+    if config.node_cache_capable and answer.names is not None:
+        return answer.names
+    return [str((node.get("metadata") or {}).get("name", "")) for node in answer.nodes or ()]
 
 
 @contextmanager
@@ -276,9 +258,3 @@ async def connected(config: ExtenderConfig) -> tuple[asyncio.StreamReader, async
     name = config.tls_config.server_name if config.tls_config else ""
     options: dict[str, Any] = {"server_hostname": name} if context and name else {}
     return await asyncio.open_connection(url.hostname, port, ssl=context, **options)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "EOF"
-    return str(error) or type(error).__name__

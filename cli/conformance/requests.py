@@ -1,23 +1,21 @@
-"""Requests as kube-scheduler writes them, recorded ones and such with one peculiarity; answers."""
+"""Requests as kube-scheduler writes them: recorded ones, and such with one peculiarity."""
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from cli.conformance.recordings import recorded_requests, recording_names
+from moorage.models import decode_pod
 from sandbox.scheduler.config import ExtenderConfig, Verb
+from sandbox.scheduler.extenders.client import Extender
 
 Object = dict[str, Any]
 
-SHOWN = 300
-"""Characters of a request or an answer in a finding."""
-
-SHOWN_BODY = 160
+SHOWN = 160
 """Characters of a body in a message."""
-
 
 RECORDED_NODES = tuple(f"worker-{number}" for number in range(6))
 RECORDED_RESOURCE = "example.com/gpu"
@@ -31,17 +29,10 @@ PREFIX = "moorage-conformance-"
 
 @dataclass(frozen=True)
 class Request:
-    """A request to one verb.
-
-    Attributes:
-        verb: The verb; its path is in the configuration.
-        body: As it is sent.
-        headers: What differs from kube-scheduler's headers.
-    """
+    """A request to one verb, with its body as it is sent."""
 
     verb: Verb
     body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def args(self) -> Object:
@@ -51,7 +42,7 @@ class Request:
 
     def __str__(self) -> str:
         """Return which request this is, and how it begins."""
-        text = shortened(self.body.decode("utf-8", "replace"), SHOWN_BODY)
+        text = shortened(self.body.decode("utf-8", "replace"))
         try:
             args = self.args
             if self.verb == "bind":
@@ -77,31 +68,6 @@ class Request:
             return {n: [pod["UID"] for pod in of["Pods"] or ()] for n, of in given.items()}
         whole = self.args["NodeNameToVictims"]
         return {n: [p["metadata"]["uid"] for p in of["Pods"] or ()] for n, of in whole.items()}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What came back.
-
-    Attributes:
-        status: The HTTP status, 0 if there was none.
-        headers: The headers.
-        body: The body, decompressed.
-        failure: Why there is no answer, in the words of kube-scheduler.
-        seconds: How long it took.
-        redirects: The statuses of the redirects that were followed.
-    """
-
-    status: int = 0
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    failure: str = ""
-    seconds: float = 0.0
-    redirects: tuple[int, ...] = ()
-
-    def __str__(self) -> str:
-        text = self.body.decode("utf-8", "replace")
-        return self.failure or f"{self.status} {text}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,20 +105,13 @@ class Requests:
 
     def recorded(self, version: str, *verbs: Verb) -> Iterator[Request]:
         """Yield what kube-scheduler sent, about the nodes and the resource of this extender."""
+        extender = Extender(self.config)
         for each in recorded_requests(f"{version}-{self.mode}"):
             if each.verb in verbs:
                 request = Request(each.verb, self._adapted(each.body).encode())
-                if each.verb == "bind" or self.is_asked(request.args["Pod"]):
+                pod = None if each.verb == "bind" else decode_pod(json.dumps(request.args["Pod"]))
+                if pod is None or extender.is_interested(pod):
                     yield request
-
-    def is_asked(self, pod: Object) -> bool:
-        """Whether kube-scheduler asks about a pod: IsInterested."""
-        managed = {resource.name for resource in self.config.managed_resources}
-        spec = pod["spec"]
-        containers = (*spec["containers"], *spec.get("initContainers", ()))
-        resources = [container.get("resources", {}) for container in containers]
-        amounts = [each.get(kind) or {} for each in resources for kind in ("requests", "limits")]
-        return not managed or any(managed & each.keys() for each in amounts)
 
     def pod(self, name: str = "pod", **fields: Any) -> Object:
         """Return a pod as kube-scheduler sends it: without kind, with a UID."""
@@ -219,13 +178,9 @@ class Requests:
             body = body.replace(
                 RECORDED_PROFILE, f'"schedulerName":{json.dumps(self.scheduler_name)}'
             )
-        if self.nodes == RECORDED_NODES:
-            return body
-        pairs = zip(RECORDED_NODES, self.nodes, strict=False)
-        for recorded, real in pairs:
+        for recorded, real in zip(RECORDED_NODES, self.nodes, strict=False):
             body = body.replace(f'"{recorded}"', json.dumps(real))
-        unused = set(RECORDED_NODES[len(self.nodes) :])
-        return written(_without(json.loads(body), unused)).decode() if unused else body
+        return body
 
 
 def node(name: str) -> Object:
@@ -255,19 +210,6 @@ def written(value: object) -> bytes:
     return text.encode()
 
 
-def _without(args: Object, unused: set[str]) -> Object:
-    """Drop the recorded nodes for which there is no other node."""
-    if args.get("NodeNames") is not None:
-        args["NodeNames"] = [name for name in args["NodeNames"] if name not in unused]
-    if args.get("Nodes") is not None:
-        items = args["Nodes"]["items"]
-        args["Nodes"]["items"] = [n for n in items if n["metadata"]["name"] not in unused]
-    for key in ("NodeNameToVictims", "NodeNameToMetaVictims"):
-        if args.get(key) is not None:
-            args[key] = {name: of for name, of in args[key].items() if name not in unused}
-    return args
-
-
-def shortened(text: str, limit: int = SHOWN) -> str:
-    """Return a text of at most *limit* characters."""
-    return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters)"
+def shortened(text: str) -> str:
+    """Return a text that is not too long for a message."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text):,} characters)"

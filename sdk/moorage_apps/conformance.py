@@ -29,7 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Add the fixtures of the checks."""
     if url := config.getoption("--extender-url"):
-        from cli.conformance.command import conformance, kit_of
+        from cli.conformance.command import conformance
+        from cli.conformance.kit import kit_of
         from cli.conformance.probe import check_reachable
         from moorage.errors import ConfigurationError
 
@@ -37,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
         try:
             context = conformance.make_context("--extender-options", words)
             kit = kit_of(context.params)
-            asyncio.run(check_reachable(kit.requests[0].config))
+            asyncio.run(check_reachable(kit.requests.config))
             config.pluginmanager.register(kit, "moorage-conformance")
         except (click.ClickException, ConfigurationError) as error:
             raise pytest.UsageError(str(error)) from error

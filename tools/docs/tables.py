@@ -11,7 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
 from cli.conformance import checks
-from cli.conformance.findings import section
+from cli.conformance.rules import RULES
 from cli.doctor.check import about, name_of
 from cli.doctor.checks import GROUPS
 from cli.legacy.names import (
@@ -72,23 +72,26 @@ def conformance(name: str) -> str:
     return table(
         ("check", "what is sent, or looked at in every answer"),
         (
-            (code(check), escaped(about.rstrip(".")))
-            for check, about in [*checks.ANSWERS.items(), *_tests()]
-            if section(check) == name
+            (code(check), escaped(about[0].lower() + about[1:].rstrip(".")))
+            for check, about in _conformance_checks()
+            if check.startswith(name.removesuffix("-traffic"))
         ),
     )
 
 
-def _tests() -> Iterator[tuple[str, str]]:
-    """Yield the names of tests that send something of their own, and what that is."""
+def _conformance_checks() -> Iterator[tuple[str, str]]:
+    for check, rule in RULES.items():
+        yield check, _first_line(rule).format(verb=check.partition("-")[0])
     for test, function in vars(checks).items():
-        about = (inspect.getdoc(function) or " ").partition("\n")[0]
-        about = about[0].lower() + about[1:]
         if test == "test_recorded":
             for version in checks.VERSIONS:
-                yield f"recorded-{version}", about.format(version=version)
+                yield f"recorded[{version}]", _first_line(function).format(version=version)
         elif test.startswith("test_") and test != "test_answers":
-            yield test.removeprefix("test_").replace("_", "-"), about
+            yield test.removeprefix("test_"), _first_line(function)
+
+
+def _first_line(function: object) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]
 
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
