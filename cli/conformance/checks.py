@@ -1,4 +1,4 @@
-"""The checks: tests of pytest, which the plugin `Kit` tells what to ask.
+"""The checks: tests of pytest, which get from the plugin `Kit` what to ask.
 
 The first line of a test's documentation is what docs/reference/conformance.md shows.
 """
@@ -70,7 +70,7 @@ def concerned(request: pytest.FixtureRequest, probe: Probe) -> None:
         pytest.skip("asked for with --slow only")
 
 
-def said(answer: Answer, text: str) -> str:
+def reported(answer: Answer, text: str) -> str:
     """Return what kube-scheduler does with an answer, and which that is."""
     return f"kube-scheduler {text}\n  sent: {answer.request}\n  got: {answer}"
 
@@ -79,7 +79,7 @@ def succeeded(probe: Probe, answers: Iterable[Answer]) -> None:
     """Fail a check if kube-scheduler would take a call as failed."""
     for answer in answers:
         if text := failed(answer, probe.requests):
-            pytest.fail(said(answer, text), pytrace=False)
+            pytest.fail(reported(answer, text), pytrace=False)
 
 
 def ask(probe: Probe, *requests: Request) -> list[Answer]:
@@ -120,7 +120,7 @@ def test_filter_unknown_node(probe: Probe) -> None:
     reasons = [each.failed | each.unresolvable for each in found]
     if reasons[1:] and reasons[0] != reasons[1]:
         text = "writes the pod's condition again for each new text, and then tries the pod again"
-        warnings.warn(said(answers[1], text), stacklevel=1)
+        warnings.warn(reported(answers[1], text), stacklevel=1)
 
 
 def test_filter_one_node(probe: Probe) -> None:
@@ -192,7 +192,7 @@ def _refused(probe: Probe, *requests: Request) -> None:
                 "takes the pod for bound and keeps it assumed on the node until it is deleted or "
                 "kube-scheduler starts again: no Error, though there is no such pod"
             )
-            pytest.fail(said(answer, text), pytrace=False)
+            pytest.fail(reported(answer, text), pytrace=False)
 
 
 # ---- bodies
@@ -267,7 +267,7 @@ def test_http_malformed(probe: Probe) -> None:
                     "never sends this; whoever can reach the extender can break its connections, "
                     "perhaps the process"
                 )
-                warnings.warn(said(answer, text), stacklevel=1)
+                warnings.warn(reported(answer, text), stacklevel=1)
                 break
     cycle(probe, probe.requests.pod("after-malformed"))
 
@@ -361,7 +361,7 @@ def test_answers(probe: Probe, rule: str) -> None:
     ]
     if broken is not decodes:
         read = [each for each in read if not isinstance(each.content, AnswerError)]
-    found = [said(each, text) for each in read if (text := broken(each, probe.requests))]
+    found = [reported(each, text) for each in read if (text := broken(each, probe.requests))]
     if found:
         text = f"{found[0]}\n  {len(found)} of {len(read)} answers are like this"
         if broken not in ADVICE:

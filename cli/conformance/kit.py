@@ -1,4 +1,4 @@
-"""The plugin for pytest that tells the checks which extender is asked, from the options."""
+"""The plugin for pytest that gives the checks their extender, from the options."""
 
 import os
 from collections.abc import Mapping
