@@ -55,7 +55,7 @@ def test_the_page_gets_the_tables_of_the_run_and_keeps_the_rest(pages: Pages) ->
     assert "old" not in text
     assert text.count("2026-11-21 12:00 UTC, 2 cores (a processor)") == len(PARTS)
     assert "something was left out" in text
-    assert "| moorage 3+3, numbered pods | 1.00 / 2.00 |" in text
+    assert "| moorage 3+3, numbered pods | 0.50 / 1.00 | 0.50 | 1.50 |" in text
     assert [
         f"#### {table.title}" for part in PARTS for table in report.of_part(results, part)
     ] == re.findall("^#### .*", text, re.M)

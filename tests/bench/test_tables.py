@@ -78,7 +78,6 @@ def test_the_tables_have_everything_that_was_measured() -> None:
         "500 names, filter then prioritize at once",
         "5000 names, filter then prioritize after 10 ms",
         "moorage 3+3",
-        "9.00 (0.50)",
         "Pods/s, heavy cluster, 5,000 nodes",
         "Pods/s, light cluster, 5,000 nodes",
         "kube-scheduler takes 5.00 / 10.00 ms from filter to prioritize",
