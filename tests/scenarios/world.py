@@ -301,8 +301,8 @@ class World:
         return next(each for each in profiles if each["profile"] == profile)
 
     async def was_tried(self, name: str, *, times: int) -> bool:
-        """Whether a pod has been tried so often."""
-        return len(await self.decisions(name)) >= times
+        """Whether so many attempts on a pod have got their verdicts: one is kept from its begin."""
+        return sum("filter" in each for each in await self.decisions(name)) >= times
 
     async def metric(self, name: str, **labels: str) -> float:
         """Return a sample of the gateway's metrics, 0 if there is none."""
