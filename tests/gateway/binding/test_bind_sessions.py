@@ -43,11 +43,11 @@ def begin(process: Gateway, *names: str) -> list[asyncio.Task[str]]:
     return [asyncio.create_task(bind(process, each)) for each in pods]
 
 
-async def begin_known(process: Gateway, name: str) -> asyncio.Task[str]:
-    """Begin to bind a new pod that the gateway has seen."""
+async def begin_known(process: Gateway, name: str, *, others: int = 0) -> asyncio.Task[str]:
+    """Begin to bind a new pod that the gateway has seen; *others* were bound before."""
     process.api.pod(name, schedulerName="moorage")
     process.api.pod("last", nodeName="n1")  # once it is seen, so is the one before
-    await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
+    await until(lambda: process.sample("moorage_cache_size", type="pods") == others + 1)
     return asyncio.create_task(bind(process, process.api.read_pod(name)))
 
 
@@ -145,7 +145,7 @@ async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
         await process.node("n1")
         async with binder_service(tmp_path, port=port):
             await bound(process, "before")
-        failing = await begin_known(process, "failing")
+        failing = await begin_known(process, "failing", others=1)
         assert await failing == "binder service: the binder is not reached"
         assert assumed(process) == 1
         posts = process.api.count(*BINDINGS)
@@ -165,7 +165,7 @@ async def test_the_api_server_is_asked_how_a_bind_ended(
         await process.node("n1")
         async with binder_service(tmp_path, port=port):
             await bound(process, "before")
-        failing = await begin_known(process, "failing")
+        failing = await begin_known(process, "failing", others=1)
         await until(lambda: assumed(process) == 1)
         if outcome == "bound":  # by what arrives late, and the watch does not show it
             process.api.fault("watch", "pods", drop=True, times=1000)

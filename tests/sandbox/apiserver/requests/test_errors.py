@@ -82,14 +82,22 @@ async def test_verbs_that_a_path_does_not_have_are_not_allowed(
         b'"pod"',
         b"null",
         b"\xff\xfe",
-        b"[" * 100_000,
-        b'{"a":' * 900 + b"1" + b"}" * 900,
+        pytest.param(b"[" * 100_000, id="deep list"),
+        pytest.param(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, id="deep object"),
     ],
 )
 async def test_bodies_that_are_no_objects_are_bad_requests(http: Http, body: bytes) -> None:
     for method, path in (("POST", PODS), ("PUT", f"{PODS}/web")):
         reply = await http.send(method, path, body)
         assert (reply.code, reply.body["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize("depth", [900, 9000])
+async def test_bodies_near_the_deepest_that_python_reads_are_refused(
+    http: Http, depth: int
+) -> None:
+    reply = await http.send("POST", PODS, b'{"a":' * depth + b"1" + b"}" * depth)
+    assert reply.code in (400, 422)  # how deep that is depends on Python's version
 
 
 @pytest.mark.parametrize(
