@@ -19,23 +19,17 @@ import structlog
 from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.kinds.hooks import SUFFIX_LETTERS
 from sandbox.apiserver.requests.bodies import check_object
-from sandbox.apiserver.resources.resource import Object
-from sandbox.apiserver.resources.table import Target, parse
+from sandbox.apiserver.resources.table import BUILT_IN, Object, Target
 from sandbox.apiserver.store.cluster import Cluster
 from sandbox.apiserver.store.store import Change, now, stamp
 
 _log = structlog.get_logger()
 
 RESOURCES: Final = {
-    resource.kind: resource
-    for resource in (
-        parse("/api/v1/pods").resource,
-        parse("/api/v1/events").resource,
-        parse("/apis/apps/v1/deployments").resource,
-        parse("/apis/apps/v1/replicasets").resource,
-        parse("/apis/apps/v1/statefulsets").resource,
-        parse("/apis/batch/v1/jobs").resource,
-    )
+    row.kind: row
+    for row in BUILT_IN
+    if row.kind in ("Pod", "Event", "Deployment", "ReplicaSet", "StatefulSet", "Job")
+    and row.view is None
 }
 """The resource of each kind."""
 
@@ -80,10 +74,6 @@ class Objects:
         """Return the pods that an object controls, those that are being deleted left out."""
         pods = self.owned("Pod", owner)
         return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-
-    def active_pods(self, owner: Object) -> list[Object]:
-        """Return the pods that an object controls and that have not ended."""
-        return list(filter(is_active, self.pods_of(owner)))
 
     def create(self, obj: Object, owner: Object) -> Object:
         """Create an object that *owner* controls; an event says so if it is refused.
@@ -214,7 +204,7 @@ def _reconcile_deployment(objects: Objects, deployment: Object) -> None:
             if each["metadata"]["uid"] != current["metadata"]["uid"]:
                 objects.delete(each)
     finally:
-        pods = objects.active_pods(current)
+        pods = list(filter(is_active, objects.pods_of(current)))
         objects.set_status(deployment, _deployment_status(deployment, pods))
 
 
@@ -275,14 +265,14 @@ def _reconcile_replica_set(objects: Objects, replica_set: Object) -> None:
         for _ in range(_missing_after_deletion(objects, replica_set, wanted)):
             objects.create(_pod_of(replica_set, generateName=f"{name}-"), replica_set)
     finally:
-        pods = objects.active_pods(replica_set)
+        pods = list(filter(is_active, objects.pods_of(replica_set)))
         status = {"replicas": len(pods), "fullyLabeledReplicas": len(pods)}
         objects.set_status(replica_set, status | _readiness(pods))
 
 
 def _missing_after_deletion(objects: Objects, owner: Object, wanted: int) -> int:
     """Delete the active pods that are too many; return how many are to be made now."""
-    active = objects.active_pods(owner)
+    active = list(filter(is_active, objects.pods_of(owner)))
     for pod in sorted(active, key=_worth)[: max(0, len(active) - wanted)]:
         objects.delete(pod)
     return min(wanted - len(active), MOST_AT_ONCE)
@@ -294,8 +284,6 @@ def _worth(pod: Object) -> tuple[bool, bool, float]:
     return bool(pod["spec"].get("nodeName")), is_ready(pod), -created.timestamp()
 
 
-POD_NAME = "statefulset.kubernetes.io/pod-name"
-POD_INDEX = "apps.kubernetes.io/pod-index"
 REVISION = "controller-revision-hash"
 
 
@@ -317,20 +305,20 @@ def _reconcile_stateful_set(objects: Objects, stateful_set: Object) -> None:
 def _complete(objects: Objects, stateful_set: Object, revision: str) -> None:
     """Make missing pods; once all are there (and ready, if one waits for another) delete others."""
     spec = stateful_set["spec"]
-    start = (spec.get("ordinals") or {}).get("start", 0)
     pods = {pod["metadata"]["name"]: pod for pod in objects.pods_of(stateful_set)}
-    made = 0
-    for number in range(start, start + spec["replicas"]):
+    for number in range(spec["replicas"]):
         name = f"{stateful_set['metadata']['name']}-{number}"
         pod = pods.pop(name, None)
         if pod is None:
-            labels = {POD_NAME: name, POD_INDEX: str(number), REVISION: revision}
-            made_pod = _pod_of(stateful_set, name=name, labels=labels)
-            made_pod["spec"] |= {"hostname": name, "subdomain": spec.get("serviceName", "")}
-            objects.create(made_pod, stateful_set)
-            made += 1
-        in_turn = spec["podManagementPolicy"] != "Parallel"
-        if made == MOST_AT_ONCE or (in_turn and not (pod and is_ready(pod))):
+            labels = {
+                "statefulset.kubernetes.io/pod-name": name,
+                "apps.kubernetes.io/pod-index": str(number),
+                REVISION: revision,
+            }
+            made = _pod_of(stateful_set, name=name, labels=labels)
+            made["spec"] |= {"hostname": name, "subdomain": spec.get("serviceName", "")}
+            objects.create(made, stateful_set)
+        if spec["podManagementPolicy"] != "Parallel" and not (pod and is_ready(pod)):
             return
     for pod in pods.values():
         objects.delete(pod)

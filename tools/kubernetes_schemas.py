@@ -33,8 +33,16 @@ def main() -> None:
         if name not in kept:
             kept.add(name)
             wanted += _references(published[name])
-    lines = (f"{json.dumps(name)}: {json.dumps(published[name])}" for name in sorted(kept))
+    lines = (f"{json.dumps(name)}: {json.dumps(_plain(published[name]))}" for name in sorted(kept))
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """Return a schema without the texts that nobody reads."""
+    if isinstance(value, dict):
+        texts = (k for k, v in value.items() if k == "description" and isinstance(v, str))
+        return {key: _plain(value[key]) for key in sorted(value.keys() - {*texts})}
+    return list(map(_plain, value)) if isinstance(value, list) else value
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -1,22 +1,20 @@
 """What clients read before they ask for objects: version, groups, resources and OpenAPI.
 
-kubectl reads OpenAPI to explain fields, and before it creates, applies or patches: it asks whether
-PATCH of a kind knows the parameter fieldValidation; if so it leaves checking to the server. No
-document says how lists merge: kubectl knows that by the types compiled into it.
+kubectl reads OpenAPI before it creates, applies or patches: it asks whether PATCH of a kind knows
+the parameter fieldValidation; if so it leaves checking to the server. That is all that is in it: no
+schemas for `kubectl explain`. kubectl knows how lists merge by the types compiled into it.
 """
 
-import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import msgspec
 from aiohttp import web
 
 from sandbox.apiserver.errors import no_such_path
-from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS, Resource
-from sandbox.apiserver.resources.table import ResourceTable
-from sandbox.apiserver.schemas import KIND, METADATA, REFERENCE, Schema, built_in, definitions
+from sandbox.apiserver.resources.table import SUBRESOURCE_VERBS, Resource, ResourceTable
 from sandbox.apiserver.settings import Settings
 
 _KINDS = {
@@ -25,8 +23,6 @@ _KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
 }
 """Subresources that take a kind of their own; the others take the resource's."""
-
-_INFO = {"title": "Moorage sandbox", "version": "v1"}
 
 
 def add_routes(router: web.UrlDispatcher, resources: ResourceTable, settings: Settings) -> None:
@@ -42,7 +38,6 @@ def add_routes(router: web.UrlDispatcher, resources: ResourceTable, settings: Se
     router.add_get("/api", documents.core)
     router.add_get("/apis", documents.groups)
     router.add_get("/api/{version}", documents.resources)
-    router.add_get("/apis/{group}", documents.group)
     router.add_get("/apis/{group}/{version}", documents.resources)
     router.add_get("/openapi/v3", documents.openapi_index)
     router.add_get("/openapi/v3/{key:.+}", documents.openapi)
@@ -72,13 +67,6 @@ class Documents:
         groups = [self._group(group) for group in self._resources.versions() if group]
         return _json({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
-    async def group(self, request: web.Request) -> web.Response:
-        """Answer /apis/GROUP."""
-        group = request.match_info["group"]
-        if group not in self._resources.versions():
-            raise no_such_path()
-        return _json(self._group(group) | {"kind": "APIGroup", "apiVersion": "v1"})
-
     async def resources(self, request: web.Request) -> web.Response:
         """Answer /api/v1 and /apis/GROUP/VERSION."""
         group, version = request.match_info.get("group", ""), request.match_info["version"]
@@ -97,10 +85,11 @@ class Documents:
 
     async def openapi_index(self, _: web.Request) -> web.Response:
         """Answer /openapi/v3."""
-        links = {
-            key: {"serverRelativeURL": f"/openapi/v3/{key}?hash={_digest(rows)}"}
-            for key, rows in self._by_version().items()
-        }
+        links = {}
+        for key, rows in self._by_version().items():
+            number = crc32(repr([(row.plural, row.kind) for row in rows]).encode())
+            # Clients keep documents by it.
+            links[key] = {"serverRelativeURL": f"/openapi/v3/{key}?hash={number:x}"}
         return _json({"paths": links})
 
     async def openapi(self, request: web.Request) -> web.Response:
@@ -108,7 +97,13 @@ class Documents:
         rows = self._by_version().get(request.match_info["key"])
         if rows is None:
             raise no_such_path()
-        return _json(_document(rows))
+        return _json(
+            {
+                "openapi": "3.0.0",
+                "info": {"title": "Moorage sandbox", "version": "v1"},
+                "paths": {_path(row): {"patch": _patch(row)} for row in rows},
+            }
+        )
 
     def _by_version(self) -> Mapping[str, Sequence[Resource]]:
         rows: dict[str, list[Resource]] = {}
@@ -150,56 +145,6 @@ async def _healthy(_: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-def _digest(rows: Sequence[Resource]) -> str:
-    """Return what changes with the document; clients keep documents by it."""
-    parts = [(row.plural, row.kind, row.namespaced, row.schema) for row in rows]
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
-
-
-def _document(rows: Sequence[Resource]) -> Schema:
-    schemas: dict[str, Schema] = {}
-    wanted: list[str] = []
-    for row in rows:
-        if not row.schema and (known := built_in(row.api_version, row.kind)):
-            wanted += _references(known)
-        else:
-            own = row.schema or _without_schema(row)
-            schemas[f"{row.version}.{row.kind}"] = {**own, KIND: [_kind(row)]}
-            wanted += _references(own)
-    while wanted:
-        name = wanted.pop()
-        if name not in schemas:
-            schemas[name] = definitions()[name]
-            wanted += _references(schemas[name])
-    return {
-        "openapi": "3.0.0",
-        "info": _INFO,
-        "paths": {_path(row): {"patch": _patch(row)} for row in rows},
-        "components": {"schemas": schemas},
-    }
-
-
-def _references(schema: Any) -> Iterator[str]:
-    """Yield the names of Kubernetes' types that a schema refers to."""
-    if isinstance(schema, dict):
-        name = str(schema.get("$ref", "")).removeprefix(REFERENCE)
-        if name in definitions():
-            yield name
-        schema = list(schema.values())
-    for each in schema if isinstance(schema, list) else ():
-        yield from _references(each)
-
-
-def _without_schema(row: Resource) -> Schema:
-    fields = {name: {"type": "object"} for name in ("spec", "status")}
-    return {
-        "type": "object",
-        "description": f"A {row.kind}; the sandbox stores it without a schema.",
-        "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"},
-                       "metadata": METADATA, **fields},
-    }  # fmt: skip
-
-
 def _path(row: Resource) -> str:
     space = "namespaces/{namespace}/" if row.namespaced else ""
     return f"/{'apis' if row.group else 'api'}/{row.api_version}/{space}{row.plural}/{{name}}"
@@ -214,5 +159,5 @@ def _patch(row: Resource) -> dict[str, Any]:
         "parameters": parameters,
         "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",
-        KIND: _kind(row),
+        "x-kubernetes-group-version-kind": _kind(row),
     }

@@ -12,14 +12,7 @@ from sandbox.apiserver.printing import Format, event
 from sandbox.apiserver.resources.table import Target
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.lists import (
-    Selection,
-    check_list_options,
-    flag,
-    select,
-    selected,
-    whole_number,
-)
+from sandbox.apiserver.store.lists import Selection, flag, select, selected, whole_number
 from sandbox.apiserver.store.store import Change, encode
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -31,7 +24,7 @@ class Watch:
     """Follows one collection for one client.
 
     Raises:
-        StatusError: 400 or 422, the parameters make no sense.
+        StatusError: 400, the parameters make no sense.
     """
 
     def __init__(
@@ -42,7 +35,6 @@ class Watch:
         shape: Format,
         settings: Settings,
     ) -> None:
-        check_list_options(query, watch=True)
         version, asked = whole_number(query, "resourceVersion", 0), query.get("sendInitialEvents")
         self.selection = select(target.resource, target.namespace, query)
         self.ended: Literal["", "dropped", "expired"] = ""

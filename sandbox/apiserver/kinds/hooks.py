@@ -7,10 +7,10 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from sandbox.apiserver.errors import Cause, invalid_value
-from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.resources.table import Object
+from sandbox.apiserver.store.store import Store
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -102,16 +102,6 @@ def _key(path: str, key: str) -> Iterator[Cause]:
         yield invalid_value(path, key, problem)
 
 
-class Reader(Protocol):
-    """The stored objects, as admission reads them."""
-
-    def find(self, storage: str, namespace: str, name: str) -> Object | None:
-        """Return an object."""
-
-    def objects(self, storage: str) -> list[Object]:
-        """Return all objects of a collection."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """Hooks in the order in which a write runs them; the first four may change the object."""
@@ -122,7 +112,7 @@ class Hooks:
     """Set what only the server decides, when the object is created."""
     on_update: Callable[[Object, Object], None] = lambda new, old: None
     """Take over what an update of the new object (first) leaves out of the old one."""
-    admit: Callable[[Reader, Object], None] = lambda store, obj: None
+    admit: Callable[[Store, Object], None] = lambda store, obj: None
     """Refuse or complete a new object in view of others; raises StatusError."""
     validate: Callable[[Object], Iterable[Cause]] = lambda _: ()
     """Yield the fields that are wrong, at every write."""
@@ -133,5 +123,3 @@ class Hooks:
     name_syntax: Syntax = DNS_SUBDOMAIN
     keeps_status: bool = False
     """A new object keeps the status that the client sent."""
-    returned_when_deleted: bool = False
-    """Deleting answers with the object, not with a Status."""

@@ -16,8 +16,9 @@ from sandbox.apiserver.errors import (
     required,
     unsupported_value,
 )
-from sandbox.apiserver.kinds.hooks import DNS_LABEL, Hooks, Reader
-from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.kinds.hooks import DNS_LABEL, Hooks
+from sandbox.apiserver.resources.table import Object
+from sandbox.apiserver.store.store import Store
 
 _SPEC = {
     "restartPolicy": "Always",
@@ -135,11 +136,6 @@ def _is_guaranteed(resources: Object) -> bool:
 RUN_SECONDS = "sandbox.moorage.io/run-seconds"
 """The annotation of a pod that succeeds so many seconds after its start, if there is a kubelet."""
 
-_CHOICES = {
-    "restartPolicy": ("Always", "OnFailure", "Never"),
-    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
-    "preemptionPolicy": ("PreemptLowerPriority", "Never"),
-}
 _MAY_CHANGE = {
     "activeDeadlineSeconds",
     "containers",
@@ -161,11 +157,6 @@ def validate(pod: Object) -> Iterator[Cause]:
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind, ())):
             yield from _container(f"spec.{kind}[{index}]", container, names)
-    for key, allowed in _CHOICES.items():
-        if key in spec and spec[key] not in allowed:
-            yield unsupported_value(f"spec.{key}", spec[key], allowed)
-    for index, toleration in enumerate(spec.get("tolerations", ())):
-        yield from _toleration(f"spec.tolerations[{index}]", toleration)
     if spec.get("nodeName") and spec.get("schedulingGates"):
         why = "cannot be set until all schedulingGates have been cleared"
         yield forbidden_value("spec.nodeName", why)
@@ -224,11 +215,6 @@ def _resources(path: str, resources: Object) -> Iterator[Cause]:
     for kind in ("limits", "requests"):
         for name, value in resources.get(kind, {}).items():
             yield from _quantity_cause(f"{path}.{kind}[{name}]", name, value)
-    limits = resources.get("limits", {})
-    for name, value in resources.get("requests", {}).items():
-        if name in limits and _exceeds(name, value, limits[name]):
-            why = f"must be less than or equal to {name} limit of {limits[name]}"
-            yield invalid_value(f"{path}.requests", value, why)
 
 
 def _quantity_cause(path: str, name: str, value: object) -> Iterator[Cause]:
@@ -242,33 +228,12 @@ def _quantity_cause(path: str, name: str, value: object) -> Iterator[Cause]:
     yield invalid_value(path, value, problem)
 
 
-def _exceeds(name: str, request: str, limit: str) -> bool:
-    try:
-        return scaled(name, request) > scaled(name, limit)
-    except QuantityError:
-        return False  # already named
-
-
-def _toleration(path: str, toleration: Object) -> Iterator[Cause]:
-    operator = toleration.get("operator", "Equal")
-    if operator not in ("", "Equal", "Exists"):
-        yield unsupported_value(f"{path}.operator", operator, ("Equal", "Exists"))
-    elif not toleration.get("key") and operator != "Exists":
-        yield invalid_value(
-            f"{path}.operator", operator, "operator must be Exists when `key` is empty"
-        )
-    effect = toleration.get("effect", "")
-    if effect not in ("", *EFFECTS):
-        yield unsupported_value(f"{path}.effect", effect, EFFECTS)
-
-
 CLASSES = "scheduling.k8s.io/priorityclasses"
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-HIGHEST_USER_VALUE = 1_000_000_000
 LOWER_PRIORITY = "PreemptLowerPriority"
 
 
-def resolve_priority(store: Reader, pod: Object) -> None:
+def resolve_priority(store: Store, pod: Object) -> None:
     """Set the pod's priority, class name and preemption policy from its PriorityClass.
 
     Raises:
@@ -294,7 +259,7 @@ _MISMATCH = (
 )
 
 
-def _class_of(store: Reader, name: str) -> Object | None:
+def _class_of(store: Store, name: str) -> Object | None:
     if name:
         return store.find(CLASSES, "", name)
     defaults = [each for each in store.objects(CLASSES) if each.get("globalDefault")]
@@ -316,7 +281,6 @@ PODS = Hooks(
     admit=resolve_priority,
     validate=validate,
     validate_update=validate_update,
-    returned_when_deleted=True,
 )
 
 
@@ -351,18 +315,4 @@ def _default_class(priority_class: Object) -> None:
     priority_class.setdefault("preemptionPolicy", LOWER_PRIORITY)
 
 
-def _validate_class(priority_class: Object) -> Iterator[Cause]:
-    name, value = priority_class["metadata"].get("name"), priority_class["value"]
-    if value > HIGHEST_USER_VALUE and SYSTEM_CLASSES.get(str(name)) != value:
-        why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_VALUE}"
-        yield forbidden_value("value", why)
-
-
-def _validate_class_update(new: Object, old: Object) -> Iterator[Cause]:
-    if new.get("value", 0) != old.get("value", 0):
-        yield forbidden_value("value", "may not be changed in an update.")
-
-
-PRIORITY_CLASSES = Hooks(
-    default=_default_class, validate=_validate_class, validate_update=_validate_class_update
-)
+PRIORITY_CLASSES = Hooks(default=_default_class)

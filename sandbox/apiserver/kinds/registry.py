@@ -3,31 +3,27 @@
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from sandbox.apiserver.errors import Cause, invalid_value, required
-from sandbox.apiserver.kinds import events, pods, reviews
+from sandbox.apiserver.kinds import pods, reviews
 from sandbox.apiserver.kinds.hooks import DNS_LABEL, PATH_SEGMENT, Hooks
 from sandbox.apiserver.resources import custom
-from sandbox.apiserver.resources.resource import Object, Resource
+from sandbox.apiserver.resources.table import TO_GROUP, Object, Resource
 
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _DEFAULTS: Mapping[str, Object] = {
-    "Deployment": {
-        "replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600,
-        "strategy": {
-            "type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}
-        },
-    },
+    "Deployment": {"replicas": 1, "strategy": {"type": "RollingUpdate"}},
     "ReplicaSet": {"replicas": 1},
     "StatefulSet": {
-        "replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady",
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+        "replicas": 1, "podManagementPolicy": "OrderedReady",
+        "updateStrategy": {"type": "RollingUpdate"},
     },
     "Job": {
         "parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False,
-        "manualSelector": False, "podReplacementPolicy": "TerminatingOrFailed",
+        "manualSelector": False,
     },
 }  # fmt: skip
 
@@ -38,10 +34,6 @@ def _default_workload(obj: Object) -> None:
         spec.setdefault("completions", 1)
     for key, value in deepcopy(_DEFAULTS.get(obj["kind"], {})).items():
         spec.setdefault(key, value)
-    for claim in spec.get("volumeClaimTemplates", ()):
-        claim.setdefault("apiVersion", "v1")
-        claim.setdefault("kind", "PersistentVolumeClaim")
-        claim.setdefault("status", {"phase": "Pending"})
 
 
 def _reset_status(obj: Object) -> None:
@@ -91,8 +83,9 @@ JOBS = Hooks(default=_default_workload, on_create=_reset_status)
 
 def hooks_of(resource: Resource) -> Hooks:
     """Return the hooks of a resource."""
-    by_version = _BY_VERSION.get((resource.api_version, resource.plural))
-    return by_version or _BY_STORAGE.get(resource.stored_as, _NONE)
+    if resource.api_version == "events.k8s.io/v1":
+        return replace(_EVENTS, validate=_validate_new_event)
+    return _BY_STORAGE.get(resource.stored_as, _NONE)
 
 
 def _activate(namespace: Object) -> None:
@@ -139,25 +132,43 @@ def _allow(review: Object) -> None:
     review["status"] = {"allowed": True, "reason": "the sandbox allows everything"}
 
 
-def _allow_all(review: Object) -> None:
-    every = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-    review["status"] = {"resourceRules": [every], "nonResourceRules": [], "incomplete": False}
+_CLUSTER_WIDE = ("default", "kube-system")
+"""Where the events of objects without a namespace are kept."""
 
 
-def _name_user(review: Object) -> None:
-    review["status"] = {"userInfo": {"username": "sandbox", "groups": ["system:masters"]}}
+def _validate_event(event: Object, about: str = "involvedObject") -> Iterator[Cause]:
+    namespace = event.get("involvedObject", {}).get("namespace", "")
+    kept = event["metadata"].get("namespace", "")
+    if kept != namespace if namespace else kept not in _CLUSTER_WIDE:
+        yield invalid_value(f"{about}.namespace", namespace, "does not match event.namespace")
 
 
+def _validate_new_event(event: Object) -> Iterator[Cause]:
+    for key in ("eventTime", "reportingComponent", "reportingInstance", "action", "reason"):
+        if not event.get(key):
+            yield required(TO_GROUP.get(key, key))
+    if event.get("type") not in ("Normal", "Warning"):
+        yield invalid_value("type", event.get("type", ""), "")
+    yield from _validate_event(event, "regarding")
+
+
+def _write_empty_times(event: Object) -> None:
+    """Write times that are not set as null, as Go does: `kubectl get events --sort-by` needs it."""
+    for key in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        event.setdefault(key, None)
+
+
+MOST_EVENTS = 10_000
+"""In a namespace. kube-apiserver drops events after an hour instead."""
+
+_EVENTS = Hooks(default=_write_empty_times, validate=_validate_event, most=MOST_EVENTS)
 _NONE = Hooks()
-_BY_VERSION: Mapping[tuple[str, str], Hooks] = {
-    ("v1", "events"): events.CORE_HOOKS,
-    ("events.k8s.io/v1", "events"): events.GROUP_HOOKS,
-}
 _BY_STORAGE: Mapping[str, Hooks] = {
     **{
         f"rbac.authorization.k8s.io/{kind}": Hooks(name_syntax=PATH_SEGMENT)
         for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
     },
+    "events": _EVENTS,
     "/pods": pods.PODS,
     "/nodes": pods.NODES,
     "/namespaces": Hooks(on_create=_activate, name_syntax=DNS_LABEL),
@@ -170,10 +181,8 @@ _BY_STORAGE: Mapping[str, Hooks] = {
     "apps/replicasets": SELECTING,
     "apps/statefulsets": SELECTING,
     "batch/jobs": JOBS,
-    "authentication.k8s.io/selfsubjectreviews": Hooks(on_create=_name_user),
     "authentication.k8s.io/tokenreviews": reviews.TOKEN_REVIEWS,
     "authorization.k8s.io/selfsubjectaccessreviews": Hooks(on_create=_allow),
-    "authorization.k8s.io/selfsubjectrulesreviews": Hooks(on_create=_allow_all),
     "authorization.k8s.io/subjectaccessreviews": reviews.ACCESS_REVIEWS,
     pods.CLASSES: pods.PRIORITY_CLASSES,
     custom.DEFINITIONS: Hooks(

@@ -10,8 +10,9 @@ from typing import Any
 
 from moorage.errors import ConfigurationError
 from sandbox.apiserver.errors import Cause, invalid_value, required
-from sandbox.apiserver.kinds.hooks import Hooks, Reader
-from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.kinds.hooks import Hooks
+from sandbox.apiserver.resources.table import Object
+from sandbox.apiserver.store.store import Store
 
 ACCOUNTS = "sandbox/accounts"
 """The collection of accounts; it is not served."""
@@ -44,7 +45,7 @@ def _account(row: list[str], place: str) -> Object:
     return {"metadata": {"name": place}, "token": token, "user": known}
 
 
-def _authenticate(store: Reader, review: Object) -> None:
+def _authenticate(store: Store, review: Object) -> None:
     token = review["spec"]["token"]
     found = next((each for each in store.objects(ACCOUNTS) if each["token"] == token), None)
     if found is None:
@@ -72,7 +73,7 @@ _RESOURCE, _URL = "resourceAttributes", "nonResourceAttributes"
 Attributes = Mapping[str, Any]
 
 
-def _review(store: Reader, review: Object) -> None:
+def _review(store: Store, review: Object) -> None:
     spec = review["spec"]
     if not _asks_one_question(spec):
         return  # `_validate` refuses it
@@ -82,7 +83,7 @@ def _review(store: Reader, review: Object) -> None:
     review["status"] = {"allowed": bool(name), "reason": f"RBAC: allowed by {name}" if name else ""}
 
 
-def _rules(store: Reader, spec: Attributes, namespace: str) -> Iterator[tuple[str, Attributes]]:
+def _rules(store: Store, spec: Attributes, namespace: str) -> Iterator[tuple[str, Attributes]]:
     """Yield the rules that count for a user, each with the name of its binding."""
     for kind in ("clusterrolebindings", "rolebindings"):
         for binding in store.objects(f"{_GROUP}/{kind}"):
@@ -94,7 +95,7 @@ def _rules(store: Reader, spec: Attributes, namespace: str) -> Iterator[tuple[st
                     yield binding["metadata"]["name"], rule
 
 
-def _role(store: Reader, reference: Attributes, namespace: str) -> Object:
+def _role(store: Store, reference: Attributes, namespace: str) -> Object:
     is_cluster_role = reference.get("kind") == "ClusterRole"
     kind, space = ("clusterroles", "") if is_cluster_role else ("roles", namespace)
     return store.find(f"{_GROUP}/{kind}", space, reference.get("name", "")) or {}

@@ -1,23 +1,19 @@
-"""What clients send: JSON or YAML, and whether it is an object of the expected kind."""
+"""What clients send, and whether it is an object of the expected kind."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from moorage.errors import ConfigurationError
-from moorage_host.policy.yaml_lines import read_tree
-from sandbox.apiserver.errors import bad_request, invalid, unsupported_media_type
+from sandbox.apiserver.errors import bad_request, unsupported_media_type
 from sandbox.apiserver.printing import Format
 from sandbox.apiserver.requests import protobuf
 from sandbox.apiserver.resources.custom import DEFINITIONS
-from sandbox.apiserver.resources.resource import Object, Resource
-from sandbox.apiserver.resources.table import Target
-from sandbox.apiserver.schemas import METADATA, Examination, Schema, built_in, fill_in_defaults
+from sandbox.apiserver.resources.table import Object, Resource, Target
+from sandbox.apiserver.schemas import METADATA, Examination, Schema, built_in
 
-MEDIA_TYPES = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
+MEDIA_TYPES = ("application/json", protobuf.MEDIA_TYPE)
 _NOT_KEPT = ("selfLink", "managedFields")
 
 
@@ -54,15 +50,6 @@ def decode(body: bytes, media_type: str) -> Any:
         raise unsupported_media_type(media_type, MEDIA_TYPES)
     if media_type == protobuf.MEDIA_TYPE:
         return protobuf.decode_protobuf(body)
-    return _decode_yaml(body) if media_type.endswith("yaml") else decode_json(body)
-
-
-def decode_json(body: bytes) -> Any:
-    """Read JSON.
-
-    Raises:
-        StatusError: 400.
-    """
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -116,18 +103,20 @@ def check_object(
         unknown: Takes the paths of fields that the kind does not have.
 
     Raises:
-        StatusError: 400, it is of another kind or a field has the wrong type; 422, a custom object
-            breaks the rules of its definition.
+        StatusError: 400, it is of another kind, or a field has the wrong type.
     """
     kind, api_version = kind or resource.kind, resource.api_version
     if not isinstance(value, dict):
-        raise bad_request(f"the body of the request must be a {kind}, not {_name_of(value)}")
+        raise bad_request(f"the body of the request must be a {kind}")
     given = (value.get("apiVersion") or api_version, value.get("kind") or kind)
     if given != (api_version, kind):
         raise bad_request(_unconvertible(given, kind, api_version))
     identity = {"kind": kind, "apiVersion": api_version}
     obj: Object = identity | without_nulls(value) | identity
-    found = _check_fields(resource, obj)
+    found = Examination(complete=resource.stored_as == DEFINITIONS)
+    found.examine(_schema_of(resource, kind), obj)
+    if found.causes:
+        raise bad_request(_unusable(resource, kind, str(found.causes[0])))
     if unknown is not None:
         unknown += found.unknown
     metadata = obj.get("metadata", {})
@@ -149,35 +138,8 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def _decode_yaml(body: bytes) -> Any:
-    with suppress(msgspec.DecodeError):  # JSON is YAML, and what kubectl sends
-        return msgspec.json.decode(body)
-    try:
-        tree = read_tree(body.decode(), "body")
-        tree.refuse(tree.problems)
-    except (ConfigurationError, UnicodeDecodeError) as error:
-        raise bad_request(f"the body of the request is not YAML: {error}") from error
-    return tree.value
-
-
-def _check_fields(resource: Resource, obj: Object) -> Examination:
-    kind = obj["kind"]
-    complete = bool(resource.schema) or resource.stored_as == DEFINITIONS
-    schema, found = _schema_of(resource, kind), Examination(complete=complete)
-    found.examine(schema, obj)
-    if found.causes and complete:
-        metadata = obj.get("metadata")
-        name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
-        raise invalid(kind, name, found.causes, group=resource.group)
-    if found.causes:
-        raise bad_request(_unusable(resource, kind, str(found.causes[0])))
-    fill_in_defaults(resource.schema, obj)
-    return found
-
-
 def _schema_of(resource: Resource, kind: str) -> Schema:
-    known = resource.schema or built_in(resource.api_version, kind)
-    return known or {"properties": {"metadata": METADATA}}
+    return built_in(resource.api_version, kind) or {"properties": {"metadata": METADATA}}
 
 
 def _unusable(resource: Resource, kind: str, problem: str) -> str:
@@ -192,8 +154,3 @@ def _unconvertible(given: tuple[object, object], kind: str, api_version: str) ->
         f'{given[1]} in version "{version}" cannot be handled as a {kind}: converting '
         f"({version}.{given[1]}) to ({package}.{kind}): unknown conversion"
     )
-
-
-def _name_of(value: Any) -> str:
-    names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -14,17 +14,15 @@ from aiohttp import web
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.faults import Fault, Faults
-from sandbox.apiserver.kinds.registry import hooks_of
 from sandbox.apiserver.printing import negotiate
 from sandbox.apiserver.requests.audit import INJECTED, Entry, auditing
 from sandbox.apiserver.requests.bodies import Call, decode, read_object
 from sandbox.apiserver.requests.patches import patch, replace, shown
-from sandbox.apiserver.resources.resource import SUBRESOURCE_VERBS, Object
-from sandbox.apiserver.resources.table import Target, parse
+from sandbox.apiserver.resources.table import SUBRESOURCE_VERBS, Object, Target, parse
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.binding import bind
 from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.lists import Pages, check_list_options, flag, select, selected
+from sandbox.apiserver.store.lists import Pages, flag, select, selected
 from sandbox.apiserver.store.store import Item, encode
 from sandbox.apiserver.watch import Watch, error_line
 
@@ -122,7 +120,6 @@ class Requests:
         return _answer(call, self._cluster.get(call.target))
 
     def _list(self, call: Call) -> tuple[int, bytes]:
-        check_list_options(call.query, watch=False)
         selection = select(call.target.resource, call.target.namespace, call.query)
         items, metadata = self._pages.list(selection, call.query)
         return 200, call.format.many(call.target.resource, items, metadata)
@@ -160,7 +157,7 @@ class Requests:
     def _delete(self, call: Call) -> tuple[int, bytes]:
         item = self._remove(call, call.target, _delete_options(call))
         metadata, resource = item.object["metadata"], call.target.resource
-        if hooks_of(resource).returned_when_deleted or metadata.get("deletionTimestamp"):
+        if resource.kind == "Pod" or metadata.get("deletionTimestamp"):
             return _answer(call, item)
         details: Object = {"name": metadata["name"], "kind": resource.plural}
         details |= {"group": resource.group} if resource.group else {}

@@ -1,17 +1,88 @@
-"""The table of resources, and what a URL path means: resource, namespace, name and subresource."""
+"""What is served: the table of resources, and what a URL path means.
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+A path means a resource, and perhaps a namespace, a name and a subresource.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from sandbox.apiserver import errors
-from sandbox.apiserver.kinds import events
-from sandbox.apiserver.resources.resource import ALL_VERBS, Resource
+
+Object: TypeAlias = dict[str, Any]
+"""A Kubernetes object, decoded from JSON. Stored objects are never changed in place."""
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+SUBRESOURCE_VERBS = {
+    "binding": ("create",),
+    "eviction": ("create",),
+    "status": ("get", "update", "patch"),
+    "scale": ("get", "update", "patch"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A pair of functions between the stored form of an object and that of another API version."""
+
+    show: Callable[[Object], Object]
+    store: Callable[[Object], Object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One kind of object under one API version."""
+
+    group: str = ""
+    version: str = "v1"
+    plural: str
+    kind: str
+    singular: str = ""
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    subresources: tuple[str, ...] = ()
+    selectable: Mapping[str, str] = field(default_factory=dict)
+    """Fields that a field selector may name, in addition to name and namespace: path to default."""
+    view: View | None = None
+    """How objects look in this API version, if they are stored in another one."""
+    storage: str = ""
+    """The collection that holds the objects, if it is shared with another resource."""
+
+    @property
+    def api_version(self) -> str:
+        """The value of the objects' apiVersion."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def stored_as(self) -> str:
+        """The name of the collection that holds the objects, by default GROUP/PLURAL."""
+        return self.storage or f"{self.group}/{self.plural}"
+
+    @property
+    def has_status(self) -> bool:
+        """Whether the status is written through a subresource only."""
+        return "status" in self.subresources
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether objects are kept; a Binding is only an order."""
+        return "get" in self.verbs
+
+
+def value_at(obj: Any, path: str) -> Any:
+    """Return the value at a path of names with dots between them, None if there is none."""
+    for key in path.split("."):
+        obj = obj.get(key) if isinstance(obj, dict) else None
+    return obj
+
 
 # Scope: N is namespaced, C is for the whole cluster. A dash stands for nothing.
 _TABLE = """
 v1 nodes Node C no status
-v1 pods Pod N po status,binding,eviction,ephemeralcontainers
+v1 pods Pod N po status,binding,eviction
 v1 bindings Binding N - -
 v1 namespaces Namespace C ns status
 v1 events Event N ev -
@@ -35,10 +106,8 @@ batch/v1 jobs Job N - status
 batch/v1 cronjobs CronJob N cj status
 policy/v1 poddisruptionbudgets PodDisruptionBudget N pdb status
 autoscaling/v2 horizontalpodautoscalers HorizontalPodAutoscaler N hpa status
-authentication.k8s.io/v1 selfsubjectreviews SelfSubjectReview C - -
 authentication.k8s.io/v1 tokenreviews TokenReview C - -
 authorization.k8s.io/v1 selfsubjectaccessreviews SelfSubjectAccessReview C - -
-authorization.k8s.io/v1 selfsubjectrulesreviews SelfSubjectRulesReview C - -
 authorization.k8s.io/v1 subjectaccessreviews SubjectAccessReview C - -
 certificates.k8s.io/v1 certificatesigningrequests CertificateSigningRequest C csr status
 coordination.k8s.io/v1 leases Lease N - -
@@ -79,6 +148,32 @@ _IN_ALL = {
 }  # fmt: skip
 """What `kubectl get all` shows."""
 
+TO_GROUP = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+"""The fields of events of v1 that events.k8s.io/v1 calls otherwise.
+
+Events are stored as v1: kubectl reads that, schedulers write events.k8s.io/v1.
+"""
+
+
+def _renamed(event: Object, names: Mapping[str, str], version: str) -> Object:
+    return {names.get(key, key): value for key, value in event.items()} | {"apiVersion": version}
+
+
+_EVENT_VIEW = View(
+    show=lambda event: _renamed(event, TO_GROUP, "events.k8s.io/v1"),
+    store=lambda event: _renamed(event, {new: old for old, new in TO_GROUP.items()}, "v1"),
+)
+
+_ABOUT = ("kind", "name", "namespace", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_OF_EVENTS = ("reportingComponent", "source", "reason", "type")
 _SELECTABLE: Mapping[str, Mapping[str, str]] = {
     "/nodes": {"spec.unschedulable": "false"},
     "/pods": {
@@ -91,22 +186,16 @@ _SELECTABLE: Mapping[str, Mapping[str, str]] = {
         "status.podIP": "",
         "status.nominatedNodeName": "",
     },
-    "/namespaces": {"status.phase": ""},
-    "/events": events.CORE_FIELDS,
-    "events.k8s.io/events": events.GROUP_FIELDS,
-    "/secrets": {"type": ""},
-    "batch/jobs": {"status.successful": ""},
+    "/events": dict.fromkeys((*(f"involvedObject.{key}" for key in _ABOUT), *_OF_EVENTS), ""),
+    "events.k8s.io/events": dict.fromkeys(
+        (*(f"regarding.{key}" for key in _ABOUT), "reportingController", "reason", "type"), ""
+    ),
 }
 _SPECIAL: Mapping[str, dict[str, Any]] = {
     "/bindings": {"verbs": ("create",)},
-    "authentication.k8s.io/selfsubjectreviews": {"verbs": ("create",)},
-    "authentication.k8s.io/tokenreviews": {"verbs": ("create",)},
-    "authorization.k8s.io/selfsubjectaccessreviews": {"verbs": ("create",)},
-    "authorization.k8s.io/selfsubjectrulesreviews": {"verbs": ("create",)},
-    "authorization.k8s.io/subjectaccessreviews": {"verbs": ("create",)},
     "/namespaces": {"verbs": tuple(verb for verb in ALL_VERBS if verb != "deletecollection")},
     "/events": {"storage": "events"},
-    "events.k8s.io/events": {"storage": "events", "view": events.GROUP_VIEW},
+    "events.k8s.io/events": {"storage": "events", "view": _EVENT_VIEW},
 }
 
 
@@ -126,7 +215,7 @@ def _read(table: str) -> Iterator[Resource]:
             categories=("all",) if plural in _IN_ALL else (),
             subresources=_words(subresources),
             selectable=_SELECTABLE.get(key, {}),
-            **_SPECIAL.get(key, {}),
+            **({"verbs": ("create",)} if kind.endswith("Review") else _SPECIAL.get(key, {})),
         )
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from sandbox.apiserver.errors import StatusError, bad_request, conflict
-from sandbox.apiserver.resources.resource import Object
-from sandbox.apiserver.resources.table import Target
+from sandbox.apiserver.resources.table import Object, Target
 from sandbox.apiserver.store.cluster import Cluster, check_preconditions
 from sandbox.apiserver.store.store import now, stamp
 

@@ -15,8 +15,7 @@ from sandbox.apiserver.kinds.pods import SYSTEM_CLASSES
 from sandbox.apiserver.kinds.registry import hooks_of
 from sandbox.apiserver.kinds.reviews import ACCOUNTS, read_accounts
 from sandbox.apiserver.resources.custom import DEFINITIONS, served_resources
-from sandbox.apiserver.resources.resource import Object, Resource
-from sandbox.apiserver.resources.table import ResourceTable, Target, parse
+from sandbox.apiserver.resources.table import Object, Resource, ResourceTable, Target, parse
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.store import Change, Collection, Item, Store, now, stamp
 

@@ -9,7 +9,7 @@ import uuid
 from typing import Any, TypeAlias
 
 from sandbox.apiserver.kinds.pods import RUN_SECONDS
-from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.resources.table import Object
 from sandbox.apiserver.store.store import Change, Store, now, stamp
 
 PODS, NODES, LEASES = "/pods", "/nodes", "coordination.k8s.io/leases"

@@ -15,9 +15,8 @@ from moorage.rules import (
     parse_field_selector,
     parse_label_selector,
 )
-from sandbox.apiserver import errors
 from sandbox.apiserver.errors import StatusError, bad_request, expired
-from sandbox.apiserver.resources.resource import Object, Resource, value_at
+from sandbox.apiserver.resources.table import Object, Resource, value_at
 from sandbox.apiserver.store.store import Item, Store
 
 
@@ -99,34 +98,6 @@ def selected(store: Store, selection: Selection) -> list[Item]:
     if selection.labels is None and selection.fields is None:
         return items
     return [item for item in items if selection.matches(item.object)]
-
-
-NOT_OLDER = "NotOlderThan"
-
-
-def check_list_options(query: Mapping[str, str], *, watch: bool) -> None:
-    """Check the parameters that depend on each other.
-
-    Raises:
-        StatusError: 422.
-    """
-    match, initial = query.get("resourceVersionMatch", ""), query.get("sendInitialEvents", "")
-    if initial and not watch:
-        _refuse("sendInitialEvents", "sendInitialEvents is forbidden for list")
-    if initial and match != NOT_OLDER:
-        why = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"
-        _refuse("resourceVersionMatch", why)
-    if watch and match and not initial:
-        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        _refuse("resourceVersionMatch", why)
-    if not watch and match and not query.get("resourceVersion"):
-        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        _refuse("resourceVersionMatch", why)
-
-
-def _refuse(field: str, why: str) -> None:
-    cause = errors.forbidden_value(field, why)
-    raise errors.invalid("ListOptions", "", [cause], group="meta.k8s.io")
 
 
 @dataclass(frozen=True, slots=True)

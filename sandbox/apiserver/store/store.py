@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from sandbox.apiserver.resources.resource import Object
+from sandbox.apiserver.resources.table import Object
 
 
 def now() -> datetime:

@@ -9,8 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from sandbox.apiserver.resources.resource import Resource
-from sandbox.apiserver.resources.table import BUILT_IN
+from sandbox.apiserver.resources.table import BUILT_IN, Resource
 from tests.forked import forked
 from tests.sandbox.apiserver.support import EVENTS, Http
 

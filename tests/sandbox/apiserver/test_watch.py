@@ -3,7 +3,6 @@
 import asyncio
 
 import aiohttp
-import pytest
 
 from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.printing import Format
@@ -68,22 +67,6 @@ async def test_a_watch_list_ends_its_initial_events_with_a_bookmark(http: Http) 
         assert metadata["resourceVersion"] == await version(http)
         await http.create(NODES, node("n2"))
         assert await events.take(1) == [("ADDED", "n2")]
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("watch=1&sendInitialEvents=true", "resourceVersionMatch"),
-        ("watch=1&resourceVersionMatch=NotOlderThan", "resourceVersionMatch"),
-        ("sendInitialEvents=true", "sendInitialEvents"),
-    ],
-)
-async def test_parameters_that_need_each_other_are_checked(
-    http: Http, query: str, field: str
-) -> None:
-    reply = await http.get(f"{NODES}?{query}")
-    assert reply.code == 422
-    assert reply.body["details"]["causes"][0]["field"] == field
 
 
 async def test_bookmarks_tell_an_idle_client_the_newest_version() -> None:

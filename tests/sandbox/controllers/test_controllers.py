@@ -144,9 +144,8 @@ async def test_pods_come_one_after_another_once_the_one_before_is_ready(
 
 
 async def test_parallel_pods_wait_for_nothing(workloads: Workloads) -> None:
-    ordinals = {"start": 5}
-    workloads.create("StatefulSet", replicas=2, podManagementPolicy="Parallel", ordinals=ordinals)
-    await workloads.until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
+    workloads.create("StatefulSet", replicas=2, podManagementPolicy="Parallel")
+    await workloads.until(lambda: list(workloads.pods()) == ["web-0", "web-1"])
 
 
 async def test_a_changed_template_of_a_stateful_set_replaces_all_pods(workloads: Workloads) -> None:

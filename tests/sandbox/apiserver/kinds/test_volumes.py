@@ -24,7 +24,6 @@ async def test_a_stateful_set_gets_what_every_one_has(http: Http) -> None:
     assert (created["apiVersion"], created["kind"]) == ("apps/v1", "StatefulSet")
     assert created["metadata"]["generation"] == 1
     assert created["spec"]["replicas"] == 1
-    assert created["spec"]["volumeClaimTemplates"][0]["kind"] == "PersistentVolumeClaim"
     assert created["status"] == {"replicas": 0}
 
 
@@ -58,22 +57,3 @@ async def test_what_no_reader_could_read_is_refused(http: Http) -> None:
     assert (await http.send("POST", SETS, wrong)).code == 400
     bad = {"metadata": {"name": "pv"}, "spec": {"claimRef": "data"}}
     assert (await http.send("POST", VOLUMES, bad)).code == 400
-
-
-async def test_kubectl_shows_who_has_which_volume(http: Http) -> None:
-    claim = {"namespace": "default", "name": "data-db-0"}
-    spec = {"claimRef": claim, "capacity": {"storage": "1Gi"}}
-    await http.create(VOLUMES, {"metadata": {"name": "pv"}, "spec": spec})
-    await http.create(VOLUMES, {"metadata": {"name": "free"}, "spec": {}})
-    await http.create(SETS, stateful_set())
-    assert await shown(http, VOLUMES, "Name", "Capacity", "Status", "Claim") == [
-        ["free", "", "Pending", ""],
-        ["pv", "1Gi", "Pending", "default/data-db-0"],
-    ]
-    assert await shown(http, SETS, "Name", "Ready") == [["db", "0/1"]]
-
-
-async def shown(http: Http, path: str, *wanted: str) -> list[list[object]]:
-    body = (await http.get(path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")).body
-    names = [column["name"] for column in body["columnDefinitions"]]
-    return [[row["cells"][names.index(name)] for name in wanted] for row in body["rows"]]

@@ -163,14 +163,6 @@ async def test_unknown_media_types_are_refused_with_the_known_ones(http: Http) -
     assert (await http.get(PODS, accept="application/pdf")).code == 406
 
 
-async def test_yaml_that_could_explode_is_refused(http: Http) -> None:
-    nested = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
-    text = f"kind: Node\nmetadata: {{name: n1}}\na0: &a0 [x]\n{nested}".encode()
-    reply = await http.send("POST", NODES, text, media="application/yaml")
-    assert reply.code == 400
-    assert "aliases" in reply.message
-
-
 async def test_a_body_above_the_limit_is_too_large() -> None:
     settings = Settings(max_body_bytes=10_000)
     async with ApiServer(settings) as api, aiohttp.ClientSession(api.url) as session:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from sandbox.apiserver import ApiServer
-from sandbox.apiserver.kinds.events import MOST_EVENTS
+from sandbox.apiserver.kinds.registry import MOST_EVENTS
 from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, labelled, node, pod
 
 
@@ -134,12 +134,6 @@ async def test_leases_can_be_taken_and_renewed(http: Http) -> None:
     assert late.message.startswith(
         'Operation cannot be fulfilled on leases.coordination.k8s.io "gateway"'
     )
-
-
-async def test_yaml_is_read_as_well(http: Http) -> None:
-    text = b"kind: Node\nmetadata:\n  name: n1\n  labels: {a: b}\n"
-    reply = await http.send("POST", NODES, text, media="application/yaml")
-    assert (reply.code, reply.body["metadata"]["labels"]) == (201, {"a": "b"})
 
 
 async def test_a_namespace_keeps_its_newest_events(api: ApiServer, http: Http) -> None:
