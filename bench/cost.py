@@ -241,8 +241,8 @@ class _Calls:
 
     async def _api(self, method: str, path: str, body: Object | None = None) -> Object:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        api = Api(self._addresses.api, self._session)
-        return await api.request(method, f"/api/v1/{path}", body, kind)
+        async with Api(self._addresses.api) as api:
+            return await api.request(method, f"/api/v1/{path}", body, kind)
 
 
 def _new_pod(name: str) -> Object:

@@ -1,18 +1,21 @@
-"""A client of the embedded API server: requests, and collections that it follows.
+"""A client of an API server without authentication: requests, and collections that it follows.
 
 The stand-in for kube-scheduler and `moorage up` use it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Any
+from urllib.parse import parse_qsl
 
-import aiohttp
 import msgspec
 import structlog
 
 from moorage.backoff import Backoff
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError
+from moorage_host.kube.config import ApiServer
 
 _log = structlog.get_logger()
 
@@ -41,22 +44,30 @@ class Api:
 
     Args:
         url: Where the API server listens, such as http://127.0.0.1:8001.
-        session: Its connections, if they are the caller's, who needs no `async with`.
     """
 
-    def __init__(self, url: str, session: aiohttp.ClientSession | None = None) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self._session = session
+        self._client: KubeClient | None = None
 
     async def __aenter__(self) -> "Api":
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), headers={"User-Agent": "moorage-sandbox"}
-        )
+        async def nobody() -> str:
+            return ""
+
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        server = ApiServer(host=self.url, tls=tls, authorization=nobody, options={"proxy": None})
+        self._client = KubeClient(server)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session:
-            await self._session.close()
+        await self.client.close()
+
+    @property
+    def client(self) -> KubeClient:
+        """What sends the requests."""
+        if self._client is None:
+            raise RuntimeError("the API server is called inside `async with` only")
+        return self._client
 
     async def list(self, path: str) -> tuple[list[dict[str, Any]], str]:
         """Return all objects of a collection and the resource version to watch from."""
@@ -69,21 +80,22 @@ class Api:
         Raises:
             ApiError: The server refused, or ended the stream with an error; 410 asks for a list.
         """
+        path, _, selectors = path.partition("?")
         query = {
+            **dict(parse_qsl(selectors)),
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        timeout = aiohttp.ClientTimeout(
-            sock_connect=_REQUEST_SECONDS, sock_read=_IDLE_WATCH_SECONDS
-        )
-        async with self._answer("GET", path, timeout, params=query) as response:
-            async for line in _lines(response.content):
-                event = msgspec.json.decode(line)
-                if event["type"] == "ERROR":
-                    raise ApiError(int(event["object"].get("code", 0)), str(event["object"]))
-                yield event["type"], event["object"]
+        lines = self.client.stream_lines(path, query=query, silence=_IDLE_WATCH_SECONDS)
+        with _refusals():
+            async with aclosing(lines):
+                async for line in lines:
+                    event = msgspec.json.decode(line)
+                    if event["type"] == "ERROR":
+                        raise ApiError(int(event["object"].get("code", 0)), str(event["object"]))
+                    yield event["type"], event["object"]
 
     async def follow(self, path: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Yield all objects of a collection as ADDED, then what changes, for ever.
@@ -127,27 +139,24 @@ class Api:
         Raises:
             ApiError: The server refused or did not answer.
         """
-        timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
         data = None if body is None else msgspec.json.encode(body)
-        headers = {"Content-Type": content_type} if data else {}
-        async with self._answer(method, path, timeout, data=data, headers=headers) as response:
-            document: dict[str, Any] = msgspec.json.decode(await response.read())
-            return document
+        with _refusals():
+            answer = await self.client.request(
+                method, path, body=data, content_type=content_type, timeout=_REQUEST_SECONDS
+            )
+            document: dict[str, Any] = msgspec.json.decode(answer.check().body)
+        return document
 
-    @asynccontextmanager
-    async def _answer(
-        self, method: str, path: str, timeout: aiohttp.ClientTimeout, **options: Any
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        if self._session is None:
-            raise RuntimeError("the API server is called inside `async with` only")
-        url = self.url + path
-        try:
-            async with self._session.request(method, url, timeout=timeout, **options) as response:
-                if response.status >= 300:
-                    raise ApiError(response.status, _message(await response.read()))
-                yield response
-        except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError) as error:
-            raise ApiError(0, f"{method} {url} failed: {error or type(error).__name__}") from error
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Make an ApiError of whatever the client raises."""
+    try:
+        yield
+    except KubeStatusError as error:
+        raise ApiError(error.status, error.message) from error
+    except (KubeError, TimeoutError, msgspec.DecodeError) as error:
+        raise ApiError(0, str(error)) from error
 
 
 Handler = Callable[[dict[str, Any]], None]
@@ -187,19 +196,3 @@ class Informer:
         if version > self._versions.get(uid, 0):  # older states may come after it
             self._versions[uid] = version
             self._on_set(document)
-
-
-def _message(text: bytes) -> str:
-    try:
-        return str(msgspec.json.decode(text)["message"])
-    except (msgspec.DecodeError, KeyError, TypeError):
-        return text[:200].decode("utf-8", "replace")
-
-
-async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    rest = b""
-    async for chunk in stream.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line:
-                yield line

@@ -1,13 +1,9 @@
 """What an attempt writes to the API server: a binding, events, or a condition.
 
-Events go out in the background and may be lost; equal ones are counted in one event's series, as
-client-go's recorder does.
+Events go out in the background and may be lost.
 """
 
-import asyncio
 import socket
-import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -15,6 +11,8 @@ from typing import Any, Literal
 import structlog
 
 from moorage.models import Pod
+from moorage_host.kube import KubeClient
+from moorage_host.kube.events import EventWriter
 from sandbox.client import Api, ApiError
 from sandbox.scheduler.cache import KnownPod
 from sandbox.scheduler.extenders.client import Extender, ExtenderError, bind_answer, bind_body
@@ -66,33 +64,14 @@ async def _ask(extender: Extender, pod: Pod, node: str) -> None:
 
 
 STRATEGIC = "application/strategic-merge-patch+json"
-NOTE_LIMIT = 1024  # characters of an event's note
-_QUEUED_EVENTS = 1000
-_REMEMBERED_EVENTS = 4096
 
 
 class Recorder:
-    """Writes the outcomes of attempts to the API server."""
+    """Writes the outcomes of attempts to the API server, in the background."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_QUEUED_EVENTS)
-        self._written: OrderedDict[tuple[str, ...], dict[str, Any]] = OrderedDict()
-
-    async def run(self) -> None:
-        """Send events until cancelled."""
-        while True:
-            event = await self._queue.get()
-            try:
-                await self._send(event)
-            except ApiError as error:
-                _log.warning("event lost", reason=event["reason"], error=str(error))
-            finally:
-                self._queue.task_done()
-
-    async def flush(self) -> None:
-        """Wait until everything recorded so far has been sent."""
-        await self._queue.join()
+    def __init__(self, client: KubeClient) -> None:
+        self._writer = EventWriter(client, f"kube-scheduler-{socket.gethostname()}")
+        self.run, self.flush = self._writer.run, self._writer.flush
 
     def scheduled(self, pod: Pod, node: str) -> None:
         """Record that a pod was bound."""
@@ -101,7 +80,7 @@ class Recorder:
 
     def failed(self, pod: Pod, message: str) -> None:
         """Record that an attempt failed."""
-        self._record(pod, "Warning", "FailedScheduling", "Scheduling", truncated(message))
+        self._record(pod, "Warning", "FailedScheduling", "Scheduling", message)
 
     def preempted(self, victim: Pod, preemptor: Pod, node: str) -> None:
         """Record that a pod was evicted."""
@@ -110,54 +89,24 @@ class Recorder:
         self._record(victim, "Normal", "Preempted", "Preempting", note, reporter=name)
 
     def _record(
-        self, pod: Pod, kind: str, reason: str, action: str, note: str, reporter: str = ""
+        self,
+        pod: Pod,
+        kind: Literal["Normal", "Warning"],
+        reason: str,
+        action: str,
+        note: str,
+        reporter: str = "",
     ) -> None:
-        now = datetime.now(UTC)
-        reporter = reporter or pod.spec.scheduler_name
-        event = {
-            "kind": "Event",
-            "apiVersion": "events.k8s.io/v1",
-            "metadata": {"name": f"{pod.name}.{time.time_ns():x}", "namespace": pod.namespace},
-            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reportingController": reporter,
-            "reportingInstance": f"{reporter}-{socket.gethostname()}",
-            "action": action,
-            "reason": reason,
-            "regarding": {
-                "kind": "Pod",
-                "apiVersion": "v1",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-            },
-            "note": note,
-            "type": kind,
-        }
-        try:
-            self._queue.put_nowait(event)
-        except asyncio.QueueFull:
-            _log.warning("event lost", reason=reason, error="too many events are waiting")
-
-    async def _send(self, event: dict[str, Any]) -> None:
-        key = (event["regarding"]["uid"], event["reason"], event["note"])
-        earlier = self._written.get(key)
-        path = f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events"
-        if earlier is None:
-            await self._api.request("POST", path, event)
-            self._keep(key, event)
-            return
-        series = earlier.get("series")
-        count = series["count"] + 1 if series else 2
-        earlier["series"] = {"count": count, "lastObservedTime": event["eventTime"]}
-        if not series:  # client-go writes later counts only every few minutes
-            change = {"series": earlier["series"]}
-            path = f"{path}/{earlier['metadata']['name']}"
-            await self._api.request("PATCH", path, change, STRATEGIC)
-
-    def _keep(self, key: tuple[str, ...], event: dict[str, Any]) -> None:
-        self._written[key] = event
-        while len(self._written) > _REMEMBERED_EVENTS:
-            self._written.popitem(last=False)
+        about = {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+        self._writer.report(
+            {"kind": "Pod", "apiVersion": "v1", **about},
+            reason,
+            note,
+            kind=kind,
+            action=action,
+            controller=reporter or pod.spec.scheduler_name,
+            series=(pod.uid, reason, note),
+        )
 
 
 Reason = Literal["Unschedulable", "SchedulerError"]
@@ -198,11 +147,6 @@ def with_condition(
     since = before.get("lastTransitionTime") if same else now
     others = [c for c in conditions if c["type"] != wanted["type"]]
     return [*others, {**wanted, "lastTransitionTime": since or now}]
-
-
-def truncated(message: str) -> str:
-    """Cut a message to what fits an event."""
-    return message if len(message) <= NOTE_LIMIT else message[: NOTE_LIMIT - 4] + " ..."
 
 
 def path_of(pod: Pod) -> str:

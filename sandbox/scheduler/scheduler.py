@@ -79,7 +79,6 @@ class Scheduler:
         )
         self._nodes = Informer(api, "/api/v1/nodes", self._node_set, self._node_gone)
         self._pods = Informer(api, "/api/v1/pods", self._pod_set, self._pod_gone)
-        self._recorder = Recorder(api)
         self._cycle = Cycle(configuration, self.cache, Extenders(extenders), rng)
         self._preemption = Preemption(self.cache, extenders, rng)
         self._api, self._extenders = api, extenders
@@ -87,9 +86,10 @@ class Scheduler:
     async def run(self) -> None:
         """Schedule until `stop`; binding cycles under way are given a moment to end."""
         async with AsyncExitStack() as stack:
-            connections: tuple[Api | Extender, ...] = (self._api, *self._extenders)
-            for connection in connections:
-                await stack.enter_async_context(connection)
+            await stack.enter_async_context(self._api)
+            for extender in self._extenders:
+                await stack.enter_async_context(extender)
+            self._recorder = Recorder(self._api.client)
             async with asyncio.TaskGroup() as group:
                 following = [group.create_task(i.run()) for i in (self._nodes, self._pods)]
                 writing = group.create_task(self._recorder.run())
@@ -119,9 +119,9 @@ class Scheduler:
             async with asyncio.timeout(GRACE_SECONDS):
                 if self._bindings:
                     await asyncio.wait(self._bindings)
-                await self._recorder.flush()
         except TimeoutError:
             _log.warning("stopped with work under way", bindings=len(self._bindings))
+        await self._recorder.flush(GRACE_SECONDS)
 
     async def _loop(self, group: asyncio.TaskGroup) -> None:
         await self.wait_until_synced()

@@ -7,7 +7,6 @@ import pytest
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.cycle.attempt import Attempt, Rejection, summary
 from sandbox.scheduler.cycle.cycle import sample_size
-from sandbox.scheduler.outcomes import NOTE_LIMIT, truncated
 from tests.sandbox.scheduler.support import World, known_pod, node_names, requesting
 from tools.waiting import until
 
@@ -209,10 +208,3 @@ def test_a_conflict_is_the_only_reason() -> None:
     assert attempt.message == (
         "0/2 nodes are available: pod affinity terms conflict. preemption: no"
     )
-
-
-def test_long_notes_are_cut() -> None:
-    assert truncated("x" * NOTE_LIMIT) == "x" * NOTE_LIMIT
-    cut = truncated("x" * (NOTE_LIMIT + 1))
-    assert len(cut) == NOTE_LIMIT
-    assert cut.endswith("x ...")
