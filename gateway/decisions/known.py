@@ -103,8 +103,8 @@ def silence(pod: Object, profiles: Collection[str]) -> str:
     spec = pod["spec"]
     scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
     if scheduler not in profiles:
-        served = f"{', '.join(profiles) or 'none'}{suggestion(scheduler, profiles)}"
-        return f"its schedulerName is {scheduler}, which no profile serves (profiles: {served})"
+        near = suggestion(scheduler, profiles) or f" (profiles: {_first(profiles) or 'none'})"
+        return f"its schedulerName is {scheduler}, which no profile serves{near}"
     if node:
         return f"it is bound to {node}; Moorage was not asked, or the gateway restarted since"
     if spec.get("schedulingGates"):
@@ -117,6 +117,12 @@ def silence(pod: Object, profiles: Collection[str]) -> str:
     if scheduled.get("reason") != "Unschedulable":
         return reported
     return f"{reported}; its own filters left no node, or the gateway restarted since"
+
+
+def _first(names: Collection[str], most: int = 5) -> str:
+    """Return some names in words."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more
 
 
 def last_seen(event: Object) -> str:

@@ -42,15 +42,24 @@ async function route() {
   showNavigation(ABOVE[current] || current);
   document.title = `${LISTED[current] || parameters.join("/")} · Moorage inspector`;
   replace(main, el("p", { class: "empty" }, "Loading …"));
-  const page = await ROUTES[current]({ stream }, ...parameters).catch((error) => ({ element: note(error.message, "bad"), back: ABOVE[current] && `#/${ABOVE[current]}` }));
+  const page = await ROUTES[current]({ stream }, ...parameters).catch((error) => failed(error, current, parameters));
   if (mine !== turn) return page.destroy?.(); // another page was asked for meanwhile
   shown = keys.page = page;
   replace(main, page.element);
   page.shown?.();
 }
 
+function failed(error, current, parameters) {
+  const above = ABOVE[current];
+  return {
+    element: el("section", { class: "page" }, above ? el("p", { class: "crumbs" }, el("a", { href: `#/${above}` }, LISTED[above]), " /") : null, el("h1", {}, LISTED[current] || parameters.join("/")), note(error.message, "bad")),
+    back: above && `#/${above}`,
+  };
+}
+
 function showNavigation(current) {
   replace(document.getElementById("nav"), Object.entries(LISTED).map(([name, title]) => el("a", { href: `#/${name}`, "aria-current": name === current ? "page" : undefined }, title)));
+  document.querySelector("#nav [aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 function showLive() {
@@ -81,6 +90,7 @@ function nextTheme() {
 
 stream.addEventListener("decision", (event) => shown.decision?.(event.detail));
 stream.addEventListener("state", showLive);
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); }); // the address names the page
 document.getElementById("theme").addEventListener("click", nextTheme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => route());
 addEventListener("hashchange", route);

@@ -256,6 +256,11 @@ def show_rejected(running: Gateway, name: str, message: str) -> None:
             {},
             "its schedulerName is other, which no profile serves (profiles: moorage)",
         ),
+        (
+            {"schedulerName": "moorag"},
+            {},
+            "its schedulerName is moorag, which no profile serves, did you mean `moorage`?",
+        ),
         ({}, {}, "kube-scheduler has not tried it yet; does one with this profile run?"),
         (
             {},

@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
-from tools.chromium import ARGUMENTS, chromium
+from tools.chromium import ARGUMENTS, axe, chromium
+
+Scheme = Literal["light", "dark"]
 
 expect.set_options(timeout=30_000)  # milliseconds; a busy machine is no failure
 
@@ -46,3 +49,15 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
         yield page
         await page.close()
     assert problems == []
+
+
+async def all_can_use(page: Page) -> None:
+    """Fail if axe finds anything, or if the page is wider than its window."""
+    assert await page.evaluate(axe()) == [], page.url
+    assert await page.evaluate("document.querySelector('main').scrollWidth <= innerWidth"), page.url
+
+
+async def look(page: Page, scheme: Scheme) -> None:
+    """Make the window that of a phone in daylight, or of a desk at night."""
+    await page.emulate_media(color_scheme=scheme)
+    await page.set_viewport_size({"width": 390 if scheme == "light" else 1400, "height": 844})

@@ -4,9 +4,10 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.gateway.inspector.conftest import noting_problems
+from tests.gateway.inspector.conftest import Scheme, all_can_use, look, noting_problems
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import (
     Gateway,
@@ -176,6 +177,37 @@ async def test_a_pod_that_moorage_was_not_asked_about_colours_nodes_once_it_is(
         await expect(page.locator(".reason")).to_contain_text("profile moorage of Moorage")
         await expect(verdicts).to_contain_text("2NodeResourcesFit: Insufficient cpu")
         await expect(page.locator('.t[data-v="0"]')).to_have_count(2)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_everybody_can_use_every_page_of_a_gateway(
+    page: Page, tmp_path: Path, scheme: Scheme
+) -> None:
+    await look(page, scheme)
+    async with a_gateway(tmp_path) as running:
+        running.api.pod("typo", schedulerName="moorag")
+        await decide(running, "p")
+        await decide(running, "large", cpu="64")
+        for path, wanted in (
+            ("pods?outcome=pending", ".window .row"),
+            ("pod/default/p", ".nodes .window .row"),
+            ("pod/default/p/99", ".note"),
+            ("pod/default/typo", ".why li"),
+            ("groups", ".note"),
+            ("nodes", ".window .row"),
+            ("node/n1", ".meter"),
+            ("map?pod=default/typo", ".t"),
+            ("plugins", ".chart"),
+            ("replicas", ".tiles"),
+            ("policy", ".policy"),
+            ("shadow", ".note"),
+        ):
+            await page.goto(f"{running.admin}/inspector/#/{path}")
+            await expect(page.locator(wanted).first).to_be_visible()
+            if path == "pod/default/typo":
+                await page.get_by_text("What if", exact=True).click()
+                await expect(page.get_by_role("button", name="Compare")).to_be_visible()
+            await all_can_use(page)
 
 
 async def test_with_certificates_the_page_is_for_operators(

@@ -1,5 +1,8 @@
 // Asks the gateway, and follows its stream of decisions.
 
+const PART = 5000; // items in an answer
+const RETRY = 3000; // milliseconds
+
 export class Failure extends Error {
   constructor(status, message) {
     super(message);
@@ -14,12 +17,25 @@ export async function get(path, signal) {
   return answer;
 }
 
+// All items of a list that is answered in parts, and what else the first part has.
+export async function all(path) {
+  const found = await get(`${path}?${query({ limit: PART })}`);
+  while (found.items.length < found.total) {
+    const { items } = await get(`${path}?${query({ limit: PART, offset: found.items.length })}`);
+    if (!items.length) break;
+    found.items.push(...items);
+  }
+  return found;
+}
+
+// Parts of a path, each of which may have any character.
+export const joined = (...parts) => parts.map(encodeURIComponent).join("/");
+
 export const query = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value !== undefined)).toString();
 
-const RETRY = 3000; // milliseconds
 
 export class Stream extends EventTarget {
-  // Dispatches "decision" with a summary, and "state" with live, lost or off.
+  // Dispatches "decision" with a summary, and "state" with live or lost.
   constructor(path) {
     super();
     this.state = "lost";

@@ -23,7 +23,7 @@ export class Chart {
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false } },
       scales: { x: { range: () => this.window }, y: { range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      padding: [8, 12, 0, 0],
+      padding: [8, 28, 0, 0],
       axes: [{ ...axis, size: 26, space: 70, values: times }, { ...axis, size: 62, space: 26, values: (plot, splits) => splits.map(format) }],
       series: [{}, ...series.map((each) => ({ label: each.label, stroke: each.color, width: 1.5, spanGaps: true, points: { show: true, size: 4 } }))],
     }, [[], ...series.map(() => [])], this.element);

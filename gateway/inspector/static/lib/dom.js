@@ -43,12 +43,32 @@ export function bar(share, label) {
   return el("span", { class: share > 0.9 ? "meter full" : "meter", title: label }, fill, el("b", {}, `${Math.round(share * 100)} %`));
 }
 
-// A pod's name, of which the end is never cut off: it tells the pods of a controller apart.
+export function tile(title, value, more = "") {
+  return el("div", { class: "tile" }, el("b", {}, value), el("span", {}, title), more && el("small", {}, more));
+}
+
+// A table of few rows; numbers: the places of the columns that have some.
+export function plain(label, titles, rows, numbers = []) {
+  const cells = (tag, row) => el("tr", {}, row.map((each, index) => el(tag, { class: numbers.includes(index) ? "number" : undefined }, each)));
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, el("table", { class: "plain" }, el("thead", {}, cells("th", titles)), el("tbody", {}, rows.map((row) => cells("td", row)))));
+}
+
+// A name of which the end is never cut off: it tells the pods of a controller apart. Of one with a domain, the begin does.
 const TAIL = 12; // characters
 
-export function podName({ namespace, pod }, href) {
-  const cut = Math.max(0, pod.length - TAIL);
-  return el("a", { class: "name cut", href, title: `${namespace}/${pod}` }, el("span", {}, el("span", { class: "muted" }, `${namespace}/`), pod.slice(0, cut)), el("span", {}, pod.slice(cut)));
+export function named(name, href, before = "") {
+  const cut = name.includes(".") ? name.length : Math.max(0, name.length - TAIL);
+  return el("a", { class: "name cut", href, title: before + name }, el("span", {}, before && el("span", { class: "muted" }, before), name.slice(0, cut)), el("span", {}, name.slice(cut)));
+}
+
+export const podName = ({ namespace, pod }, href) => named(pod, href, `${namespace}/`);
+
+// A page that asks again every so many milliseconds, and says so where there is no answer.
+export async function polled(title, every, load) {
+  const body = el("div", {}, await load());
+  const again = async () => { if (!document.hidden) replace(body, await load().catch((error) => note(error.message, "bad"))); };
+  const timer = setInterval(again, every);
+  return { element: el("section", { class: "page" }, el("div", { class: "toolbar" }, el("h1", {}, title)), body), destroy: () => clearInterval(timer) };
 }
 
 // Text in which `...` is what one types.

@@ -1,4 +1,6 @@
-// How numbers and times are shown.
+// How numbers and times are shown, what matches a search, and what the address says.
+
+import { joined } from "./api.js";
 
 export function seconds(value) {
   if (value === undefined || value === null) return "–";
@@ -42,7 +44,13 @@ export function amount(resource, value) {
 
 export const OUTCOMES = ["bound", "binding", "unschedulable", "failed", "bind failed", "preempting"];
 
-export const path = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
+export const path = (...parts) => `#/${joined(...parts)}`;
+
+// Whether a text has every word of a search.
+export const matches = (text, search) => search.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
+
+// How many of all are shown, in words.
+export const shownOf = (number, all, one) => (number === all ? plural(all, one) : `${count(number)} of ${plural(all, one)}`);
 
 // What the address says after "?", and how a page changes that without being left.
 export const asked = () => Object.fromEntries(new URLSearchParams(location.hash.split("?")[1] || ""));

@@ -4,6 +4,7 @@ import { el } from "./dom.js";
 
 const ROW = 18;
 const GAP = 2;
+const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 const LIGHT_STEPS = [[241, 245, 250], [198, 219, 239], [123, 174, 214], [49, 117, 182], [8, 58, 122]];
 const DARK_STEPS = [[30, 36, 46], [33, 62, 98], [40, 96, 152], [84, 148, 208], [188, 220, 250]];
@@ -13,7 +14,7 @@ let inks = []; // black or white, whichever has the better contrast: 4.58 at lea
 
 // Chooses the colours of the theme that is shown now.
 export function recolor() {
-  const dark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
+  const dark = (document.documentElement.dataset.theme || (DARK.matches ? "dark" : "")) === "dark";
   const steps = dark ? DARK_STEPS : LIGHT_STEPS;
   const mixes = Array.from({ length: 101 }, (_, value) => {
     const place = (value / 100) * (steps.length - 1);

@@ -1,15 +1,15 @@
 // One pod: why it is where it is, its attempts, and of one of them the evidence and every node.
 
-import { get, query } from "../lib/api.js";
-import { append, badge, el, facts, note, replace, typed } from "../lib/dom.js";
-import { clock, count, date, path, plural, score, seconds, span } from "../lib/format.js";
+import { get, joined, query } from "../lib/api.js";
+import { append, badge, el, facts, named, note, replace, typed } from "../lib/dom.js";
+import { clock, count, date, path, plural, seconds, span } from "../lib/format.js";
 import { nodeTable } from "./nodetable.js";
-import { whatIf } from "./whatif.js";
+import { best, whatIf } from "./whatif.js";
 
 const REFRESH = 10000; // milliseconds
 
 export async function decision({ stream }, namespace, pod, id = "") {
-  const base = `../decisions/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}`;
+  const base = `../decisions/${joined(namespace, pod)}`;
   const read = () => get(`${base}?explain=true`);
   let known = await read();
   const head = el("div", {});
@@ -27,7 +27,7 @@ export async function decision({ stream }, namespace, pod, id = "") {
       el("header", { class: "title" },
         el("p", { class: "crumbs" }, el("a", { href: "#/pods" }, "Pods"), " / ", namespace, " /"),
         el("h1", {}, pod, " ", attempt ? badge(attempt.outcome) : now?.place),
-        el("p", { class: "reason" }, now?.reason || attempt?.reason || "Nothing is decided yet."),
+        el("p", { class: "reason" }, typed(now?.reason || attempt?.reason || "Nothing is decided yet.")),
         el("a", { href: `${path("map")}?${query({ pod: `${namespace}/${pod}` })}` }, "On the map of nodes")),
       id && attempt?.id !== id ? note(`Attempt ${id} is not kept any more${attempt ? "; this is the newest one" : ""}.`) : null,
       now?.next.length ? el("section", {}, el("h2", {}, "Next"), el("ul", { class: "why" }, now.next.map((step) => el("li", {}, typed(step))))) : null,
@@ -41,7 +41,7 @@ export async function decision({ stream }, namespace, pod, id = "") {
     const place = el("div", { class: "nodes" });
     const reason = (attempt === known.attempts[0] && known.explanation?.reason) || attempt.reason;
     replace(body, el("div", { class: "columns" }, evidence(attempt, reason), el("section", {}, el("h2", {}, "Attempt"), attemptFacts(attempt))), place);
-    nodes = await nodeTable(`${base}/${encodeURIComponent(attempt.id)}/nodes`, attempt).catch((error) => ({ element: el("section", {}, el("h2", {}, "Nodes"), note(error.message), bestNodes(attempt)), destroy() {} }));
+    nodes = await nodeTable(`${base}/${encodeURIComponent(attempt.id)}/nodes`, attempt).catch((error) => ({ element: el("section", {}, el("h2", {}, "Nodes"), note(error.message), best(attempt.score?.top || [])), destroy() {} }));
     replace(place, nodes.element);
     Object.assign(page, { table: nodes.table, search: nodes.search });
   }
@@ -134,7 +134,7 @@ function attemptFacts(attempt) {
   return facts([
     ["Time", date(attempt.time)],
     ["Profile", attempt.profile],
-    ["Node", bind && !bind.error ? el("a", { class: "name", href: path("node", bind.node) }, bind.node) : ""],
+    ["Node", bind && !bind.error ? named(bind.node, path("node", bind.node)) : ""],
     ["Claimed", claim && `${claim.node} for ${claim.plugins.join(", ")}`],
     ["Filter", filter && seconds(filter.seconds) + cached(filter)],
     ["Score", scored && seconds(scored.seconds) + cached(scored)],
@@ -144,10 +144,4 @@ function attemptFacts(attempt) {
     ["Policy", attempt.policyRevision && el("a", { href: "#/policy" }, attempt.policyRevision)],
     ["Id", attempt.id],
   ]);
-}
-
-function bestNodes(attempt) {
-  const top = attempt.score?.top || [];
-  if (!top.length) return null;
-  return el("ol", { class: "best" }, top.map((each) => el("li", {}, el("b", {}, each.node), ` ${score(each.total)} `, el("small", {}, (each.plugins || []).map((one) => `${one.plugin} ${score(one.normalized)} × ${one.weight}`).join(", ")))));
 }

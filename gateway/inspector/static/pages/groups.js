@@ -1,25 +1,15 @@
 // Which groups of pods wait for what, and since when.
 
 import { get } from "../lib/api.js";
-import { badge, el, note, replace, typed } from "../lib/dom.js";
-import { age, date, path, plural } from "../lib/format.js";
+import { badge, el, note, polled, typed } from "../lib/dom.js";
+import { age, date, path } from "../lib/format.js";
 
 const REFRESH = 5000; // milliseconds
 
-export async function groups() {
-  const body = el("div", {});
-  const counted = el("span", { class: "muted" });
-
-  async function load() {
-    const { items } = await get("../groups");
-    counted.textContent = plural(items.length, "group");
-    replace(body, items.length ? el("ul", { class: "list groups" }, items.map(show)) : [note("No group was tried yet."), el("p", { class: "muted" }, "The filter plugin Gang places pods of a group all or none; its groups appear here with their first trial placement.")]);
-  }
-
-  await load();
-  const refresh = setInterval(() => { if (!document.hidden) load().catch((error) => replace(body, note(error.message, "bad"))); }, REFRESH);
-  return { element: el("section", { class: "page" }, el("div", { class: "toolbar" }, el("h1", {}, "Groups"), counted), body), destroy: () => clearInterval(refresh) };
-}
+export const groups = () => polled("Groups", REFRESH, async () => {
+  const { items } = await get("../groups");
+  return items.length ? el("ul", { class: "list" }, items.map(show)) : [note("No group was tried yet."), el("p", { class: "muted" }, "The filter plugin Gang places pods of a group all or none; its groups appear here with their first trial placement.")];
+});
 
 function show({ pod, group, bound, since, sentence, evidence, next }) {
   const runs = bound >= (group.minCount || 1);

@@ -1,9 +1,8 @@
 // A tile for each node, filled as far as its pods ask for; a pod colours the tiles by verdict.
 
-import { get, query } from "../lib/api.js";
-import { el, note, replace } from "../lib/dom.js";
+import { all, get, joined, query } from "../lib/api.js";
+import { el, note, replace, typed } from "../lib/dom.js";
 import { ask, asked, count, path, plural } from "../lib/format.js";
-import { load } from "./nodetable.js";
 
 const REFRESH = 10000; // milliseconds
 const SHADES = 5; // causes with a colour of their own; others are grey
@@ -77,7 +76,7 @@ export async function map() {
     if (!wanted.pod) return replace(legend);
     if (problem) return replace(legend, note(problem));
     const entry = ({ shade, text, nodes: number }, cause) => el("button", { type: "button", "aria-pressed": String(lit === cause), onclick: () => { lit = lit === cause ? undefined : cause; showLegend(); show(); } }, el("i", { class: "swatch", "data-v": shade }), el("b", {}, count(number)), text);
-    replace(legend, el("p", { class: "reason" }, el("a", { href: path("pod", ...wanted.pod.split("/")) }, wanted.pod), `: ${verdicts.reason}`), el("div", { class: "verdicts" }, verdicts.causes.map(entry), verdicts.unasked ? el("button", { type: "button", onclick: tryNow }, "What would Moorage say now?") : null));
+    replace(legend, el("p", { class: "reason" }, el("a", { href: path("pod", ...wanted.pod.split("/")) }, wanted.pod), ": ", typed(verdicts.reason)), el("div", { class: "verdicts" }, verdicts.causes.map(entry), verdicts.unasked ? el("button", { type: "button", onclick: tryNow }, "What would Moorage say now?") : null));
   }
 
   async function tryNow() {
@@ -131,17 +130,17 @@ export async function map() {
 
 // What the newest attempt on a pod found out about each node; if Moorage was not asked, that.
 async function verdictsOn(pod, names) {
-  const base = `../decisions/${pod.split("/").map(encodeURIComponent).join("/")}`;
+  const base = `../decisions/${joined(...pod.split("/"))}`;
   const { attempts, explanation } = await get(`${base}?explain=true`);
   const filtered = attempts.find((each) => each.filter);
   if (!filtered) return { ...coloured(explanation?.reason || "nothing is decided yet", [], names, "not asked"), unasked: true };
-  const { items } = await load(`${base}/${encodeURIComponent(filtered.id)}/nodes`);
+  const { items } = await all(`${base}/${joined(filtered.id)}/nodes`);
   return coloured(explanation?.reason || filtered.reason, items, names, "kube-scheduler did not name it");
 }
 
 // What Moorage would say now.
 async function verdictsNow(pod, names) {
-  const { before, profile } = await get(`../simulate/${pod.split("/").map(encodeURIComponent).join("/")}`);
+  const { before, profile } = await get(`../simulate/${joined(...pod.split("/"))}`);
   const rejected = before.rejected.flatMap(({ plugin, reason, names: of }) => of.map((node) => ({ node, verdict: "rejected", plugin, reason })));
   const known = new Set(rejected.map(({ node }) => node));
   const items = names.filter((node) => !known.has(node)).map((node) => ({ node, verdict: "feasible" }));

@@ -1,15 +1,15 @@
 // One node: what it offers, what is on it, and the newest decisions for it.
 
-import { get, query } from "../lib/api.js";
+import { get, joined, query } from "../lib/api.js";
 import { badge, bar, el, facts, podName } from "../lib/dom.js";
-import { age, amount, count, path, plural } from "../lib/format.js";
+import { age, amount, count, matches, path, plural } from "../lib/format.js";
 import { Table } from "../lib/table.js";
 
 const DECISIONS = 20;
 
 export async function node(_, name) {
   const [found, newest] = await Promise.all([
-    get(`../nodes/${encodeURIComponent(name)}`),
+    get(`../nodes/${joined(name)}`),
     get(`../decisions?${query({ node: name, limit: DECISIONS })}`).catch(() => ({ items: [] })),
   ]);
   const search = el("input", { type: "search", placeholder: "Search pods on it  ( / )", "aria-label": "Search pods" });
@@ -28,7 +28,7 @@ export async function node(_, name) {
     ],
   });
   const pods = [...(found.podsOnIt || [])].sort((one, other) => (`${one.namespace}/${one.pod}` < `${other.namespace}/${other.pod}` ? -1 : 1));
-  const show = () => table.setRows(pods.filter((row) => `${row.namespace}/${row.pod}`.includes(search.value)));
+  const show = () => table.setRows(pods.filter((row) => matches(`${row.namespace}/${row.pod}`, search.value)));
   search.addEventListener("input", show);
   show();
   const resources = Object.keys(found.allocatable).sort();

@@ -1,11 +1,10 @@
 // All nodes, with what is on them.
 
-import { get, query } from "../lib/api.js";
-import { badge, bar, el } from "../lib/dom.js";
-import { amount, count, path, plural } from "../lib/format.js";
+import { all } from "../lib/api.js";
+import { badge, bar, el, named } from "../lib/dom.js";
+import { amount, matches, path, plural, shownOf } from "../lib/format.js";
 import { Table } from "../lib/table.js";
 
-const PAGE = 5000;
 const REFRESH = 10000; // milliseconds
 
 export async function nodes() {
@@ -19,10 +18,10 @@ export async function nodes() {
     open: (row) => { location.hash = path("node", row.name); },
     sort: (key, descending) => { table.setOrder(key, descending); show(); },
     columns: [
-      { key: "name", title: "Node", width: "minmax(130px, 2fr)", narrow: "minmax(0, 1fr)", sort: true, cell: (row) => el("a", { class: "name", href: path("node", row.name), title: row.name }, row.name) },
+      { key: "name", title: "Node", width: "minmax(130px, 2fr)", narrow: "minmax(0, 1fr)", sort: true, cell: (row) => named(row.name, path("node", row.name)) },
       { key: "zone", title: "Zone", width: "minmax(70px, 1fr)", sort: true, phone: "hide", cell: (row) => row.zone || "–" },
       { key: "ready", title: "State", width: "minmax(90px, 1fr)", sort: true, phone: "hide", cell: (row) => [row.ready ? "" : badge("not ready", "failed"), row.unschedulable ? badge("cordoned", "unschedulable") : "", row.ready && !row.unschedulable ? el("span", { class: "muted" }, row.taints ? plural(row.taints, "taint") : "ready") : ""] },
-      { key: "pods", title: "Pods", width: "76px", narrow: "68px", number: true, sort: true, cell: (row) => `${row.pods}${row.allocatable.pods ? ` / ${row.allocatable.pods}` : ""}` },
+      { key: "pods", title: "Pods", width: "100px", narrow: "82px", number: true, sort: true, cell: (row) => `${row.pods}${row.allocatable.pods ? ` / ${row.allocatable.pods}` : ""}` },
       { key: "cpu", title: "CPU", width: "minmax(84px, 1fr)", narrow: "72px", sort: true, hint: "requested of allocatable", cell: (row) => bar(row.cpu, `${amount("cpu", row.requested.cpu || 0)} of ${amount("cpu", row.allocatable.cpu || 0)} requested`) },
       { key: "memory", title: "Memory", width: "minmax(84px, 1fr)", narrow: "76px", sort: true, hint: "requested of allocatable", cell: (row) => bar(row.memory, `${amount("memory", row.requested.memory || 0)} of ${amount("memory", row.allocatable.memory || 0)} requested`) },
       { key: "assumed", title: "Assumed", width: "84px", number: true, sort: true, phone: "hide", hint: "assumed and claimed pods, which the watch has not shown here yet", cell: (row) => (row.assumed + row.claimed ? String(row.assumed + row.claimed) : "–") },
@@ -30,22 +29,15 @@ export async function nodes() {
   });
 
   function show() {
-    const words = search.value.toLowerCase().split(/\s+/);
     const { key, descending } = table.order;
-    const rows = items.filter((row) => words.every((word) => `${row.name} ${row.zone}`.toLowerCase().includes(word)));
+    const rows = items.filter((row) => matches(`${row.name} ${row.zone}`, search.value));
     rows.sort((one, other) => ((one[key] < other[key] ? -1 : one[key] > other[key] ? 1 : 0) * (descending ? -1 : 1)) || (one.name < other.name ? -1 : 1));
     table.setRows(rows);
-    counted.textContent = rows.length === items.length ? plural(items.length, "node") : `${count(rows.length)} of ${plural(items.length, "node")}`;
+    counted.textContent = shownOf(rows.length, items.length, "node");
   }
 
   async function load() {
-    const answer = await get(`../nodes?${query({ limit: PAGE })}`);
-    items = answer.items;
-    while (items.length < answer.total) {
-      const more = (await get(`../nodes?${query({ limit: PAGE, offset: items.length })}`)).items;
-      if (!more.length) break;
-      items = items.concat(more);
-    }
+    ({ items } = await all("../nodes"));
     show();
   }
 

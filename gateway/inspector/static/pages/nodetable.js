@@ -1,25 +1,13 @@
 // Every node of an attempt: a strip that shows all of them, and a table with search and sort.
 
-import { get, query } from "../lib/api.js";
+import { all } from "../lib/api.js";
 import { badge, el } from "../lib/dom.js";
-import { count, path, plural, score } from "../lib/format.js";
+import { matches, path, score, shownOf } from "../lib/format.js";
 import { Strip, paint } from "../lib/heat.js";
 import { Table } from "../lib/table.js";
 
-const PAGE = 5000; // nodes in an answer
-
-export async function load(base) {
-  const first = await get(`${base}?${query({ limit: PAGE })}`);
-  while (first.items.length < first.total) {
-    const more = await get(`${base}?${query({ limit: PAGE, offset: first.items.length })}`);
-    if (!more.items.length) break;
-    first.items.push(...more.items);
-  }
-  return first;
-}
-
 export async function nodeTable(base, attempt) {
-  const { items, plugins } = await load(base);
+  const { items, plugins } = await all(base);
   const search = el("input", { type: "search", placeholder: "Search node, plugin, reason  ( / )", "aria-label": "Search nodes" });
   const counted = el("span", { class: "muted" });
   const bound = attempt.bind && !attempt.bind.error ? attempt.bind.node : "";
@@ -48,9 +36,8 @@ export async function nodeTable(base, attempt) {
   const read = (key, row) => (value[key] ? value[key](row) : row.scores?.[key]?.normalized);
 
   function show() {
-    const words = search.value.toLowerCase().split(/\s+/);
     const { key, descending } = table.order;
-    const rows = items.filter((row) => (!only.value || row.verdict === only.value) && words.every((word) => `${row.node} ${row.plugin || ""} ${row.reason || ""}`.toLowerCase().includes(word)));
+    const rows = items.filter((row) => (!only.value || row.verdict === only.value) && matches(`${row.node} ${row.plugin || ""} ${row.reason || ""}`, search.value));
     const keyed = rows.map((row) => [read(key, row), row]);
     keyed.sort(([one, a], [other, b]) => {
       const missing = (one === undefined || one === null) - (other === undefined || other === null);
@@ -60,7 +47,7 @@ export async function nodeTable(base, attempt) {
     const sorted = keyed.map(([, row]) => row);
     table.setRows(sorted);
     strip.show(sorted, lines(plugins));
-    counted.textContent = sorted.length === items.length ? plural(items.length, "node") : `${count(sorted.length)} of ${plural(items.length, "node")}`;
+    counted.textContent = shownOf(sorted.length, items.length, "node");
   }
 
   search.addEventListener("input", () => { table.body.scrollTop = 0; show(); });

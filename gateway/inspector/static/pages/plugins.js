@@ -1,7 +1,7 @@
 // What plugins took and rejected over time.
 
 import { get, query } from "../lib/api.js";
-import { el, replace } from "../lib/dom.js";
+import { el, plain, replace } from "../lib/dom.js";
 import { count, seconds } from "../lib/format.js";
 import { Chart, colorOf } from "../lib/chart.js";
 
@@ -41,7 +41,7 @@ export async function plugins() {
       el("div", { class: "charts" },
         el("section", {}, el("h2", {}, "Time in a cycle, p99"), charts[0].element, legend(slow)),
         isFilter ? el("section", {}, el("h2", {}, "Rejected nodes a second"), rejecting.length ? [charts[1].element, legend(rejecting)] : el("p", { class: "muted" }, "No filter plugin rejected a node in this time.")) : null),
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, summary(mine, times, isFilter)));
+      summary(mine, times, isFilter));
     const to = Date.now() / 1000;
     const from = to - WINDOWS.find(([value]) => value === remembered.since)[2];
     charts[0].show(times, slow.map((each) => each.p99), from, to);
@@ -74,9 +74,9 @@ function legend(series) {
 
 function summary(series, times, isFilter) {
   if (!times.length) return el("p", { class: "empty" }, "Nothing was noted in this time yet: the first interval ends a few seconds after the gateway began.");
-  const header = ["Plugin", "Cycles", "Mean", "p99, worst", isFilter && "Rejected nodes", "Failures"].filter(Boolean);
-  return el("table", { class: "plain" }, el("thead", {}, el("tr", {}, header.map((each, index) => el("th", { class: index ? "number" : "" }, each)))), el("tbody", {}, series.map((each) => {
+  const rows = series.map((each) => {
     const failures = sum(each.failures);
-    return el("tr", {}, el("td", {}, each.plugin), el("td", { class: "number" }, count(each.total)), el("td", { class: "number" }, seconds(each.total ? each.spent / each.total : undefined)), el("td", { class: "number" }, seconds(each.total ? most(each.p99) : undefined)), isFilter && el("td", { class: "number" }, count(sum(each.rejected))), el("td", { class: failures ? "number bad" : "number" }, count(failures)));
-  })));
+    return [each.plugin, count(each.total), seconds(each.total ? each.spent / each.total : undefined), seconds(each.total ? most(each.p99) : undefined), ...(isFilter ? [count(sum(each.rejected))] : []), el("span", { class: failures ? "bad" : undefined }, count(failures))];
+  });
+  return plain("Plugins in this time", ["Plugin", "Cycles", "Mean", "p99, worst", ...(isFilter ? ["Rejected nodes"] : []), "Failures"], rows, [1, 2, 3, 4, 5]);
 }

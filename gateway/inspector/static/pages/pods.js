@@ -1,8 +1,8 @@
 // The first page: every pod that waits, with why, and the newest attempt on each other pod.
 
 import { get, query } from "../lib/api.js";
-import { badge, el, podName, replace } from "../lib/dom.js";
-import { OUTCOMES, age, ask, asked, count, date, path, plural } from "../lib/format.js";
+import { badge, el, named, podName, replace, typed } from "../lib/dom.js";
+import { OUTCOMES, age, ask, asked, count, date, matches, path, shownOf } from "../lib/format.js";
 import { Table } from "../lib/table.js";
 
 const PAGE = 1000; // decisions in an answer
@@ -35,14 +35,13 @@ export async function pods({ stream }) {
   const table = new Table({
     label: "Pods",
     key: pod,
-    empty: "No pod matches.",
     open: (row) => { location.hash = to(row); },
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(170px, 2.8fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, to(row)) },
+      { key: "pod", title: "Pod", width: "minmax(170px, 2.6fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, to(row)) },
       { key: "outcome", title: "Outcome", width: "124px", narrow: "118px", cell: (row) => badge(row.outcome) },
-      { key: "node", title: "Node", width: "minmax(60px, 1fr)", phone: "hide", cell: (row) => row.node ? el("a", { class: "name", href: path("node", row.node), title: row.node }, row.node) : "–" },
-      { key: "reason", title: "Reason", width: "minmax(160px, 6fr)", phone: "line", cell: (row) => row.reason || "" },
-      { key: "nodes", title: "Feasible", width: "84px", number: true, phone: "hide", hint: "feasible nodes of those that kube-scheduler named", cell: (row) => row.nodes === undefined ? "–" : `${count(row.feasible)} / ${count(row.nodes)}` },
+      { key: "node", title: "Node", width: "minmax(80px, 1.8fr)", phone: "hide", cell: (row) => row.node ? named(row.node, path("node", row.node)) : "–" },
+      { key: "reason", title: "Reason", width: "minmax(160px, 5.6fr)", phone: "line", cell: (row) => el("span", { title: row.reason }, typed(row.reason || "")) },
+      { key: "nodes", title: "Feasible", width: "84px", number: true, phone: "hide", hint: "feasible nodes of those that kube-scheduler named", cell: (row) => !row.nodes ? "–" : `${count(row.feasible)} / ${count(row.nodes)}` },
       { key: "attempt", title: "Attempt", width: "74px", number: true, phone: "hide", hint: "attempts that Moorage was asked about", cell: (row) => String(row.attempt ?? 1) },
       { key: "time", title: "Age", width: "56px", narrow: "48px", number: true, cell: (row) => el("span", { title: date(row.time) }, age(row.time)) },
     ],
@@ -63,16 +62,16 @@ export async function pods({ stream }) {
   }
 
   const isIn = (row, outcome) => !outcome || (outcome === "pending" ? row.waits : row.outcome === outcome);
-  const words = () => wanted.q.toLowerCase().split(/\s+/).filter(Boolean);
 
   function show() {
     const listed = rows();
     const choices = [["", "All", listed.length], ["pending", "pending", Math.max(all, waiting.size)], ...OUTCOMES.map((name) => [name, name, listed.filter((row) => isIn(row, name)).length])];
     replace(tabs, choices.map(([name, title, rowsOf]) => el("button", { type: "button", "data-kind": name, "aria-pressed": String(wanted.outcome === name), onclick: () => { wanted.outcome = name; changed(); } }, title, el("b", {}, count(rowsOf)))));
-    const shown = listed.filter((row) => isIn(row, wanted.outcome) && words().every((word) => `${pod(row)} ${row.node || ""} ${row.reason || ""} ${row.scheduler || ""}`.toLowerCase().includes(word)));
+    const shown = listed.filter((row) => isIn(row, wanted.outcome) && matches(`${pod(row)} ${row.node || ""} ${row.reason || ""} ${row.scheduler || ""}`, wanted.q));
+    table.empty = listed.length ? "No pod matches." : "No pod waits, and Moorage was not asked about one yet.";
     table.setRows(shown);
     const more = all > waiting.size ? `; of ${count(all)} that wait, ${count(waiting.size)}: search finds the others` : "";
-    loaded.textContent = (shown.length === listed.length ? plural(listed.length, "pod") : `${count(shown.length)} of ${plural(listed.length, "pod")}`) + more;
+    loaded.textContent = shownOf(shown.length, listed.length, "pod") + more;
     older.hidden = !next || decided.size >= MOST;
   }
 

@@ -15,6 +15,6 @@ export async function policy() {
     facts([["File", el("span", { class: "mono" }, source)], ["Revision", el("span", { class: "mono" }, revision)]]),
     refused ? note(refused, "bad") : null,
     warnings.map((each) => note(each)),
-    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, el("table", { class: "policy" }, el("thead", { class: "hidden" }, el("tr", {}, el("th", {}, "Line"), el("th", {}, "Text"), el("th", {}, "Origin"))), el("tbody", {}, rows))));
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Effective policy" }, el("table", { class: "policy" }, el("thead", { class: "hidden" }, el("tr", {}, el("th", {}, "Line"), el("th", {}, "Text"), el("th", {}, "Origin"))), el("tbody", {}, rows))));
   return { element, search };
 }

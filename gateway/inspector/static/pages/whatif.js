@@ -1,11 +1,11 @@
 // What plugins would answer about a pod now with another weight, more nodes, or without a plugin.
 
-import { get } from "../lib/api.js";
+import { get, joined } from "../lib/api.js";
 import { el, facts, note, replace } from "../lib/dom.js";
 import { count, score } from "../lib/format.js";
 
 export function whatIf(namespace, pod) {
-  const base = `../simulate/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}`;
+  const base = `../simulate/${joined(namespace, pod)}`;
   const field = (title, properties) => el("input", { "aria-label": title, ...properties });
   const weighed = el("select", { "aria-label": "Score plugin" });
   const weight = field("Weight", { type: "number", min: 0, max: 1000 });
@@ -57,5 +57,10 @@ function side(title, found, before = found) {
   const rejected = (one) => one.rejected.map((each) => `${count(each.nodes)} ${each.reason} (${each.plugin})`).join(", ");
   return el("section", {}, el("h2", {}, title), el("p", { class: "reason" }, found.words[0] || ""),
     facts([["Best node", mark(found.best || "none known", before.best || "none known")], ["Feasible", mark(feasible(found), feasible(before))], ["Rejected", rejected(found) && mark(rejected(found), rejected(before))]]),
-    found.top.length ? el("ol", { class: "best" }, found.top.map((each) => el("li", {}, el("b", {}, each.node), ` ${score(each.total)} `, el("small", {}, (each.plugins || []).map((one) => `${one.plugin} ${score(one.normalized)} × ${one.weight}`).join(", "))))) : null);
+    best(found.top));
+}
+
+// The best nodes with what each plugin gives them.
+export function best(top) {
+  return top.length ? el("ol", { class: "best" }, top.map((each) => el("li", {}, el("b", {}, each.node), ` ${score(each.total)} `, el("small", {}, (each.plugins || []).map((one) => `${one.plugin} ${score(one.normalized)} × ${one.weight}`).join(", "))))) : null;
 }
