@@ -2,7 +2,6 @@
 
 import click
 
-from cli.bind.command import bind
 from cli.certs.command import certs
 from cli.config.command import config
 from cli.conformance.command import conformance
@@ -40,7 +39,7 @@ GROUPS = {
     "Look at a gateway": (explain, dashboard, top, shadow, doctor),
     "Write and try plugins": (new_plugin, up, simulate, replay, journal),
     "Set up": (config, certs, convert_policy, completion),
-    "Stand in for a scheduler": (bind, gate, conformance),
+    "Stand in for a scheduler": (gate, conformance),
 }
 """The commands as `--help` shows them."""
 

@@ -1,1 +1,0 @@
-"""`moorage bind`: binds one pod without a scheduler."""
