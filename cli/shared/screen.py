@@ -67,18 +67,18 @@ class Screen:
             yield
 
     @contextmanager
-    def progress(self, text: str, total: int, done: int = 0) -> Iterator[Callable[[int], None]]:
+    def progress(self, text: str, total: int) -> Iterator[Callable[[int], None]]:
         """Show how much is done and, on a terminal, how long the rest takes.
 
-        Gives the function to call with the number of things that are done; *done* are at the start.
+        Gives the function to call with the number of things that are done.
         """
         if self._console.is_terminal:
             columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn()
             with Progress(*columns, console=self._console) as shown:
-                task = shown.add_task(text, total=total, completed=done)
+                task = shown.add_task(text, total=total)
                 yield lambda now: shown.update(task, completed=now)
             return
-        shown_at = time.monotonic()
+        done, shown_at = 0, time.monotonic()
 
         def update(now: int) -> None:
             nonlocal done, shown_at

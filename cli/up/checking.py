@@ -32,14 +32,14 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         problem: Why the files cannot be used; empty if they can.
         text: The policy document.
+        revision: That of the policy.
         notes: What has no effect.
-        kinds: The kinds of plugins that the files define.
     """
 
     problem: str = ""
     text: str = ""
+    revision: str = ""
     notes: tuple[str, ...] = ()
-    kinds: tuple[Kind, ...] = ()
 
 
 async def check(
@@ -92,7 +92,8 @@ async def _checked(
             await _start_and_stop(kind, policy, plugins)
     except MoorageError as error:
         return Checked(problem=described(error))
-    return Checked(text=text or policy.text, notes=policy.notes, kinds=policy.kinds)
+    revision = policy.resolved.revision
+    return Checked(text=text or policy.text, revision=revision, notes=policy.notes)
 
 
 async def _start_and_stop(kind: Kind, policy: Policy, plugins: Sequence[Path]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from cli.shared.failures import clear_failures
-from cli.shared.gateway.options import FILE, context_option
+from cli.shared.gateway.options import FILE
 from cli.shared.given import plugins_option
 
 PORT = click.IntRange(0, 65535)
@@ -34,21 +34,9 @@ PORT = click.IntRange(0, 65535)
     show_default=True,
     help="How many filter replicas to run; of several, each is asked about a part of the nodes.",
 )
-@click.option(
-    "--shadow-replicas",
-    is_flag=True,
-    help="Run a filter and a scorer of their own for the shadows of the policy.",
-)
 @click.option("--config", type=FILE, help="The policy (MoorageConfiguration).")
 @plugins_option
-@click.option(
-    "--scheduler-config",
-    type=FILE,
-    help="The KubeSchedulerConfiguration, with one extender; gateway and binder take over its "
-    "httpTimeout.  [default: the shipped one]",
-)
 @click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
-@context_option
 @click.option(
     "--kubeconfig-out",
     metavar="FILE",
@@ -57,26 +45,8 @@ PORT = click.IntRange(0, 65535)
     "[default: moorage/kubeconfig in XDG_RUNTIME_DIR, else in ~/.local/state]",
 )
 @click.option("--once", is_flag=True, help="End with the result once all pods are decided on.")
-@click.option(
-    "--timeout",
-    default=120.0,
-    type=click.FloatRange(0, min_open=True),
-    show_default=True,
-    help="Seconds that --once may take.",
-)
-@click.option(
-    "--rows",
-    default=20,
-    type=click.IntRange(0),
-    show_default=True,
-    help="Pods in the result, those without a node first; 0 shows all.",
-)
 @click.option("--extender-port", default=0, type=PORT, help="The extender's port; 0: a free one.")
 @click.option("--admin-port", default=0, type=PORT, help="The admin port; 0: a free one.")
-@click.option(
-    "--tls", is_flag=True, help="Make certificates, as `moorage certs` does, and use them."
-)
-@click.option("--api-port", default=0, type=PORT, help="The API server's port; 0: a free one.")
 def up(**given: Any) -> None:
     """Start every process, schedule the pods, and show where each went and why.
 
@@ -90,14 +60,11 @@ def up(**given: Any) -> None:
     Exit codes: with --once 0 when every pod is bound or suits no node, 1 when scheduling fails or
     takes too long; 130 after Ctrl-C or SIGTERM before the result, which shows what was decided.
     """
-    embedded = ("nodes", "pods", "once", "api_port", "kubeconfig_out", "scheduler_config")
-    if given["kubeconfig"] and any(given[name] for name in embedded):
+    if given["kubeconfig"] and any(given[k] for k in ("nodes", "pods", "once", "kubeconfig_out")):
         raise click.UsageError(
             "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, "
-            "--api-port, --kubeconfig-out, --scheduler-config"
+            "--kubeconfig-out"
         )
-    if given["context"] and not given["kubeconfig"]:
-        raise click.UsageError("--context is of a --kubeconfig: give that too")
     with clear_failures():
         from cli.up.run import UpOptions
         from cli.up.run import up as run

@@ -18,8 +18,8 @@ QUIET_SECONDS = 1.5
 """How long nothing may change before pods that suit no node are taken to stay pending: a place
 that another pod makes is tried after a backoff of a second at least."""
 
-FAILURES = "/api/v1/events?fieldSelector=reason=FailedScheduling"
-"""The events of attempts to schedule a pod that came to nothing."""
+FAILING_SECONDS = 3.0
+"""The same where scheduling fails: two more attempts may mend that."""
 
 POLL_SECONDS = 0.25
 """How often to look whether things have settled though nothing changes."""
@@ -43,7 +43,6 @@ class PodState:
     Attributes:
         node: Where it is bound; empty if it is not.
         problem: kube-scheduler's message about it; empty if there is none.
-        scheduler: Its schedulerName.
         preempted: Whether kube-scheduler has marked it as a victim of preemption.
     """
 
@@ -53,37 +52,7 @@ class PodState:
     outcome: Outcome = Outcome.WAITING
     node: str = ""
     problem: str = ""
-    scheduler: str = DEFAULT
     preempted: bool = False
-
-    @classmethod
-    def of(cls, pod: Object) -> "PodState":
-        """Read it off the pod."""
-        metadata, status = pod["metadata"], pod.get("status") or {}
-        node = pod["spec"].get("nodeName") or ""
-        conditions = status.get("conditions") or ()
-        scheduled: Object = next((c for c in conditions if c.get("type") == "PodScheduled"), {})
-        return cls(
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=metadata["uid"],
-            outcome=_outcome(node, scheduled.get("reason"), status),
-            node=node,
-            problem="" if node else scheduled.get("message", ""),
-            scheduler=pod["spec"].get("schedulerName") or DEFAULT,
-            preempted=any(c.get("reason") == "PreemptionByScheduler" for c in conditions),
-        )
-
-
-def _outcome(node: str, reason: str | None, status: Object) -> Outcome:
-    if node:
-        return Outcome.BOUND
-    if reason == "SchedulerError":
-        return Outcome.FAILING
-    # A nominated pod waits for the end of less important ones.
-    if reason == "Unschedulable" and not status.get("nominatedNodeName"):
-        return Outcome.UNSCHEDULABLE
-    return Outcome.WAITING
 
 
 class Following:
@@ -107,7 +76,7 @@ class Following:
         self._pods: dict[str, PodState] = {}
         self._wanted: set[str] = set()
         self._outcomes: Counter[Outcome] = Counter()
-        self._shown: dict[str, set[tuple[Outcome, str]]] = {}
+        self._shown: dict[str, tuple[Outcome, str]] = {}
         self._all = made
         self._changed = asyncio.Event()
         self._began_at = self._decided_at = self._changed_at = self._now()
@@ -121,11 +90,6 @@ class Following:
     def failing(self) -> bool:
         """Whether a pod has no node because something is broken."""
         return self._outcomes[Outcome.FAILING] > 0
-
-    @property
-    def decided(self) -> int:
-        """How many of these pods have a verdict."""
-        return len(self._wanted) - self._outcomes[Outcome.WAITING]
 
     @property
     def seconds(self) -> float:
@@ -151,13 +115,16 @@ class Following:
     async def until_settled(self, progress: Callable[[int], None]) -> None:
         """Wait until every pod has its verdict; call *progress* with the number of those that do.
 
-        A pod that suits no node has it when nothing changes any more, one whose scheduling fails
-        when it failed for the second time in the same way.
+        A pod that suits no node, or whose scheduling fails, has it when nothing changes any more.
         """
         self._changed_at = self._now()
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch(progress))
-            await self._settled()
+            while not self._is_settled():
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._changed.wait()
             watching.cancel()
 
     async def changes(self) -> AsyncIterator[PodState]:
@@ -165,13 +132,11 @@ class Following:
 
         A pod that stays pending is yielded once, and once more after `ask_again`.
         """
-        self._shown = {uid: {(pod.outcome, pod.node)} for uid, pod in self._pods.items()}
+        self._shown = {uid: (pod.outcome, pod.node) for uid, pod in self._pods.items()}
         async for state in self._news():
-            if state.outcome is Outcome.WAITING:
-                continue
-            shown = self._shown.setdefault(state.uid, set())
-            if (state.outcome, state.node) not in shown:
-                shown.add((state.outcome, state.node))
+            verdict = state.outcome, state.node
+            if state.outcome is not Outcome.WAITING and self._shown.get(state.uid) != verdict:
+                self._shown[state.uid] = verdict
                 yield state
             if state.outcome is Outcome.DELETED:
                 self._wanted.discard(state.uid)
@@ -180,12 +145,11 @@ class Following:
 
     def ask_again(self) -> None:
         """Have pods that stay pending yielded once more: what decides about them has changed."""
-        for shown in self._shown.values():
-            shown -= {(outcome, "") for outcome in (Outcome.UNSCHEDULABLE, Outcome.FAILING)}
+        self._shown = {uid: verdict for uid, verdict in self._shown.items() if verdict[1]}
 
     async def _watch(self, progress: Callable[[int], None]) -> None:
         async for _ in self._news():
-            progress(self.decided)
+            progress(len(self._wanted) - self._outcomes[Outcome.WAITING])
 
     async def _news(self) -> AsyncIterator[PodState]:
         """Yield the state of each pod that is another than before, for ever."""
@@ -204,34 +168,14 @@ class Following:
                 if self._note(state):
                     yield state
 
-    async def _settled(self) -> None:
-        while not await self._is_settled():
-            self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_SECONDS):
-                    await self._changed.wait()
-
-    async def _is_settled(self) -> bool:
+    def _is_settled(self) -> bool:
         if self._outcomes[Outcome.WAITING]:
             return False
-        all_made = len(self._pods) >= self._all
-        if all_made and not self._outcomes[Outcome.UNSCHEDULABLE] and not self.failing:
+        pending = self.failing or self._outcomes[Outcome.UNSCHEDULABLE]
+        if len(self._pods) >= self._all and not pending:
             return True
-        quiet = self._now() - self._changed_at > QUIET_SECONDS
-        return quiet and (not self.failing or await self._fails_again())
-
-    async def _fails_again(self) -> bool:
-        """Whether each failing pod has failed twice as it does now."""
-        twice = {
-            (event["involvedObject"]["uid"], event["message"].removesuffix(" ..."))
-            for event in (await self._api.list(FAILURES))[0]
-            if (event.get("series") or {}).get("count", 1) > 1
-        }
-        failing = [pod for pod in self._pods.values() if pod.outcome is Outcome.FAILING]
-        return all(
-            any(uid == pod.uid and pod.problem.startswith(note) for uid, note in twice)
-            for pod in failing
-        )
+        quiet = FAILING_SECONDS if self.failing else QUIET_SECONDS
+        return self._now() - self._changed_at > quiet
 
     def _note(self, state: PodState) -> bool:
         """Take over a pod's state; return whether it is news."""
@@ -259,7 +203,27 @@ class Following:
         return asyncio.get_running_loop().time()
 
     def _state(self, pod: Object) -> PodState:
-        state = PodState.of(pod)
-        if state.outcome is not Outcome.WAITING or state.scheduler in self._served:
-            return state
-        return replace(state, outcome=Outcome.UNSERVED)
+        """Read off a pod how far it is."""
+        metadata, status = pod["metadata"], pod.get("status") or {}
+        node = pod["spec"].get("nodeName") or ""
+        conditions = status.get("conditions") or ()
+        scheduled: Object = next((c for c in conditions if c.get("type") == "PodScheduled"), {})
+        outcome = Outcome.WAITING
+        if node:
+            outcome = Outcome.BOUND
+        elif scheduled.get("reason") == "SchedulerError":
+            outcome = Outcome.FAILING
+        # A nominated pod waits for the end of less important ones.
+        elif scheduled.get("reason") == "Unschedulable" and not status.get("nominatedNodeName"):
+            outcome = Outcome.UNSCHEDULABLE
+        elif (pod["spec"].get("schedulerName") or DEFAULT) not in self._served:
+            outcome = Outcome.UNSERVED
+        return PodState(
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+            outcome=outcome,
+            node=node,
+            problem="" if node else scheduled.get("message", ""),
+            preempted=any(c.get("reason") == "PreemptionByScheduler" for c in conditions),
+        )

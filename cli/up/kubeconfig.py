@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,72 +35,48 @@ def kubeconfig(api: str, admin: str = "") -> dict[str, Any]:
     return plain_kubeconfig(api, NAME, cluster=cluster)
 
 
-class KubeconfigFile:
-    """A file that this run has for itself; it is locked, so that no other run takes it.
+@contextmanager
+def reserved(chosen: Path | None) -> Iterator[Path | None]:
+    """Keep the file that the user has chosen, else the default one, while the block lasts.
 
-    Attributes:
-        path: Where it is.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Reserve the file at *path*, which may be left over from an earlier run.
-
-        Raises:
-            ConfigurationError: It is somebody else's, or cannot be written.
-        """
-        self.path = path.absolute()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
-        try:
-            self._require_ours(path)
-        except ConfigurationError:
-            os.close(self._file)
-            raise
-
-    def write(self, api: str, admin: str = "") -> None:
-        """Write how to reach the API server at the URL *api*, and the gateway's admin port."""
-        text = yaml.safe_dump(kubeconfig(api, admin), sort_keys=False)
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, text.encode(), 0)
-
-    def remove(self) -> None:
-        """Remove it: the cluster is gone."""
-        self.path.unlink(missing_ok=True)
-        os.close(self._file)
-
-    def _require_ours(self, path: Path) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigurationError(
-                f"{path} belongs to another `moorage up` that runs now; "
-                "name another file with --kubeconfig-out"
-            ) from error
-        if not _is_ours(self.path.read_bytes()):
-            raise ConfigurationError(
-                f"{path} was not written by `moorage up` and is left as it is; "
-                "name another file with --kubeconfig-out"
-            )
-
-
-def reserve(chosen: Path | None) -> KubeconfigFile | None:
-    """Reserve the file that the user has chosen, else the default one.
-
-    Returns:
-        The file; None if it is the default one, and not free: another `moorage up` runs.
+    It is locked, so that no other run takes it, and removed in the end. It may be left over from an
+    earlier run. What is given is its path; None if it is the default one, and not free: another
+    `moorage up` runs.
 
     Raises:
         ConfigurationError: The chosen file is somebody else's, or cannot be written.
     """
-    if chosen is not None:
-        return KubeconfigFile(chosen)
+    path = (chosen or default_path()).absolute()
     try:
-        return KubeconfigFile(default_path())
+        file = _locked(path)
     except ConfigurationError:
-        return None
+        if chosen:
+            raise
+        file = None
+    try:
+        yield None if file is None else path
+    finally:
+        if file is not None:
+            path.unlink(missing_ok=True)
+            os.close(file)
+
+
+def _locked(path: Path) -> int:
+    another = "name another file with --kubeconfig-out"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_ours(path.read_bytes()):
+            return file
+        problem = f"{path} was not written by `moorage up` and is left as it is; {another}"
+    except BlockingIOError:
+        problem = f"{path} belongs to another `moorage up` that runs now; {another}"
+    os.close(file)
+    raise ConfigurationError(problem)
 
 
 def _is_ours(content: bytes) -> bool:

@@ -6,32 +6,23 @@ files.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cli.config.policies import Policy
 from cli.shared.failures import described
 from cli.shared.gateway.client import Gateway
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.screen import Screen
 from cli.up.checking import Checked, check
 from cli.up.processes import Processes, ProcessFailedError
 from cli.up.processes.stack import StackOptions
-from cli.up.readiness import counts, wait_for_counts
+from cli.up.readiness import replicas, wait_for_others
 from moorage.errors import MoorageError, causes
 from moorage_host.plugins.registry import is_plugin_file
-from moorage_host.policy import Kind
 
-SERVICES = {"filter": "filter", "score": "scorer", "bind": "binder"}
-"""The service that runs plugins of a kind, by the first part of the names of its processes."""
+SERVICES = ("filter", "scorer", "binder")
+"""What runs plugins, by the first part of the names of the processes."""
 
 LOOK_SECONDS = 0.25
 """Time between two looks. Editors write in steps: a change counts once two looks found the same."""
@@ -43,97 +34,65 @@ Retry = Callable[[], Awaitable[str]]
 """Has pending pods tried again; returns what is shown about that."""
 
 
-class Reloader:
-    """Follows the plugin files of `moorage up`, and the policy file that they go with.
+async def reload_changes(
+    screen: Screen,
+    stack: StackOptions,
+    processes: Processes,
+    gateway: Gateway,
+    retry: Retry,
+    *,
+    config: Path | None,
+    weights: Mapping[Path, int],
+    policy: Policy,
+) -> None:
+    """Take changed plugin files into use, and the policy file that they go with, until cancelled.
 
     The cluster and kube-scheduler go on. The plugins in use stay until those of the changed files
-    have been loaded and started in a process of their own, and loaded by every new service process.
+    have been loaded and started in a process of their own.
+
+    Args:
+        screen: Shows what came of a change.
+        stack: With which options the services run.
+        processes: The services.
+        gateway: Sees services come and go.
+        retry: Called after each change.
+        config: The user's policy file; without one the policy is made of the plugins.
+        weights: The weights of score plugins, without a policy file.
+        policy: What the files and the policy file meant at the start.
     """
-
-    def __init__(
-        self,
-        screen: Screen,
-        stack: StackOptions,
-        processes: Processes,
-        gateway: Gateway,
-        *,
-        config: Path | None,
-        weights: Mapping[Path, int],
-        policy: Policy,
-    ) -> None:
-        """Follow the plugin files of *stack*.
-
-        Args:
-            screen: Shows what came of a change.
-            stack: With which options the services run.
-            processes: The services.
-            gateway: Sees services come and go.
-            config: The user's policy file; without one the policy is made of the plugins.
-            weights: The weights of score plugins, without a policy file.
-            policy: What the files and the policy file meant at the start.
-        """
-        self._screen = screen
-        self._stack = stack
-        self._processes = processes
-        self._gateway = gateway
-        self._config = config
-        self._weights = weights
-        self._kinds, self._notes = frozenset(policy.kinds), policy.notes
-        self._policy = stack.config.read_text() if stack.config else ""
-        self._policy_changes = 0
-        self._pending: set[str] = set()
-
-    async def run(self, retry: Retry) -> None:
-        """Take changes into use, until cancelled; call *retry* after each."""
-        self._policy_changes = (await counts(self._gateway))["policy"]
-        policy = [self._config] if self._config else []
-        async for changed in changes([*self._stack.plugins, *policy]):
-            # A plugin file that was refused before may suit the policy file that changed now.
-            self._pending |= {path.name for path in changed if path not in policy}
-            await self._reload({path.name for path in changed} | self._pending, retry)
-
-    async def _reload(self, names: Collection[str], retry: Retry) -> None:
-        clock = asyncio.get_running_loop().time
-        start, files = clock(), ", ".join(sorted(names))
-        checked = await check(self._config, self._stack.plugins, self._weights)
-        if problem := checked.problem or await self._replace(checked):
-            self._screen.sentence(problem, style="red")
-            self._screen.sentence(f"{files}: not reloaded, what was there before stays in use")
-            return
-        self._pending.clear()
-        for note in checked.notes:
-            if note not in self._notes:
-                self._screen.sentence(f"Note: {note}", style="yellow")
-        self._notes = checked.notes
-        seconds = clock() - start
-        self._screen.sentence(f"reloaded {files} in {seconds:.1f} s{await retry()}", style="green")
-
-    async def _replace(self, checked: Checked) -> str:
-        """Replace the services that have plugins of changed files; return why that failed."""
-        kinds = self._kinds | set(checked.kinds) if self._pending else ()
-        names = {kind: self._names(kind) for kind in kinds}
-        goal = await counts(self._gateway)
-        goal["policy"] = self._policy_changes + (checked.text != self._policy)
-        goal += Counter({kind: len(each) for kind, each in names.items() if kind != "bind"})
-        problem = ""
-        try:
-            replaced = [n for each in names.values() for n in each]
-            if replaced:  # replicas of shadows too, for which nobody waits
-                replaced += [n for n in self._processes.names if n.startswith("shadow-")]
-            async with self._processes.replacing(replaced):
-                if not self._config and self._stack.config:
-                    self._stack.config.write_text(checked.text)
-        except* ProcessFailedError as errors:
-            problem = next(described(e) for e in causes(errors) if isinstance(e, MoorageError))
+    clock, notes = asyncio.get_running_loop().time, policy.notes
+    async for changed in changes([*stack.plugins, *([config] if config else [])]):
+        start, files = clock(), ", ".join(sorted({path.name for path in changed}))
+        checked = await check(config, stack.plugins, weights)
+        problem = checked.problem or await _replace(
+            checked, stack, processes, gateway, is_made=config is None
+        )
         if problem:
-            return problem
-        self._kinds, self._policy = frozenset(checked.kinds), checked.text
-        problem = await wait_for_counts(self._gateway, goal)
-        self._policy_changes = (await counts(self._gateway))["policy"]
-        return problem
+            screen.sentence(problem, style="red")
+            screen.sentence(f"{files}: not reloaded, what was there before stays in use")
+            continue
+        for note in checked.notes:
+            if note not in notes:
+                screen.sentence(f"Note: {note}", style="yellow")
+        notes = checked.notes
+        seconds = clock() - start
+        screen.sentence(f"reloaded {files} in {seconds:.1f} s{await retry()}", style="green")
 
-    def _names(self, kind: Kind) -> Sequence[str]:
-        return [n for n in self._processes.names if n.partition("-")[0] == SERVICES[kind]]
+
+async def _replace(
+    checked: Checked, stack: StackOptions, processes: Processes, gateway: Gateway, *, is_made: bool
+) -> str:
+    """Replace the services, and the policy file if it *is_made*; return why that failed."""
+    former, problem = frozenset[str](), ""
+    try:
+        former = await replicas(gateway)
+        names = [name for name in processes.names if name.partition("-")[0] in SERVICES]
+        async with processes.replacing(names):
+            if stack.config and is_made:
+                stack.config.write_text(checked.text)
+    except* (ProcessFailedError, GatewayError) as errors:
+        problem = next(described(e) for e in causes(errors) if isinstance(e, MoorageError))
+    return problem or await wait_for_others(gateway, former, checked.revision)
 
 
 async def changes(paths: Sequence[Path]) -> AsyncIterator[list[Path]]:

@@ -7,14 +7,18 @@ known to kube-scheduler's stand-in alone.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from cli.shared.gateway.client import Gateway
+from cli.shared.gateway.finding import GatewayError
 from cli.shared.screen import Screen
-from cli.up.following import DEFAULT, Following, Outcome, PodState
+from cli.up.following import Following, Outcome, PodState
 from cli.up.processes.stack import Addresses
-from cli.up.readiness import explained
 from sandbox.client import Api, ApiError
+
+ROWS = 20
+"""Pods in the result, those without a node first."""
 
 SHOWN = 3
 """In-tree plugins that are named."""
@@ -33,14 +37,13 @@ PENDING = (Outcome.FAILING, Outcome.UNSERVED, Outcome.UNSCHEDULABLE)
 WITHOUT_NODE = (*PENDING, Outcome.DELETED)
 """These come first, in this order."""
 
+OTHERS = (Outcome.BOUND, Outcome.WAITING)
+
 Answer = Mapping[str, Any]
 
 
 def show_addresses(screen: Screen, addresses: Addresses) -> None:
-    """Show where everything listens; with TLS, the certificates are shown below."""
-    is_plain = addresses.extender.startswith("http:")
-    how = "-plaintext" if is_plain else "-cacert, -cert and -key of certs/operator,"
-    services = addresses.services.items()
+    """Show where everything listens."""
     rows = [
         ("gateway", addresses.extender, "kube-scheduler's extender: urlPrefix"),
         ("admin port", addresses.admin, "/readyz /metrics /decisions/NAMESPACE/POD"),
@@ -49,8 +52,9 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
             f"{addresses.admin}/inspector/",
             "a page for the browser: who is where, and why",
         ),
-        *((name, place, f"grpcurl {how} {place} list") for name, place in services),
     ]
+    for name, place in addresses.services.items():
+        rows.append((name, place, f"grpcurl -plaintext {place} list"))
     if addresses.api:
         rows.append(("API server", addresses.api, "kubectl, with the kubeconfig below"))
     screen.table(("PROCESS", "ADDRESS", "FOR"), rows)
@@ -59,44 +63,29 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
 class Report:
     """Shows what became of pods, and asks the gateway and the stand-in why."""
 
-    def __init__(
-        self,
-        screen: Screen,
-        profiles: Sequence[str],
-        scheduler: Api,
-        gateway: Gateway,
-        *,
-        rows: int,
-        nodes: int,
-    ) -> None:
+    def __init__(self, screen: Screen, scheduler: Api, gateway: Gateway, nodes: int) -> None:
         """Write to *screen*.
 
         Args:
             screen: Where to.
-            profiles: The schedulerNames that Moorage serves.
             scheduler: The admin port of the stand-in for kube-scheduler.
             gateway: The gateway.
-            rows: How many pods the result shows; 0 for all.
             nodes: How many nodes there are.
         """
         self._screen = screen
-        self._profiles = profiles
         self._scheduler = scheduler
         self._gateway = gateway
-        self._rows = rows
         self._nodes = nodes
 
     async def result(self, following: Following) -> None:
         """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
         pods = following.pods
-        groups = [[pod] for pod in pods]
-        if self._rows and len(pods) > self._rows:
-            groups = most_interesting(pods, self._rows)
+        groups = [[pod] for pod in pods] if len(pods) <= ROWS else most_interesting(pods, ROWS)
         rows = [(_names(g), _place(g[0]), await self._reason(g[0])) for g in groups]
         if rows:
             self._screen.table(("POD", "NODE", "WHY"), rows)
         if rest := len(pods) - sum(map(len, groups)):
-            self._screen.sentence(f"... and {rest} more; --rows 0 shows all")
+            self._screen.sentence(f"... and {rest} more")
         self.totals(following)
         for line in spread(pods, self._nodes, following.seconds):
             self._screen.sentence(line)
@@ -112,32 +101,16 @@ class Report:
         self._screen.sentence(f"{_names([pod])} -> {_place(pod)}: {await self._reason(pod)}")
 
     async def _reason(self, pod: PodState) -> str:
-        decision = await self._decision(pod)
-        given = pod.node and not decision  # such as a pod that was created with a node
-        if pod.scheduler not in self._profiles and not given and pod.outcome is not Outcome.DELETED:
-            return not_asked(pod, self._profiles)
-        return why(pod, decision, await explained(self._gateway, pod.namespace, pod.name))
-
-    async def _decision(self, pod: PodState) -> Answer | None:
-        """Return the stand-in's newest decision about a pod; None if it has none."""
-        try:
-            return await self._scheduler.request("GET", f"/decisions/{pod.namespace}/{pod.name}")
-        except ApiError:
-            return None
+        path = f"/decisions/{pod.namespace}/{pod.name}"
+        scheduler, gateway = None, {}
+        with suppress(ApiError):  # it has none
+            scheduler = await self._scheduler.request("GET", path)
+        with suppress(GatewayError):
+            gateway = await self._gateway.get(path, {"explain": "true"})
+        return why(pod, scheduler, gateway)
 
 
 # ---- one pod
-
-
-def not_asked(pod: PodState, profiles: Sequence[str]) -> str:
-    """Return why Moorage was not asked about a pod of another schedulerName than *profiles*."""
-    text = (
-        f"schedulerName is {DEFAULT}: Moorage was not asked"
-        if pod.scheduler == DEFAULT
-        else f"no scheduler here serves schedulerName {pod.scheduler}"
-    )
-    cause = f" ({pod.problem})" if pod.problem else ""
-    return f"{text}; set spec.schedulerName: {profiles[0]}{cause}"
 
 
 def why(pod: PodState, scheduler: Answer | None, gateway: Answer) -> str:
@@ -210,23 +183,20 @@ def _place(pod: PodState) -> str:
 
 
 def most_interesting(pods: Sequence[PodState], count: int) -> list[list[PodState]]:
-    """Return *count* groups of pods: those without a node, then a sample of those with one.
+    """Return *count* groups of pods: those without a node, then some of those with one.
 
     Pods without a node are together that have the same problem, pods with one alone. Pods that were
     not tried yet come last.
     """
-    groups: defaultdict[tuple[Outcome, str, str], list[PodState]] = defaultdict(list)
+    groups: defaultdict[tuple[Outcome, str], list[PodState]] = defaultdict(list)
     for pod in pods:
         if pod.outcome in WITHOUT_NODE:
-            groups[pod.outcome, pod.scheduler, _problem(pod.problem)].append(pod)
+            groups[pod.outcome, _problem(pod.problem)].append(pod)
     without = sorted(
         groups.values(), key=lambda each: (WITHOUT_NODE.index(each[0].outcome), -len(each))
     )
-    bound = [pod for pod in pods if pod.outcome is Outcome.BOUND]
-    waiting = [[pod] for pod in pods if pod.outcome is Outcome.WAITING]
-    taken = min(max(count - len(without), 0), len(bound))
-    sample = [[bound[index * len(bound) // taken]] for index in range(taken)]
-    return [*without, *sample, *waiting][:count]
+    others = ([pod] for kind in OTHERS for pod in pods if pod.outcome is kind)
+    return [*without, *others][:count]
 
 
 def _problem(message: str) -> str:

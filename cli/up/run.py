@@ -6,14 +6,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
 import click
+import yaml
 
-from cli.certs.certificates import keep_certificates
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway
@@ -22,11 +21,11 @@ from cli.shared.manifests import Object
 from cli.shared.screen import Screen
 from cli.up.cluster import check_serves, create
 from cli.up.following import Following
-from cli.up.kubeconfig import KubeconfigFile, reserve
+from cli.up.kubeconfig import kubeconfig, reserved
 from cli.up.processes import Processes, ProcessFailedError, start_here
-from cli.up.processes.stack import Addresses, StackOptions, read_scheduler_config, start_stack
+from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.readiness import background_shown, gateway_at, wait_for_nodes, wait_until_ready
-from cli.up.reloading import Reloader, Retry
+from cli.up.reloading import Retry, reload_changes
 from cli.up.result import Report, show_addresses
 from cli.up.workload import Workload, read_workload
 from moorage_host.process.lifecycle import stop_signals
@@ -34,6 +33,9 @@ from sandbox.client import Api, ApiError
 
 INTERRUPTED = 130
 """Exit code if a signal came before the result."""
+
+ONCE_SECONDS = 600.0
+"""How long --once may take."""
 
 NEWS_SECONDS = 2.0
 """How long the news that a process died may take after its connection broke."""
@@ -47,20 +49,13 @@ class UpOptions:
     pods: str | None
     scorers: int
     filters: int
-    shadow_replicas: bool
     config: Path | None
-    scheduler_config: Path | None
     plugins: tuple[GivenPlugin, ...]
     kubeconfig: Path | None
-    context: str
     kubeconfig_out: Path | None
     once: bool
-    timeout: float
-    rows: int
     extender_port: int
     admin_port: int
-    api_port: int
-    tls: bool
 
 
 def up(options: UpOptions) -> int:
@@ -75,30 +70,30 @@ def up(options: UpOptions) -> int:
     screen = Screen()
     plugins = [each.path for each in options.plugins]
     policy = choose_policy(options.config, plugins, weights_of(options.plugins))
-    profiles, scale = policy.resolved.profile_names, policy.resolved.score_scale
+    profiles = policy.resolved.profile_names
     given = options.nodes, options.pods, profiles
     workload = Workload() if options.kubeconfig else read_workload(*given)
-    with _kubeconfig(options) as kubeconfig, _run_directory() as directory, clear_failures():
+    wanted = (
+        nullcontext(options.kubeconfig) if options.kubeconfig else reserved(options.kubeconfig_out)
+    )
+    with wanted as kubeconfig, _run_directory() as directory, clear_failures():
         for note in (*policy.notes, *workload.notes):
             screen.sentence(f"Note: {note}", style="yellow")
-        certificates = directory / "certs" if options.tls else None
-        if certificates:
-            keep_certificates(certificates)
+        config = options.config
+        if policy.text:  # it was made of the plugins
+            config = directory / "policy.yaml"
+            config.write_text(policy.text)
         stack = StackOptions(
             directory=directory,
             kubeconfig=options.kubeconfig,
-            context=options.context,
-            config=_policy_file(directory, policy) or options.config,
+            config=config,
             profiles=profiles,
             plugins=plugins,
+            score_scale=policy.resolved.score_scale,
             scorers=options.scorers,
             filters=options.filters,
-            shadow_replicas=options.shadow_replicas,
-            scheduler=read_scheduler_config(options.scheduler_config, profiles, scale),
             extender_port=options.extender_port,
             admin_port=options.admin_port,
-            api_port=options.api_port,
-            certificates=certificates,
         )
         work = _Up(screen, stack, options, policy=policy, kubeconfig=kubeconfig)
         code = asyncio.run(work.run(workload))
@@ -122,15 +117,6 @@ def _run_directory() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _policy_file(directory: Path, policy: Policy) -> Path | None:
-    """Write a policy that was made of the plugins alone."""
-    if not policy.text:
-        return None
-    file = directory / "policy.yaml"
-    file.write_text(policy.text)
-    return file
-
-
 class _Up:
     """One run of `moorage up`."""
 
@@ -141,7 +127,7 @@ class _Up:
         options: UpOptions,
         *,
         policy: Policy,
-        kubeconfig: KubeconfigFile | None,
+        kubeconfig: Path | None,
     ) -> None:
         self._screen = screen
         self._stack = stack
@@ -173,7 +159,7 @@ class _Up:
         addresses = await self._start()
         async with (
             self._processes.kept(),
-            gateway_at(addresses.admin, self._stack.certificates) as gateway,
+            gateway_at(addresses.admin) as gateway,
             background_shown(self._screen, gateway),
         ):
             if addresses.api:
@@ -190,13 +176,12 @@ class _Up:
         with self._screen.status("Starting the processes ..."):
             addresses = await start_stack(self._stack, self._processes)
         show_addresses(self._screen, addresses)
-        if self._kubeconfig:
-            self._kubeconfig.write(addresses.api, addresses.admin)
-        path = self._kubeconfig.path if self._kubeconfig else addresses.kubeconfig
+        if self._kubeconfig and addresses.api:
+            text = yaml.safe_dump(kubeconfig(addresses.api, addresses.admin), sort_keys=False)
+            self._kubeconfig.write_text(text)
+        path = self._kubeconfig or addresses.kubeconfig
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
-        if self._stack.certificates:
-            self._screen.write(f"Certificates: {self._stack.certificates}", style="dim")
         return addresses
 
     async def _define(self, workload: Workload, url: str) -> None:
@@ -213,10 +198,7 @@ class _Up:
             Api(addresses.scheduler) as scheduler,
         ):
             following = Following(api, self._stack.profiles, workload.made_pods)
-            rows, nodes = self._options.rows, len(workload.nodes)
-            report = Report(
-                self._screen, self._stack.profiles, scheduler, gateway, rows=rows, nodes=nodes
-            )
+            report = Report(self._screen, scheduler, gateway, len(workload.nodes))
 
             async def retry() -> str:
                 following.ask_again()
@@ -235,9 +217,7 @@ class _Up:
                 await report.result(following)
                 self._has_result.set()
                 if not settled:
-                    self._screen.write(
-                        f"Not settled within {self._options.timeout:g} s.", style="red"
-                    )
+                    self._screen.write(f"Not settled within {ONCE_SECONDS:g} s.", style="red")
                 if self._options.once:
                     return 0 if settled and not following.failing else 1
                 await self._stay(following, report)
@@ -250,7 +230,8 @@ class _Up:
         with self._screen.progress("Creating objects", workload.size) as progress:
             count = iter(range(1, workload.size + 1))
             await create(api, *workload.before_pods, created=lambda _: progress(next(count)))
-            await wait_for_nodes(gateway, len(workload.nodes))
+            if problem := await wait_for_nodes(gateway, len(workload.nodes)):
+                raise ProcessFailedError(problem)
 
             def created(obj: Object) -> None:
                 if obj["kind"] == "Pod":
@@ -262,10 +243,8 @@ class _Up:
     async def _settled(self, following: Following) -> bool:
         """Wait until all pods have a verdict; return whether they do in time."""
         try:
-            async with asyncio.timeout(self._options.timeout if self._options.once else None):
-                await following.catch_up()
-                expected, done = following.expected, following.decided
-                with self._screen.progress("Scheduling pods", expected, done) as progress:
+            async with asyncio.timeout(ONCE_SECONDS if self._options.once else None):
+                with self._screen.progress("Scheduling pods", following.expected) as progress:
                     await following.until_settled(progress)
         except TimeoutError:
             return False
@@ -305,17 +284,14 @@ class _Up:
         if self._options.once or not self._stack.plugins:
             yield
             return
-        reloader = Reloader(
-            self._screen,
-            self._stack,
-            self._processes,
-            gateway,
+        work = reload_changes(
+            *(self._screen, self._stack, self._processes, gateway, retry),
             config=self._options.config,
             weights=weights_of(self._options.plugins),
             policy=self._policy,
         )
         async with asyncio.TaskGroup() as group:
-            reloading = group.create_task(reloader.run(retry))
+            reloading = group.create_task(work)
             yield
             reloading.cancel()
 
@@ -339,17 +315,6 @@ async def _news_of_deaths() -> AsyncIterator[None]:
     """
     try:
         yield
-    except* (aiohttp.ClientError, ApiError) as errors:
+    except* ApiError as errors:
         await asyncio.sleep(NEWS_SECONDS)
         raise ProcessFailedError(f"the API server broke off: {errors.exceptions[0]}") from errors
-
-
-@contextmanager
-def _kubeconfig(options: UpOptions) -> Iterator[KubeconfigFile | None]:
-    """Reserve a path for the kubeconfig of the embedded cluster for as long as the block lasts."""
-    file = None if options.kubeconfig else reserve(options.kubeconfig_out)
-    try:
-        yield file
-    finally:
-        if file:
-            file.remove()

@@ -130,7 +130,6 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
-    os.nice(request.niceness)
     importlib.invalidate_caches()
     return request
 

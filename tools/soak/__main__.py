@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import aiohttp
 
 from cli.up.processes import Processes
-from cli.up.processes.stack import Addresses, StackOptions, read_scheduler_config, start_stack
+from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from moorage_host.kube import connect
 from tools.soak.churn import Churn
 from tools.soak.samples import Sample, Trend, Usage, table, trend, usage, write_csv
@@ -126,7 +126,6 @@ async def main() -> int:
                 profiles=("moorage",),
                 plugins=(),
                 gateway_options=SMALL,
-                scheduler=read_scheduler_config(None, ("moorage",), 100),
             ),
             processes,
         )

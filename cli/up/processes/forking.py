@@ -42,7 +42,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         arguments: Its command line.
         environment: All of its environment.
         directory: Its current directory.
-        niceness: How far it stands back for other processes, as in nice(1); 0 is not at all.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Sequence[str]
     environment: Mapping[str, str]
     directory: str
-    niceness: int = 0
 
 
 class Forked:
@@ -108,7 +106,6 @@ async def fork(
     name: str = "",
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
-    niceness: int = 0,
 ) -> Forked:
     """Run a module of ours in a process and a session of its own, without stdin.
 
@@ -120,7 +117,6 @@ async def fork(
         name: What the process is called; the last part of the module's name if left out.
         environment: What is added to this process's environment.
         directory: Its current directory; this process's one if left out.
-        niceness: How far it stands back for other processes.
 
     Raises:
         ProcessFailedError: The fork server ended.
@@ -131,7 +127,6 @@ async def fork(
         arguments=arguments,
         environment={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
         directory=str(directory or Path.cwd()),
-        niceness=niceness,
     )
     ours, theirs = socket.socketpair()
     with theirs:

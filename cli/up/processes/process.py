@@ -60,7 +60,6 @@ class Process:
         options: Its command line.
         log: Where its stderr goes.
         replaceable: It can be started again without losing anything.
-        niceness: How far it stands back for other processes, as in nice(1); 0 is not at all.
         served: What it reported when it was ready.
     """
 
@@ -69,7 +68,6 @@ class Process:
     options: Sequence[str]
     log: Path
     replaceable: bool = True
-    niceness: int = 0
     served: Mapping[str, str] = field(default_factory=dict)
     _process: Forked | None = None
     _successor: Forked | None = None
@@ -97,15 +95,12 @@ class Process:
         self._successor, stdout = await self._launch()
         await self._announcement(self._successor, stdout)
 
-    async def hand_over(self) -> None:
-        """Let the successor go on alone."""
-        former, self._process, self._successor = self._process, self._successor, None
-        await _stop(former)
-
-    async def stop_successor(self) -> None:
-        """Stop the successor, if there is one; the running one goes on."""
-        successor, self._successor = self._successor, None
-        await _stop(successor)
+    async def settle(self, *, replaced: bool) -> None:
+        """Let the successor go on alone if it is *replaced*, else the one that ran before."""
+        ended, self._successor = self._successor, None
+        if replaced:
+            self._process, ended = ended, self._process
+        await _stop(ended)
 
     async def wait(self) -> str:
         """Wait until it ends, without a successor to go on; return how."""
@@ -139,7 +134,6 @@ class Process:
                     stdout=end.fileno(),
                     stderr=log.fileno(),
                     name=self.name,
-                    niceness=self.niceness,
                 )
             except BaseException:  # what the server may still fork holds the other end
                 reading.close()
@@ -231,13 +225,13 @@ class Processes:
                 go on.
         """
         chosen = [process for process in self._all() if process.name in names]
+        replaced = False
         try:
             await _all_at_once(process.start_successor() for process in chosen)
             yield
-        except BaseException:
-            await _all_at_once(process.stop_successor() for process in chosen)
-            raise
-        await _all_at_once(process.hand_over() for process in chosen)
+            replaced = True
+        finally:
+            await _all_at_once(process.settle(replaced=replaced) for process in chosen)
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:

@@ -14,7 +14,7 @@ from cli.config.policies import choose_policy, load_registries
 from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object, key_of, serve
 from cli.shared.screen import Screen
-from cli.up.processes.stack import read_scheduler_config
+from cli.up.processes.stack import scheduler_config
 from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out
@@ -157,8 +157,8 @@ async def _variant(
 ) -> Variant:
     resolved = policy.resolved
     profiles = resolved.profile_names
-    config = read_scheduler_config(options.scheduler_config, profiles, resolved.score_scale)
-    configuration = parse_configuration(config.text)
+    config = scheduler_config(options.scheduler_config, profiles, resolved.score_scale)
+    configuration = parse_configuration(config)
     pods = [{**each, "spec": dict(each["spec"])} for each in pods]
     notes = serve((each["spec"] for each in pods), configuration.scheduler_names)
     registries = load_registries(options.paths)

@@ -181,9 +181,7 @@ def test_all_mistakes_of_a_policy_begin_with_their_place_whatever_its_name(tmp_p
     ]
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--once",), ("--nodes=3",), ("--pods=0",), ("--api-port=8001",)]
-)
+@pytest.mark.parametrize("arguments", [("--once",), ("--nodes=3",), ("--pods=0",)])
 def test_a_real_cluster_is_not_given_nodes_or_pods(tmp_path: Path, arguments: tuple[str]) -> None:
     file = tmp_path / "config"
     file.touch()

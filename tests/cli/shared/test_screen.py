@@ -76,7 +76,7 @@ def test_a_sentence_is_broken_between_words_on_a_terminal_and_one_line_elsewhere
 
 def test_progress_on_a_narrow_terminal_is_one_line_and_keeps_its_numbers() -> None:
     rich, out = screen(terminal=True, width=40)
-    with rich.progress("Scheduling pods", 2000, 400) as progress:
+    with rich.progress("Scheduling pods", 2000) as progress:
         progress(412)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
     assert all(len(line) <= 40 for line in re.split(r"[\r\n]", shown))

@@ -12,7 +12,6 @@ facts = {
     "first": sys.path[0],
     "stdin": sys.stdin.read(),
     "session": os.getsid(0) == os.getpid(),
-    "niceness": os.nice(0),
     "variable": os.environ["MOORAGE_TEST_FACT"],
     "name": Path("/proc/self/comm").read_text().strip(),
     "descriptors": sorted(int(each.name) for each in Path("/proc/self/fd").iterdir())[:3],

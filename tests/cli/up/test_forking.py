@@ -64,7 +64,6 @@ async def facts(directory: Path, end: str) -> tuple[int, Any, str]:
             stderr=stderr.fileno(),
             name="it",
             environment={"MOORAGE_TEST_FACT": "seen"},
-            niceness=3,
         )
     async with asyncio.timeout(PATIENCE):
         code = await process.wait()
@@ -91,7 +90,6 @@ async def test_it_is_a_process_of_its_own_in_this_directory(
 ) -> None:
     (tmp_path / "json.py").write_text("raise ImportError('not the current directory')\n")
     monkeypatch.chdir(tmp_path)
-    own = os.nice(0)
     code, seen, errors = await facts(tmp_path, "0")
     server = seen.pop("server")
     assert (code, errors) == (0, "")
@@ -102,7 +100,6 @@ async def test_it_is_a_process_of_its_own_in_this_directory(
         "first": str(HOME),
         "stdin": "",
         "session": True,
-        "niceness": own + 3,
         "variable": "seen",
         "name": "it",
         "descriptors": [0, 1, 2],

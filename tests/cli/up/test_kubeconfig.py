@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cli.shared.gateway.options import embedded_admin
-from cli.up.kubeconfig import KubeconfigFile, default_path, reserve
+from cli.up.kubeconfig import default_path, kubeconfig, reserved
 from moorage.errors import ConfigurationError
 
 API = "http://127.0.0.1:1"
@@ -17,47 +17,45 @@ def _runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
 
 
-def test_it_is_written_for_its_owner_and_removed() -> None:
-    file = reserve(None)
-    assert file
-    file.write(API)
-    assert file.path == default_path()
-    (cluster,) = yaml.safe_load(file.path.read_text())["clusters"]
-    assert cluster["cluster"] == {"server": API}
-    assert file.path.stat().st_mode & 0o077 == 0
-    file.remove()
-    assert not file.path.exists()
+def write(path: Path, admin: str = "") -> None:
+    path.write_text(yaml.safe_dump(kubeconfig(API, admin)))
+
+
+def test_it_is_its_owner_s_and_removed() -> None:
+    with reserved(None) as path:
+        assert path
+        write(path)
+        assert path == default_path()
+        (cluster,) = yaml.safe_load(path.read_text())["clusters"]
+        assert cluster["cluster"] == {"server": API}
+        assert path.stat().st_mode & 0o077 == 0
+    assert not path.exists()
 
 
 def test_commands_find_the_gateway_of_the_cluster_by_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = KubeconfigFile(tmp_path / "kubeconfig")
-    file.write(API, "http://127.0.0.1:2")
-    assert embedded_admin(file.path) == "http://127.0.0.1:2"
-    monkeypatch.setenv("KUBECONFIG", f"{file.path}:{tmp_path}/other")
+    path = tmp_path / "kubeconfig"
+    write(path, "http://127.0.0.1:2")
+    assert embedded_admin(path) == "http://127.0.0.1:2"
+    monkeypatch.setenv("KUBECONFIG", f"{path}:{tmp_path}/other")
     assert embedded_admin(None) == "http://127.0.0.1:2"
-    file.write(API)
+    write(path)
     assert embedded_admin(None) == ""
-    file.remove()
+    path.unlink()
     assert embedded_admin(None) == ""  # what connects to the API server reports that
     for content in ("{", "- a", "clusters: []", "\0"):
-        file.path.write_text(content)
+        path.write_text(content)
         assert embedded_admin(None) == ""
 
 
-def test_what_a_run_that_was_killed_left_is_written_again(tmp_path: Path) -> None:
+def test_what_a_run_that_was_killed_left_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    file = KubeconfigFile(path)
-    file.write(API)
-    left = yaml.safe_load(path.read_text())
+    left = kubeconfig(API)
     left["contexts"][0]["context"]["namespace"] = "web"  # as `kubectl config set-context` does
-    file.remove()
     path.write_text(yaml.safe_dump(left))
-    again = KubeconfigFile(path)
-    again.write("http://127.0.0.1:2")
-    assert "namespace" not in path.read_text()
-    again.remove()
+    with reserved(path) as taken:
+        assert taken == path
 
 
 @pytest.mark.parametrize(
@@ -69,23 +67,24 @@ def test_a_file_of_somebody_else_is_refused_and_left_as_it_is(
     path = tmp_path / "config"
     written = content.encode() if isinstance(content, str) else content
     path.write_bytes(written)
-    with pytest.raises(ConfigurationError, match=r"was not written by `moorage up`.*name another"):
-        reserve(path)
+    refused = pytest.raises(ConfigurationError, match=r"was not written by `moorage up`.*another")
+    with refused, reserved(path):
+        pass
     assert path.read_bytes() == written
 
 
-def test_another_run_keeps_its_file(tmp_path: Path) -> None:
-    first = reserve(None)
-    assert first
-    assert reserve(None) is None
-    with pytest.raises(ConfigurationError, match="belongs to another `moorage up` that runs now"):
-        reserve(default_path())
-    first.remove()
-    second = reserve(None)
-    assert second
-    second.remove()
+def test_another_run_keeps_its_file() -> None:
+    with reserved(None) as first:
+        with reserved(None) as second:
+            assert (first, second) == (default_path(), None)
+        refused = pytest.raises(ConfigurationError, match="belongs to another `moorage up` that")
+        with refused, reserved(default_path()):
+            pass
+    with reserved(None) as again:
+        assert again
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"cannot write .*: Is a directory"):
-        reserve(tmp_path)
+    refused = pytest.raises(ConfigurationError, match=r"cannot write .*: Is a directory")
+    with refused, reserved(tmp_path):
+        pass

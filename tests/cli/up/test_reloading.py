@@ -105,12 +105,12 @@ async def create(command: Command, name: str) -> None:
         await create_all(api, [pod(name, schedulerName="moorage")])
 
 
-async def test_a_file_that_can_be_used_gives_policy_and_kinds(tmp_path: Path) -> None:
+async def test_a_file_that_can_be_used_gives_a_policy(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(f"print('{{}}')\n{MAX_TEMPERATURE}")
     found = await check(None, [file])
     assert found.problem == ""
-    assert found.kinds == ("filter",)
+    assert found.revision
     assert "name: MaxTemperature" in found.text
 
 

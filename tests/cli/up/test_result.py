@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.up.following import Outcome, PodState
-from cli.up.result import most_interesting, not_asked, spread, totals, why
+from cli.up.result import most_interesting, spread, totals, why
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -23,7 +23,7 @@ def shown(pods: Sequence[PodState], count: int) -> list[list[str]]:
     return [[each.name for each in group] for group in most_interesting(pods, count)]
 
 
-def test_failures_come_first_then_pending_pods_and_a_sample_of_all_others() -> None:
+def test_failures_come_first_then_pending_pods_and_some_of_the_others() -> None:
     pods = [
         *(pod(f"bound-{i}") for i in range(100)),
         pod("waiting", Outcome.WAITING),
@@ -37,8 +37,6 @@ def test_failures_come_first_then_pending_pods_and_a_sample_of_all_others() -> N
     assert found[:4] == [["fails"], ["p-2", "p-3"], ["p-1"], ["gone"]]
     assert len(found) == 20
     assert all(name.startswith("bound-") for (name,) in found[4:])
-    assert found[4] == ["bound-0"]
-    assert int(found[-1][0].removeprefix("bound-")) > 80  # from all of them, not the first ones
 
 
 def test_pods_that_were_not_tried_come_last() -> None:
@@ -171,15 +169,3 @@ def test_a_deleted_pod_was_preempted_only_if_kube_scheduler_has_marked_it() -> N
     gone = replace(BOUND, outcome=Outcome.DELETED)
     assert why(gone, None, {}) == "by a client or by what made it"
     assert why(replace(gone, preempted=True), None, {}) == "preempted for a more important pod"
-
-
-def test_what_makes_moorage_decide_is_told_for_pods_of_other_schedulers() -> None:
-    cure = "set spec.schedulerName: batch"
-    theirs = replace(BOUND, scheduler="default-scheduler")
-    assert not_asked(theirs, ["batch", "moorage"]) == (
-        f"schedulerName is default-scheduler: Moorage was not asked; {cure}"
-    )
-    misspelt = replace(PENDING, scheduler="moorge", problem="")
-    assert not_asked(misspelt, ["batch"]) == (
-        f"no scheduler here serves schedulerName moorge; {cure}"
-    )

@@ -38,20 +38,20 @@ profiles:
 async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_it(
     tmp_path: Path,
 ) -> None:
-    extender, admin, api = free_ports(3)
-    ports = (f"--extender-port={extender}", f"--admin-port={admin}", f"--api-port={api}")
+    extender, admin = free_ports(2)
+    ports = (f"--extender-port={extender}", f"--admin-port={admin}")
     (tmp_path / "policy.yaml").write_text(IN_TREE)
     options = ("--config=policy.yaml", "--nodes=2", "--scorers=2")
     async with moorage(tmp_path, "up", *ports, *options) as command:
         await command.line(STAYS)
         addresses = [line.split()[-3:] for line in command.lines if "127.0.0.1" in line]
         told = "\n".join(command.lines)
-        assert all(f"http://127.0.0.1:{port} " in told for port in (extender, admin, api))
+        assert all(f"http://127.0.0.1:{port} " in told for port in (extender, admin))
         logs = next(line for line in command.lines if line.startswith("Logs: "))
         config = Path(logs.removeprefix("Logs: ").strip()) / "kube-scheduler-config.yaml"
         assert yaml.safe_load(config.read_text())["extenders"][0]["weight"] == 2  # not 15
         assert len(addresses) == 8  # three of them, the inspector, filter, two scorers, binder
-        for port in (extender, admin, api):
+        for port in (extender, admin):
             socket.create_connection(("127.0.0.1", port)).close()
 
         await kubectl(command, "create", "-f", "-", stdin=json.dumps(scheduled_here("late")))
@@ -59,11 +59,10 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
         assert " of the nodes with the best total; as many points in all as node-" in reason
         for name, spec in (("theirs", {}), ("nobodys", {"schedulerName": "nobody"})):
             await kubectl(command, "create", "-f", "-", stdin=json.dumps(pod(name, **spec)))
-        assert (await command.line("default/theirs -> node-")).endswith(
-            "schedulerName is default-scheduler: Moorage was not asked; "
-            "set spec.schedulerName: moorage"
-        )
-        await command.line("default/nobodys -> pending: no scheduler here serves schedulerName ")
+        theirs = await command.line("default/theirs -> node-")
+        assert "Moorage has no decision about it: its schedulerName is default-sched" in theirs
+        nobodys = await command.line("default/nobodys -> pending: ")
+        assert "its schedulerName is nobody, which no profile serves (profiles: mo" in nobodys
         given = json.dumps(pod("given", nodeName="node-0001"))
         await kubectl(command, "create", "-f", "-", stdin=given)
         assert (await command.line("default/given -> node-0001: ")).endswith(

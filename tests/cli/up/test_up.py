@@ -10,7 +10,6 @@ import yaml
 
 from tests.cli.support import ROOT, Command, dump, moorage, pod
 from tools.planes.objects import node
-from tools.waiting import until
 
 DEMO = ROOT / "deploy" / "demo"
 
@@ -117,15 +116,6 @@ async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
     assert "MaxTemperature rejected 2" in rows["default/p0"][1]
     note = "Note: without --config, profile moorage enables just MaxTemperature"
     assert command.lines[0] == note
-
-
-async def test_with_tls_every_process_has_a_certificate(tmp_path: Path) -> None:
-    command, code, errors = await once(tmp_path, "--tls", "--nodes", 2, "--pods", 2)
-    assert (code, errors) == (0, "")
-    shown = "\n".join(command.lines)
-    assert re.search(r"gateway +https://127\.0\.0\.1:", shown)
-    assert re.search(r"Certificates: .*/certs", shown)
-    assert "2 of 2 pods bound" in shown
 
 
 async def test_the_pods_of_a_deployment_are_made_and_placed(tmp_path: Path) -> None:
@@ -280,82 +270,3 @@ def profile(name: str, *more: str) -> dict[str, object]:
         "plugins": {"multiPoint": {"enabled": enabled}},
         "pluginConfig": [{"name": name, "timeBudget": "300ms"}],
     }
-
-
-GANG = """\
-from moorage import BindPlugin, Wait
-
-class Gang(BindPlugin):
-    \"\"\"Waits for a pod that never comes.\"\"\"
-
-    def permit_key(self, binding):
-        return "gang"
-
-    async def permit(self, binding):
-        return Wait(60, awaited="the rest")
-"""
-
-
-async def test_the_services_follow_the_scheduler_s_http_timeout(tmp_path: Path) -> None:
-    plugin, config = tmp_path / "gang.py", tmp_path / "scheduler.yaml"
-    plugin.write_text(GANG)
-    shipped = ROOT / "deploy" / "files" / "kube-scheduler-config.yaml"
-    config.write_text(shipped.read_text().replace("httpTimeout: 5s", "httpTimeout: 2s"))
-    given = ("--plugin", plugin, "--pods", 1, "--scheduler-config", config)
-    command, code, _ = await once(tmp_path, *given)
-    assert code == 1
-    shown = " ".join(" ".join(command.lines).split())
-    assert re.search(r"waited 0\.\d s \(Wait\(60\) was cut, see httpTimeout\) for the rest", shown)
-
-
-async def test_a_scheduler_configuration_without_the_extender_is_one_clear_line(
-    tmp_path: Path,
-) -> None:
-    config = tmp_path / "scheduler.yaml"
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    config.write_text(yaml.safe_dump({**head, "profiles": [{"schedulerName": "moorage"}]}))
-    _, code, errors = await once(tmp_path, "--pods", 1, "--scheduler-config", config)
-    assert code == 1
-    assert (
-        "extenders: must have one for Moorage, and may have one more for its binds, not 0" in errors
-    )
-
-
-EXITS_IN_SHADOWS = """\
-import os
-
-from moorage import Arguments, FilterPlugin
-
-class Exits(FilterPlugin):
-    class Args(Arguments):
-        code: int = 0
-
-    def filter_node(self, pod, node):
-        if self.args.code:
-            os._exit(self.args.code)
-"""
-
-SHADOW = """
-apiVersion: moorage.io/v1alpha1
-kind: MoorageConfiguration
-profiles:
-- plugins: {filter: {enabled: [{name: Exits}]}}
-  shadow:
-    pluginConfig: [{name: Exits, args: {code: 3}}]
-    maxShare: 100%
-"""
-
-
-async def test_a_shadow_that_ends_its_own_replica_takes_no_other_one_along(tmp_path: Path) -> None:
-    (tmp_path / "exits.py").write_text(EXITS_IN_SHADOWS)
-    (tmp_path / "policy.yaml").write_text(SHADOW)
-    given = "--plugin=exits.py", "--config=policy.yaml", "--shadow-replicas", "--nodes=2"
-    async with moorage(tmp_path, "up", *given, "--pods=1") as command:
-        await command.line("default/pod-")
-        logs = next(line for line in command.lines if line.startswith("Logs: "))
-        log = Path(logs.removeprefix("Logs: ").strip()) / "gateway.log"
-        await until(lambda: "A shadow has stopped" in log.read_text())
-        lost = [line for line in log.read_text().splitlines() if "A replica is lost" in line]
-        assert lost
-        assert all("shadow-filter" in line for line in lost)
-        assert not any("failed" in line for line in command.lines)

@@ -45,7 +45,7 @@ def record(directory: Path) -> Path:
     manifest = directory / "pods.json"
     manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
     journal = directory / "journal"
-    options = [f"--nodes={NODES}", f"--pods={manifest}", f"--plugin={PLUGINS}", "--timeout=400"]
+    options = [f"--nodes={NODES}", f"--pods={manifest}", f"--plugin={PLUGINS}"]
     subprocess.run(
         [MOORAGE, "up", "--once", f"--config={policy(directory, 1)}", *options],
         env={
