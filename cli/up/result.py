@@ -127,12 +127,12 @@ def why(pod: PodState, scheduler: Answer | None, gateway: Answer) -> str:
     if found is None:
         return pod.problem or ("the gateway does not say" if pod.node else "not tried yet")
     parts = [found["reason"]]
-    if pod.node:
-        more = gateway["attempts"][0]["why"][1:] if gateway["attempts"] else ()
+    if pod.node and gateway["attempts"]:
+        more = gateway["attempts"][0]["why"][1:]
         parts += [each for each in more if ADDED.search(each) and each not in parts[0]]
         if scheduler and (scheduler["uid"], scheduler["node"]) == (pod.uid, pod.node):
             parts += _in_tree(scheduler)
-    else:
+    elif not pod.node:
         parts += [each for each in found["next"] if each.startswith("kube-scheduler tries it")]
     return "; ".join(parts)
 

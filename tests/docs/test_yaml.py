@@ -28,6 +28,7 @@ LANGUAGES = {
 ELSEWHERE = {(row.api_version, row.kind): "test_manifests" for row in BUILT_IN if row.is_stored} | {
     ("moorage.io/v1alpha1", KIND): "test_policies",
     ("kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration"): "test_manifests",
+    ("v1", "Binding"): "walkthroughs",
     ("kubeadm.k8s.io/v1beta4", "InitConfiguration"): "read by kubeadm only",
     ("kubeadm.k8s.io/v1beta4", "ClusterConfiguration"): "read by kubeadm only",
 }
