@@ -55,10 +55,10 @@ def test_commands_with_tables_have_all_forms(name: str) -> None:
     assert "-o" in option.opts
 
 
-def test_who_reads_a_kubeconfig_takes_a_context() -> None:
+def test_who_reads_a_kubeconfig_takes_a_context_but_for_up_which_serves_one_cluster() -> None:
     reading = {name for name, each in COMMANDS.items() if _has(each, "kubeconfig")}
-    assert {"explain", "bind", "simulate", "up"} <= reading
-    assert {name for name in reading if not _has(COMMANDS[name], "context")} == set()
+    assert {"explain", "simulate", "up"} <= reading
+    assert {name for name in reading if not _has(COMMANDS[name], "context")} == {"up"}
 
 
 def _has(command: click.Command, name: str) -> bool:
