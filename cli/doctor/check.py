@@ -74,10 +74,9 @@ def examine(group: str, check: Check, installation: Installation) -> Iterator[Fi
 
     An answer that lacks a field counts as not read: a gateway may be of another version.
     """
-    found = []
+    found: list[Finding] = []
     try:
-        for each in check(installation):
-            found.append(each)  # noqa: PERF402 - what came before an error counts
+        found.extend(check(installation))  # what came before an error counts
     except NotReadError as error:
         found.append(Finding(level=Level.UNCHECKED, evidence=str(error)))
     except KeyError as error:

@@ -36,7 +36,6 @@ STYLES = {"problem": "bold red", "warning": "yellow", "not checked": "dim", "ok"
 )
 @click.option("--strict", is_flag=True, help="Warnings count as problems for the exit code.")
 @output_option("what is ok too")
-@click.option("--verbose", "-v", is_flag=True, help="As -o wide.")
 @gateway_options
 def doctor(
     *,
@@ -44,7 +43,6 @@ def doctor(
     layout: str | None,
     strict: bool,
     output: Form,
-    verbose: bool,
     options: GatewayOptions,
 ) -> None:
     """Check a live installation, and name what to change.
@@ -61,25 +59,25 @@ def doctor(
     if is_for_programs(output):
         write({"counts": counts, "checks": found}, output)
     else:
-        _show(found, counts, verbose=verbose or output == "wide")
+        _show(found, counts, wide=output == "wide")
     if counts["problem"] or (strict and counts["warning"]):
         sys.exit(1)
 
 
-def _show(found: "Sequence[Finding]", counts: dict[str, int], *, verbose: bool) -> None:
-    """Write findings in words, the worst first; what is ok if it is *verbose*."""
+def _show(found: "Sequence[Finding]", counts: dict[str, int], *, wide: bool) -> None:
+    """Write findings in words, the worst first; what is ok if it is *wide*."""
     screen = Screen()
     unchecked: dict[str, list[str]] = {}
     for level in STYLES:
         for each in found:
             if each.level == "not checked" == level:
                 unchecked.setdefault(each.evidence, []).append(each.check)
-            elif each.level == level and (verbose or each.change):
+            elif each.level == level and (wide or each.change):
                 screen.sentence(f"{level}: {each.check}: {each.evidence}", STYLES[level])
                 if each.change:
                     screen.sentence(f"  to do: {each.change}")
     for reason, names in unchecked.items():
         screen.sentence(f"not checked: {', '.join(names)}: {reason}", STYLES["not checked"])
-    hint = "" if verbose or not counts["ok"] else " (--verbose lists these)"
+    hint = "" if wide or not counts["ok"] else " (-o wide lists these)"
     shown = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
     screen.sentence(f"{shown}{hint}", "bold")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from cli.doctor.check import Check, Finding, examine
-from cli.doctor.checks import configuration, reaching, release, running, versions
+from cli.doctor.checks import configuration, reaching, release, running
 from cli.doctor.installation.installation import Installation
 
 GROUPS: Mapping[str, Sequence[Check]] = {
@@ -13,7 +13,8 @@ GROUPS: Mapping[str, Sequence[Check]] = {
         running.leader,
         running.policy_active,
         running.plugins_work,
-        running.own_pods,
+        running.versions,
+        running.scheduler_version,
     ),
     "It is what the release has": (
         release.release_objects,
@@ -26,16 +27,13 @@ GROUPS: Mapping[str, Sequence[Check]] = {
         reaching.client_certificate,
         reaching.extender_events,
         reaching.extender_called,
-        reaching.calls_answered,
     ),
     "kube-scheduler's configuration": (
         configuration.extender_entry,
         configuration.extender_verbs,
         configuration.extender_resources,
         configuration.profiles,
-        configuration.pods_waiting,
     ),
-    "Versions and clocks": (versions.versions, versions.scheduler_version, versions.clocks),
 }
 
 

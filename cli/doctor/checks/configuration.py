@@ -1,7 +1,6 @@
 """Checks each extender entry against the one that the active policy needs, and profiles."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from urllib.parse import urlsplit
 
 from cli.config.extender import (
@@ -14,8 +13,8 @@ from cli.config.extender import (
 )
 from cli.doctor.check import Finding, Level, listed, problem, warning
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.objects import NotReadError, known
-from cli.shared.gateway.pods import Object, name_of
+from cli.doctor.installation.objects import known
+from cli.shared.gateway.pods import Object
 from moorage.errors import suggestion
 from moorage_host.policy import KINDS, PluginInfo
 from sandbox.scheduler.config import DEFAULT_NAME, TLS, VERBS, ExtenderConfig, Verb
@@ -25,9 +24,6 @@ ALL = 100
 PRINT = "print the entry again: moorage config extender POLICY"
 
 LOOPBACK = ("127.", "localhost", "::1")
-
-SECONDS = 30.0
-"""How long a pod may wait for the first look of a scheduler."""
 
 Row = tuple[Level, str, object, object, str]
 """How bad it is if a field has another value: the field, what it is, what is needed, the effect."""
@@ -72,11 +68,8 @@ def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
         )
         yield Level.WARNING, "nodeCacheCapable", extender.node_cache_capable, True, effect
     theirs, ours = extender.timeout, own["httpTimeout"]
-    if theirs is None:
-        level, effect = Level.PROBLEM, "a call without an answer stops all scheduling"
-    elif theirs < ours:
-        level, effect = Level.PROBLEM, "kube-scheduler gives up before the gateway answers"
-    else:
+    level, effect = Level.PROBLEM, "kube-scheduler gives up before the gateway answers"
+    if theirs is None or theirs > ours:
         level, effect = Level.WARNING, "the gateway gives up earlier than it has to"
     found = extender.http_timeout if theirs is None else f"{theirs:g}s"
     effect += "; or change the gateway's --http-timeout"
@@ -92,7 +85,14 @@ def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
     if extender.bind_verb and "bind" in _union(_planned(installation, ignorable=True)):
         effect = "a bind that a plugin refuses is done by kube-scheduler instead"
         yield Level.PROBLEM, "ignorable", extender.ignorable, False, effect
-    elif not _places_our_pods(installation, entry):
+    elif _places_our_pods(installation, entry):
+        effect = (
+            "its profiles schedule Moorage's own pods, which cannot start while Moorage is down; "
+            f"or set schedulerName: {DEFAULT_NAME} in their Deployments"
+        )
+        is_limited = bool(extender.managed_resources)
+        yield Level.PROBLEM, "ignorable", extender.ignorable or is_limited, True, effect
+    else:
         effect = "while Moorage is down, pods are placed without its rules"
         yield Level.WARNING, "ignorable", extender.ignorable, False, effect
     prefix = own["extenderPrefix"].rstrip("/")
@@ -120,12 +120,9 @@ def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
     yield Level.PROBLEM, "tlsConfig.insecure", tls.insecure, False, effect
     wanted = tls_fields(extender.url_prefix)["tlsConfig"]
     assert isinstance(wanted, dict)  # noqa: S101 - it is an https URL
-    if extender.enable_https and not tls.insecure:
-        effect = "kube-scheduler verifies no certificate, and does not report that"
+    if not tls.insecure:
+        effect = "kube-scheduler verifies no certificate, or believes its image's authorities"
         yield Level.PROBLEM, *_file("caFile", tls.ca_file, wanted), effect
-    elif not tls.insecure:
-        effect = "the authorities of kube-scheduler's image count"
-        yield Level.WARNING, *_file("caFile", tls.ca_file, wanted), effect
     if secured:
         effect = "kube-scheduler presents no certificate, and the gateway ends such connections"
         yield Level.PROBLEM, *_file("certFile", tls.cert_file, wanted), effect
@@ -196,12 +193,6 @@ def extender_resources(installation: Installation) -> Iterator[Finding]:
                 "it alone never come to Moorage",
                 f"add it; {PRINT}",
             )
-        elif is_limited and wanted and not given:
-            yield warning(
-                f"{entry.place} has no managedResources, and all plugins concern "
-                f"{listed(sorted(wanted))} only: other pods come to Moorage for nothing",
-                PRINT,
-            )
 
 
 def profiles(installation: Installation) -> Iterator[Finding]:
@@ -220,40 +211,6 @@ def profiles(installation: Installation) -> Iterator[Finding]:
             "profile of the policy: they pass all filters and get no scores",
             "add the profile to the policy, or leave it to another kube-scheduler",
         )
-
-
-def pods_waiting(installation: Installation) -> Iterator[Finding]:
-    """A scheduler has looked at each pod that has waited for 30 s."""
-    try:
-        served = {DEFAULT_NAME, *installation.scheduler_names}
-    except NotReadError:
-        served = {DEFAULT_NAME}
-    lost: dict[str, list[str]] = {}
-    for pod in installation.objects.of("waiting pods"):
-        if _is_lost(pod, installation.now):
-            lost.setdefault(pod["spec"].get("schedulerName", DEFAULT_NAME), []).append(name_of(pod))
-    for name, names in lost.items():
-        if name in served:
-            yield problem(
-                f"no scheduler has looked at {listed(names)} of {name}",
-                "see whether that kube-scheduler runs and leads: its pods, its log and its Lease",
-            )
-        else:
-            yield problem(
-                f"no scheduler has looked at {listed(names)}: schedulerName is {name}"
-                f"{suggestion(name, served)}",
-                "correct schedulerName (pods must be created again), or add the profile to "
-                "kube-scheduler and policy",
-            )
-
-
-def _is_lost(pod: Object, now: datetime) -> bool:
-    """Whether a pod waits, not by its own gates, and no scheduler has reported about it."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    if pod["spec"].get("schedulingGates") or any(c["type"] == "PodScheduled" for c in conditions):
-        return False
-    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
-    return (now - created).total_seconds() > SECONDS
 
 
 def _planned(installation: Installation, *, ignorable: bool = False) -> Sequence[ExtenderEntry]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.objects import Missing, NotReadError, known
+from cli.doctor.installation.objects import NotReadError, known
 from cli.shared.gateway.pods import Object, is_active, name_of, runs
 from moorage.errors import suggestion
 from moorage_host.tls.certificate import SHARE_LEFT
@@ -40,8 +40,8 @@ def scheduler_known(installation: Installation) -> Iterator[Finding]:
     """A kube-scheduler with an extender runs, and would start with its configuration."""
     for each in installation.schedulers:
         configuration = each.configuration
-        if isinstance(configuration, Missing) and "not start" in configuration.reason:
-            yield problem(f"{each.source}: {configuration.reason}", "correct it and restart it")
+        if isinstance(configuration, NotReadError) and "not start" in str(configuration):
+            yield problem(f"{each.source}: {configuration}", "correct it and restart it")
     found = installation.configurations
     pods = [pod for scheduler, _ in found for pod in scheduler.pods]
     if pods and not any(is_active(pod) for pod in pods):
@@ -166,7 +166,7 @@ def extender_events(installation: Installation) -> Iterator[Finding]:
 
 
 def extender_called(installation: Installation) -> Iterator[Finding]:
-    """kube-scheduler has called, by the gateway's own record, and nobody was refused."""
+    """kube-scheduler has called, nobody was refused, and no failure was hidden there."""
     callers = sorted(installation.replicas["callers"], key=lambda each: each["secondsAgo"])
     allowed = ", ".join(installation.replicas["gateway"]["schedulerIdentities"])
     for each in [each for each in callers if each["refused"]][:1]:
@@ -176,54 +176,20 @@ def extender_called(installation: Installation) -> Iterator[Finding]:
             "issue kube-scheduler's certificate for that name, or add its name to the gateway's "
             "--scheduler-identity",
         )
-    if any(not each["refused"] for each in callers):
-        return
-    if waiting := _waiting(installation):
-        yield problem(
-            f"{listed(waiting)} waits for a scheduler, and nobody has called the gateway since it "
-            "started",
-            "look at kube-scheduler's log, and at the other checks of this group",
-        )
-    else:
+    if not any(not each["refused"] for each in callers):
         yield warning(
-            "nobody has called the gateway since it started, and no pod waits for it",
+            "nobody has called the gateway since it started",
             "create a pod with schedulerName: "
-            f"{next(iter(installation.policy['profiles']), 'moorage')}, and run this again",
+            f"{next(iter(installation.policy['profiles']), 'moorage')}, and run this again; if it "
+            "waits, look at kube-scheduler's log, and at the other checks of this group",
         )
-
-
-def calls_answered(installation: Installation) -> Iterator[Finding]:
-    """kube-scheduler's calls get good answers; failures of prioritize are hidden there."""
-    metrics, name = known(installation.report.process).metrics, "moorage_extender_requests_total"
-    every, good = metrics.grown(name), metrics.grown(name, result="ok")
-    hidden = metrics.grown("moorage_extender_hidden_failures_total")
-    failed = metrics.grown("moorage_http_refused_total", port="extender", reason="handshake")
-    if hidden:
+    metrics = known(installation.report.process).metrics
+    if hidden := metrics.grown("moorage_extender_hidden_failures_total"):
         yield warning(
             f"{hidden:.0f} prioritize calls failed, which kube-scheduler does not report: pods are "
             "placed without scores",
             "look for the failure in the gateway's log",
         )
-    if every - good > every / 100:
-        yield warning(
-            f"{every - good:.0f} of {every:.0f} calls of kube-scheduler got no good answer",
-            "look at moorage_extender_requests_total by result, and at the gateway's log",
-        )
-    if failed:
-        yield warning(
-            f"{failed:.0f} connections to the extender ended in the TLS handshake",
-            "see the gateway's log for the cause; if it is kube-scheduler, its client certificate "
-            "is missing, expired or of another authority",
-        )
-
-
-def _waiting(installation: Installation) -> list[str]:
-    """Return the pods that wait and name a profile of the policy."""
-    try:
-        names, pods = installation.policy["profiles"], installation.objects.of("waiting pods")
-    except NotReadError:
-        return []
-    return [name_of(pod) for pod in pods if pod["spec"].get("schedulerName") in names]
 
 
 def _seen(event: Object) -> str:
@@ -239,9 +205,7 @@ def _is_new(installation: Installation, event: Object) -> bool:
     """Whether an Event may be newer than the last call that the gateway answered."""
     try:
         callers = installation.replicas["callers"]
-        seen = datetime.fromisoformat(_seen(event))
+        age = (installation.now - datetime.fromisoformat(_seen(event))).total_seconds()
     except (NotReadError, ValueError):
         return True
-    ages = [each["secondsAgo"] for each in callers if not each["refused"]]
-    age = (installation.now - seen).total_seconds()
-    return not ages or age <= min(ages) + EVENT_SECONDS
+    return all(each["refused"] or age <= each["secondsAgo"] + EVENT_SECONDS for each in callers)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.objects import Missing, known
+from cli.doctor.installation.objects import known
 from cli.doctor.installation.release import CONTENT_OF_USERS, Release, differences
 from cli.shared.gateway.pods import Object
 
@@ -27,36 +27,33 @@ OUTSIDE = ("ipBlock", "namespaceSelector")
 def release_objects(installation: Installation) -> Iterator[Finding]:
     """The cluster has every object of the layout's install.yaml."""
     release = known(installation.release)
-    absent = [pair for pair in release.pairs if pair.found is None]
-    policies = [pair for pair in release.pairs if pair.wanted["kind"] == "NetworkPolicy"]
-    if all(pair.found is None for pair in policies):  # as networkPolicy.enabled=false has it
-        absent = [pair for pair in absent if pair not in policies]
-    for found, names in (
-        (problem, [pair.name for pair in absent if pair.wanted["kind"] not in OPTIONAL]),
-        (warning, [pair.name for pair in absent if pair.wanted["kind"] in OPTIONAL]),
-    ):
+    absent = [wanted for wanted, found in release.pairs if found is None]
+    policies = [each for each, _ in release.pairs if each["kind"] == "NetworkPolicy"]
+    if all(each in absent for each in policies):  # as networkPolicy.enabled=false has it
+        absent = [each for each in absent if each not in policies]
+    for result, is_optional in ((problem, False), (warning, True)):
+        names = [_name(each) for each in absent if (each["kind"] in OPTIONAL) == is_optional]
         if names:
-            yield found(f"the cluster lacks {listed(names)}", _apply(release))
-    for pair in release.pairs:
-        if isinstance(pair.found, Missing):
-            known(pair.found)
+            yield result(f"the cluster lacks {listed(names)}", _apply(release))
+    for _, found in release.pairs:
+        known(found)
 
 
 def release_rights(installation: Installation) -> Iterator[Finding]:
     """Roles allow what they allow in the release and no more, and are bound to the same."""
     release = known(installation.release)
-    for pair in release.pairs:
-        if pair.wanted["kind"] not in RIGHTS or pair.found is None:
+    for wanted, live in release.pairs:
+        if wanted["kind"] not in RIGHTS or live is None:
             continue
-        found = known(pair.found)
-        if pair.wanted["kind"] not in ROLES:
-            for difference in differences(pair.wanted, found):
-                yield problem(f"{pair.name}: {difference}", _apply(release))
-        if less := sorted(_allowed(pair.wanted) - _allowed(found)):
-            yield problem(f"{pair.name} does not allow: {listed(less)}", _apply(release))
-        if more := sorted(_allowed(found) - _allowed(pair.wanted)):
+        name, found = _name(wanted), known(live)
+        if wanted["kind"] not in ROLES:
+            for difference in differences(wanted, found):
+                yield problem(f"{name}: {difference}", _apply(release))
+        if less := sorted(_allowed(wanted) - _allowed(found)):
+            yield problem(f"{name} does not allow: {listed(less)}", _apply(release))
+        if more := sorted(_allowed(found) - _allowed(wanted)):
             yield warning(
-                f"{pair.name} allows more than the release: {listed(more)}",
+                f"{name} allows more than the release: {listed(more)}",
                 f"{_apply(release)}, unless a plugin of yours needs it",
             )
 
@@ -67,17 +64,24 @@ def release_fields(installation: Installation) -> Iterator[Finding]:
     Images, replicas, resources, and where pods go are yours, and what is added does not count.
     """
     release = known(installation.release)
-    for pair in release.pairs:
-        kind, name = pair.wanted["kind"], pair.wanted["metadata"]["name"]
+    for wanted, live in release.pairs:
+        kind, name = wanted["kind"], wanted["metadata"]["name"]
         is_content = kind in ADMISSION or (kind == "ConfigMap" and name in CONTENT_OF_USERS)
-        if kind in RIGHTS or is_content or pair.found is None:
+        if kind in RIGHTS or is_content or live is None:
             continue
-        for difference in differences(_between_pods(pair.wanted), _between_pods(known(pair.found))):
-            text = f"{pair.name}: {difference}"
+        for difference in differences(_between_pods(wanted), _between_pods(known(live))):
+            text = f"{_name(wanted)}: {difference}"
             if kind in NETWORK:
                 yield problem(f"{text}: connections between processes may fail", _apply(release))
             else:
                 yield warning(text, f"{_apply(release)}, unless it is meant to differ")
+
+
+def _name(obj: Object) -> str:
+    """Return the kind, and the name with the namespace."""
+    metadata = obj["metadata"]
+    place = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+    return f"{obj['kind']} {place}{metadata['name']}"
 
 
 def _apply(release: Release) -> str:

@@ -1,28 +1,27 @@
-"""Checks what runs: processes, pods, who leads, the policy, plugins."""
+"""Checks what runs: processes, pods, who leads, the policy, plugins, versions."""
 
 import hashlib
 import re
 from collections.abc import Iterator
-from datetime import datetime
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.objects import Missing, NotReadError, known
+from cli.doctor.installation.objects import NotReadError, known
 from cli.shared.gateway.pods import Object, is_active, is_ready, name_of, runs, scheduler_in
-from sandbox.scheduler.config import DEFAULT_NAME
-
-LEASE_SECONDS = 15
+from moorage import __version__
 
 STANDS_BY = "holds the Lease"
 """Part of the reason of a gateway that is not ready since another one leads."""
 
 UNSTARTED = re.compile(r"plugin (\S+) of profile \S+ does not start: ")
 
+OLDEST, NEWEST = 30, 37
+"""The minor versions of kube-scheduler 1.x whose traffic Moorage is tested with."""
+
+MINOR = re.compile(r"v?1\.(?P<minor>\d+)")
+
 FEWEST = 20
 """Cycles before it counts that a plugin never has an effect."""
-
-ROUNDED = 0.1
-"""The share of cycles from which rounding matters."""
 
 CHANGES = {
     "ImagePullBackOff": "push the image where the nodes can pull it, or give imagePullSecrets",
@@ -31,8 +30,6 @@ CHANGES = {
     "`moorage certs --secrets NAMESPACE | kubectl apply -f -`",
     "CrashLoopBackOff": "see its log: kubectl logs --previous",
     "Unschedulable": "give it a node: kubectl describe has what each node lacks",
-    "quota": "apply the ResourceQuota critical-pods: without it some clusters, GKE among them, "
-    "create no pods of this priority class",
 }
 """What to do about a pod that is not ready, by a word of the reason."""
 
@@ -44,16 +41,16 @@ def processes_ready(installation: Installation) -> Iterator[Finding]:
     fail in the background, and whether certificates are about to expire.
     """
     gateway = installation.gateway
-    if isinstance(gateway, Missing):
+    if isinstance(gateway, NotReadError):
         yield problem(
-            f"the gateway does not answer: {gateway.reason}",
+            f"the gateway does not answer: {gateway}",
             "see whether its pod runs (kubectl -n NAMESPACE get pods), and whether you may ask it",
         )
         return
     own = f"{gateway.pod.rpartition('/')[2]} (gateway)"
     others = {name: each for name, each in installation.processes.items() if name != own}
     for name, process in {gateway.place: gateway.process, **others}.items():
-        if isinstance(process, Missing):
+        if isinstance(process, NotReadError):
             continue
         for check, reason in process.problems.items():
             if STANDS_BY not in reason:
@@ -92,7 +89,7 @@ def pods_ready(installation: Installation) -> Iterator[Finding]:
 
 
 def _reasons(installation: Installation, deployment: Object) -> Iterator[str]:
-    """Yield what pods of a Deployment wait for, and why it has none."""
+    """Yield what pods of a Deployment wait for."""
     labels = deployment["spec"]["selector"].get("matchLabels") or {}
     for pod in installation.objects.of("pods"):
         own = pod["metadata"].get("labels") or {}
@@ -109,18 +106,12 @@ def _reasons(installation: Installation, deployment: Object) -> Iterator[str]:
         for each in states or conditions:
             text = ": ".join(filter(None, (each.get("reason"), each.get("message"))))
             yield f"{name_of(pod)}: {text or each.get('type')}"
-    for condition in (deployment.get("status") or {}).get("conditions") or ():
-        kind = condition.get("type"), condition.get("status")
-        if kind in (("ReplicaFailure", "True"), ("Available", "False")):
-            yield str(condition.get("message", ""))
 
 
 def leader(installation: Installation) -> Iterator[Finding]:
-    """Where gateways or kube-schedulers elect a leader, one renews the Lease."""
-    own = installation.replicas["gateway"]
+    """Several gateways elect a leader, and a gateway that elects one is not alone."""
+    elects = installation.replicas["gateway"]["leaderElection"] == "lease"
     gateways = [p for p in installation.objects.of("pods") if runs(p, "gateway") and is_active(p)]
-    elects = own["leaderElection"] == "lease"
-    wanted = {own["leaseName"]: "gateway"} if elects else {}
     alone = [pod for pod in gateways if scheduler_in(pod) is None]
     if elects and len(gateways) == 1:
         yield warning(
@@ -131,24 +122,6 @@ def leader(installation: Installation) -> Iterator[Finding]:
             f"{len(alone)} gateways run without a Lease: each decides by itself",
             "apply the layout high-availability, or set replicas of the gateway to 1",
         )
-    for scheduler in installation.schedulers:
-        if not isinstance(scheduler.configuration, Missing):
-            election = scheduler.configuration.leader_election
-            here = election.get("resourceNamespace") == installation.namespace
-            if here and election.get("leaderElect", True):
-                wanted[str(election.get("resourceName"))] = "kube-scheduler"
-    leases = {each["metadata"]["name"]: each for each in installation.objects.of("leases")}
-    now = installation.now.timestamp() + known(installation.api_server).skew
-    for name, who in wanted.items():
-        spec = leases.get(name, {}).get("spec") or {}
-        holder, renewed = spec.get("holderIdentity"), spec.get("renewTime")
-        age = now - datetime.fromisoformat(renewed).timestamp() if renewed else float("inf")
-        if not holder or age > 2 * spec.get("leaseDurationSeconds", LEASE_SECONDS):
-            last = f"last renewed {age:.0f} s ago" if renewed else "there is none"
-            yield problem(
-                f"no {who} holds the Lease {name}: {last}",
-                f"see the log of {who}: it needs get, create and update for this Lease",
-            )
 
 
 def policy_active(installation: Installation) -> Iterator[Finding]:
@@ -185,35 +158,77 @@ def plugins_work(installation: Installation) -> Iterator[Finding]:
                 "all nodes had the same score, or it skipped the pod",
                 "see its scores in the inspector; if it measures, whether there are measurements",
             )
-    rounded = metrics.grown("moorage_rounded_scores_total")
-    if cycles >= FEWEST and rounded > cycles * ROUNDED:
+
+
+def versions(installation: Installation) -> Iterator[Finding]:
+    """All processes and this command have one version, and replicas the same plugins."""
+    found: dict[str, list[str]] = {}
+    for name, version in _versions(installation):
+        found.setdefault(version, []).append(name)
+    if len(found) > 1:
+        shown = "; ".join(f"{version}: {listed(names)}" for version, names in found.items())
         yield warning(
-            f"in {rounded:.0f} of {cycles:.0f} cycles rounding made worse nodes equal to the best",
-            "raise the policy's scoreScale, and the weight in kube-scheduler's configuration",
+            f"versions differ: {shown}",
+            "wait for the rollout, or give all Deployments the same image; install this command "
+            "of the same version",
         )
+    for pool in installation.replicas["services"]:
+        by_plugin: dict[str, dict[str, str]] = {}
+        for replica in pool["replicas"]:
+            for plugin in replica["plugins"]:
+                by_plugin.setdefault(plugin["name"], {})[replica["place"]] = plugin["version"]
+        for name, by_place in by_plugin.items():
+            if len(set(by_place.values())) > 1:
+                shown = listed([f"{version} at {place}" for place, version in by_place.items()])
+                yield warning(
+                    f"replicas of {pool['service']} have different versions of {name}: {shown}",
+                    "wait for the rollout, or give all replicas the same plugins",
+                )
+            elif len(by_place) < len(pool["replicas"]):
+                yield problem(
+                    f"only {listed(list(by_place))} of {len(pool['replicas'])} replicas of "
+                    f"{pool['service']} have plugin {name}",
+                    "give all replicas the same plugins",
+                )
 
 
-def own_pods(installation: Installation) -> Iterator[Finding]:
-    """Moorage's own pods are not scheduled by a profile that asks Moorage."""
-    try:
-        profiles = {
-            name
-            for _, configuration in installation.configurations
-            if any(not e.ignorable and not e.managed_resources for e in configuration.extenders)
-            for name in configuration.scheduler_names
-        }
-    except NotReadError:
-        profiles = set(installation.policy["profiles"])
-    deployments, pods = installation.objects.of("deployments"), installation.objects.of("pods")
-    named = [
-        *((f"Deployment {name_of(d)}", d["spec"]["template"]["spec"]) for d in deployments),
-        *((f"pod {name_of(pod)}", pod["spec"]) for pod in pods),
-    ]
-    ours = [name for name, spec in named if spec.get("schedulerName", DEFAULT_NAME) in profiles]
-    if ours:
-        yield problem(
-            f"{listed(ours)} is scheduled by a profile that asks Moorage: it cannot start while "
-            "Moorage is down",
-            f"set schedulerName: {DEFAULT_NAME}; where the cluster's own scheduler asks Moorage, "
-            "set ignorable: true, or run a second scheduler for Moorage's pods",
-        )
+def _versions(installation: Installation) -> Iterator[tuple[str, str]]:
+    """Yield who has which version."""
+    seen = installation.replicas
+    yield "gateway", seen["moorageVersion"]
+    yield "this command", __version__
+    for pool in seen["services"]:
+        for replica in pool["replicas"]:
+            if replica["moorageVersion"]:
+                yield f"{pool['service']} at {replica['place']}", replica["moorageVersion"]
+    for place, version in seen["binder"]["moorageVersions"].items():
+        yield f"binder at {place}", version
+    for name, process in installation.processes.items():
+        if not isinstance(process, NotReadError) and process.service == "gateway":
+            for (version,) in process.metrics.values_of("moorage_build_info", "version"):
+                yield name, version
+
+
+def scheduler_version(installation: Installation) -> Iterator[Finding]:
+    """kube-scheduler is of a version that Moorage is tested with, not newer than the API server."""
+    server = MINOR.match(installation.version)
+    pods = [pod for each in installation.schedulers for pod in each.pods[:1]]
+    if not pods:
+        raise NotReadError("no pod of a kube-scheduler with a configuration of its own was found")
+    for pod in pods:
+        container = scheduler_in(pod)
+        tag = str(container["image"]).partition("@")[0] if container is not None else ""
+        found = MINOR.match(tag.rpartition("/")[2].partition(":")[2])
+        if found is None or server is None:
+            raise NotReadError(f"the image of {name_of(pod)} names no version: {tag}")
+        minor, newest = int(found["minor"]), int(server["minor"])
+        if minor > newest:
+            yield problem(
+                f"{name_of(pod)} is 1.{minor}, newer than the API server, 1.{newest}",
+                f"set its image to kube-scheduler v1.{newest}",
+            )
+        elif not OLDEST <= minor <= NEWEST:
+            yield warning(
+                f"{name_of(pod)} is 1.{minor}; Moorage is tested with 1.{OLDEST} to 1.{NEWEST}",
+                "run `moorage conformance` with its configuration before you rely on it",
+            )

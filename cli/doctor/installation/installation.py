@@ -1,38 +1,101 @@
 """An installation: all that was read of it at one time; what cannot be read stops nothing."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from cli.doctor.installation.objects import (
-    ApiServer,
-    Missing,
     NotReadError,
     Objects,
     known,
-    no_objects,
-    read_api_server,
     read_objects,
-)
-from cli.doctor.installation.processes import (
-    GatewayReport,
-    Processes,
-    read_gateway,
-    read_processes,
+    read_server,
 )
 from cli.doctor.installation.release import Release, read_release
 from cli.doctor.installation.schedulers import Scheduler, find_schedulers
-from cli.shared.gateway.client import connected
+from cli.shared.gateway.client import Gateway, connected, connected_to_pod
 from cli.shared.gateway.finding import GatewayError
+from cli.shared.gateway.metrics import Change, Sample, sample
 from cli.shared.gateway.options import GatewayOptions
-from cli.shared.gateway.pods import Object
+from cli.shared.gateway.pods import Object, admin_port, is_active, services_in
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError, connect
+from moorage_host.tls.identities import service_identity
 from sandbox.scheduler.config import Configuration, ExtenderConfig
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+AT_ONCE = 4
+"""Processes that are asked at the same time."""
+
+MOST = 60
+"""Processes that are asked in all."""
+
+METRICS = (
+    "moorage_build_info",
+    "moorage_extender_hidden_failures_total",
+    "moorage_extender_requests_total",
+    "moorage_neutral_scores_total",
+    "moorage_plugin_failures_total",
+)
+"""The metrics that checks look at; reading all takes long."""
+
+
+def since_start(text: str) -> Change:
+    """Return what the metrics of a process have counted since it started.
+
+    Raises:
+        ValueError: It is not in Prometheus' text format.
+    """
+    return Change(Sample(time=0.0, values={}), sample(text, 0.0, METRICS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """What the admin port of a process of Moorage answers.
+
+    Attributes:
+        service: What it runs, such as "filter".
+        problems: Why it is not ready, by the name of the check of its `/readyz`.
+        notes: What it notes although it is ready, by name.
+        metrics: What it has counted.
+    """
+
+    service: str
+    problems: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    metrics: Change = field(default_factory=partial(since_start, ""))
+
+
+Processes = Mapping[str, Process | NotReadError]
+"""The processes by the name of the pod and what runs in it: "filter-7d9c (filter)"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayReport:
+    """What the gateway that decides reports.
+
+    Attributes:
+        place: Where it is, for people.
+        pod: NAMESPACE/POD; "" if it was reached by its address.
+        is_secured: Whether its ports have certificates.
+        replicas: Its `GET /replicas`: itself, its callers, its replicas.
+        policy: Its `GET /policy`.
+        process: Its probes and metrics.
+    """
+
+    place: str
+    pod: str
+    is_secured: bool
+    replicas: Object | NotReadError
+    policy: Object | NotReadError
+    process: Process | NotReadError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +119,9 @@ class Installation:
 
     Attributes:
         namespace: Where its processes run.
-        now: The time of this machine at which it was read.
+        now: When it was read, by the clock of the API server.
         objects: The objects of the cluster.
-        api_server: The API server.
+        version: The version of the API server.
         schedulers: The kube-schedulers with a configuration of their own.
         gateway: What the gateway that decides reports.
         processes: What each process reports.
@@ -68,11 +131,11 @@ class Installation:
     namespace: str
     now: datetime
     objects: Objects
-    api_server: ApiServer | Missing
+    version: str
     schedulers: Sequence[Scheduler] = ()
-    gateway: GatewayReport | Missing
+    gateway: GatewayReport | NotReadError
     processes: Processes = field(default_factory=dict)
-    release: Release | Missing
+    release: Release | NotReadError
 
     @property
     def report(self) -> GatewayReport:
@@ -81,7 +144,7 @@ class Installation:
         Raises:
             NotReadError: It does not answer.
         """
-        if isinstance(self.gateway, Missing):
+        if isinstance(self.gateway, NotReadError):
             raise NotReadError("the gateway does not answer")
         return self.gateway
 
@@ -106,11 +169,11 @@ class Installation:
         found = [
             (scheduler, configuration)
             for scheduler, configuration in read
-            if not isinstance(configuration, Missing) and configuration.extenders
+            if not isinstance(configuration, NotReadError) and configuration.extenders
         ]
         if found:
             return found
-        unread = [each.reason for _, each in read if isinstance(each, Missing)]
+        unread = [str(each) for _, each in read if isinstance(each, NotReadError)]
         raise NotReadError(
             "; ".join(unread) or "no kube-scheduler with an extender was found: give --config FILE"
         )
@@ -163,56 +226,111 @@ async def read_installation(
 
     Raises:
         ConfigurationError: A file or an option cannot be used.
-        GatewayError: Neither the gateway nor a cluster answers.
-        KubeError: There is no --admin, and the API server cannot be reached.
+        KubeError: The API server cannot be reached, or refuses to answer.
     """
     namespace = options.gateway.partition("/")[0]
-    async with _cluster(options) as (cluster, api_server):
-        gateway = await _gateway(options, cluster)
-        if cluster is None and isinstance(gateway, Missing):
-            raise GatewayError(gateway.reason)
-        absent = api_server if isinstance(api_server, Missing) else Missing("it was not read")
-        objects = await read_objects(cluster, namespace) if cluster else no_objects(absent.reason)
-        read = Installation(
+    cluster = await connect(options.kubeconfig, context=options.context or None)
+    try:
+        version, now = await read_server(cluster)
+        try:
+            gateway: GatewayReport | NotReadError = await read_gateway(options, cluster)
+        except (GatewayError, TimeoutError) as error:
+            gateway = NotReadError(str(error))
+        objects = await read_objects(cluster, namespace)
+        processes = await read_processes(options, cluster, objects.read("pods"))
+        if options.admin and not processes and not layout:  # as with `moorage up`
+            release: Release | NotReadError = NotReadError(f"no pod of Moorage is in {namespace}")
+        else:
+            release = await read_release(cluster, objects, namespace, layout)
+        return Installation(
             namespace=namespace,
-            now=datetime.now(UTC),
+            now=now,
             objects=objects,
-            api_server=api_server,
+            version=version,
             schedulers=find_schedulers(objects, config),
             gateway=gateway,
-            release=absent,
+            processes=processes,
+            release=release,
         )
-        if cluster is None:
-            return read
-        read = replace(read, processes=await read_processes(options, cluster, objects.read("pods")))
-        if options.admin and not read.processes and not layout:  # as with `moorage up`
-            return replace(read, release=Missing(f"no pod of Moorage is in {namespace}"))
-        return replace(read, release=await read_release(cluster, objects, namespace, layout))
-
-
-@asynccontextmanager
-async def _cluster(
-    options: GatewayOptions,
-) -> AsyncIterator[tuple[KubeClient | None, ApiServer | Missing]]:
-    try:
-        client = await connect(options.kubeconfig, context=options.context or None)
-        api_server = await read_api_server(client)
-    except (ConfigurationError, KubeError, TimeoutError) as error:
-        if not options.admin:
-            raise
-        yield None, Missing(f"there is no cluster: {error}")
-        return
-    try:
-        yield client, api_server
     finally:
-        await client.close()
+        await cluster.close()
 
 
-async def _gateway(options: GatewayOptions, client: KubeClient | None) -> GatewayReport | Missing:
+async def read_gateway(options: GatewayOptions, client: KubeClient) -> GatewayReport:
+    """Ask the gateway; what it does not answer is missing, with the reason.
+
+    Raises:
+        GatewayError: It cannot be asked, or answers nothing.
+    """
+    async with connected(options, client) as gateway:
+
+        async def asked(path: str) -> Object | NotReadError:
+            try:
+                found: Object = await gateway.get(path)
+            except GatewayError as error:
+                return NotReadError(str(error))
+            return found
+
+        pod, replicas, policy = gateway.pod, await asked("/replicas"), await asked("/policy")
+        process = await read_process(gateway, "gateway")
+        if all(isinstance(each, NotReadError) for each in (replicas, policy, process)):
+            raise GatewayError(str(replicas))
+        return GatewayReport(
+            place=gateway.place,
+            pod=str(pod or ""),
+            is_secured=pod.is_secured if pod else options.admin.startswith("https:"),
+            replicas=replicas,
+            policy=policy,
+            process=process,
+        )
+
+
+async def read_processes(
+    options: GatewayOptions, client: KubeClient, pods: Sequence[Object]
+) -> Processes:
+    """Ask each process that runs."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(pod: Object, service: str, container: Object) -> Process | NotReadError:
+        where = admin_port(pod, container)
+        if where is None:
+            return NotReadError(f"pod {pod['metadata']['name']} names no port admin")
+        try:
+            async with (
+                gate,
+                connected_to_pod(options, client, where, service_identity(service)) as found,
+            ):
+                return await read_process(found, service)
+        except (GatewayError, ConfigurationError, KubeError, TimeoutError) as error:
+            return NotReadError(f"pod {where}: {error}")
+
+    running = [
+        (pod, service, container)
+        for pod in pods
+        if is_active(pod)
+        for service, container in services_in(pod)
+    ][:MOST]
+    answers = await asyncio.gather(*(one(*each) for each in running))
+    names = [f"{pod['metadata']['name']} ({service})" for pod, service, _ in running]
+    return dict(zip(names, answers, strict=True))
+
+
+async def read_process(port: Gateway, service: str) -> Process | NotReadError:
+    """Ask an admin port for probes and metrics."""
     try:
-        async with connected(options, client) as gateway:
-            pod = gateway.pod
-            is_secured = pod.is_secured if pod else options.admin.startswith("https:")
-            return await read_gateway(gateway, pod=str(pod or ""), is_secured=is_secured)
-    except (GatewayError, TimeoutError) as error:
-        return Missing(str(error))
+        ready = msgspec.json.decode(await port.text("/readyz", statuses=(200, 503)))
+        metrics = since_start(await port.text("/metrics"))
+    except GatewayError as error:
+        return NotReadError(str(error))
+    except ValueError:  # msgspec.DecodeError too
+        return NotReadError(f"{port.place} answers something else than a process of Moorage")
+    return Process(
+        service=service,
+        problems=_reasons(ready.get("checks"), "reason"),
+        notes=_reasons(ready.get("notes"), "note"),
+        metrics=metrics,
+    )
+
+
+def _reasons(listed: Any, key: str) -> Mapping[str, str]:
+    return {each["name"]: each[key] for each in listed or () if each.get(key)}

@@ -1,9 +1,9 @@
 """Reads the objects of the cluster by GET, or says why one could not be read."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ SECONDS = 10.0
 """How long the API server may take for an answer."""
 
 MOST = 500
-"""Objects that are read of each kind; waiting pods and Events may be more."""
+"""Objects that are read of each kind; Events may be more."""
 
 AT_ONCE = 8
 """Objects that are read at the same time, one by one."""
@@ -36,62 +36,33 @@ PATHS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "services": (f"{CORE}/namespaces/NAMESPACE/services", {}),
     "configmaps": (f"{CORE}/namespaces/NAMESPACE/configmaps", {}),
     "deployments": (f"{APPS}/namespaces/NAMESPACE/deployments", {}),
-    "leases": ("/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases", {}),
-    "waiting pods": (
-        f"{CORE}/pods",
-        {"fieldSelector": "spec.nodeName=,status.phase=Pending"},
-    ),
     "events": (f"{CORE}/events", {"fieldSelector": "reason=FailedScheduling"}),
 }
 """What is read, by the name that checks use; NAMESPACE is that of the gateway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Stands for what could not be read.
+class NotReadError(MoorageError):
+    """Stands for what could not be read: the reason, as a part of a sentence.
 
     Attributes:
-        reason: Why, as a part of a sentence.
         is_absent: Whether it could be read that there is no such object.
     """
 
-    reason: str
-    is_absent: bool = False
+    is_absent = False
 
 
-class NotReadError(MoorageError):
-    """A check needs what could not be read; the runner reports it as not checked."""
-
-
-def known(value: T | Missing) -> T:
-    """Return what was read.
-
-    Raises:
-        NotReadError: It could not be read.
-    """
-    if isinstance(value, Missing):
-        raise NotReadError(value.reason)
+def known(value: T | NotReadError) -> T:
+    """Return what was read; raise why it was not, for the runner to report as not checked."""
+    if isinstance(value, NotReadError):
+        raise value
     return value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiServer:
-    """What the API server is.
-
-    Attributes:
-        version: Its version, such as "v1.36.1".
-        skew: Its clock minus the clock of this machine, in seconds, to the second.
-    """
-
-    version: str
-    skew: float
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
     """The objects, by the names in `PATHS`."""
 
-    lists: Mapping[str, Sequence[Object] | Missing]
+    lists: Mapping[str, Sequence[Object] | NotReadError]
 
     def of(self, name: str) -> Sequence[Object]:
         """Return the objects of a kind.
@@ -104,7 +75,7 @@ class Objects:
     def read(self, name: str) -> Sequence[Object]:
         """Return the objects of a kind, none if they could not be read."""
         found = self.lists[name]
-        return () if isinstance(found, Missing) else found
+        return () if isinstance(found, NotReadError) else found
 
     def named(self, kind: str, name: str) -> Object | None:
         """Return an object by its name, None if there is none.
@@ -115,50 +86,38 @@ class Objects:
         return next((each for each in self.of(kind) if each["metadata"]["name"] == name), None)
 
 
-def no_objects(reason: str) -> Objects:
-    """Return what is known without a cluster: nothing."""
-    return Objects(dict.fromkeys(PATHS, Missing(reason)))
-
-
 async def read_objects(client: KubeClient, namespace: str) -> Objects:
     """Read everything in `PATHS`; what may not be read is missing, with the reason."""
 
-    async def one(path: str, query: Mapping[str, str]) -> Sequence[Object] | Missing:
+    async def one(path: str, query: Mapping[str, str]) -> Sequence[Object] | NotReadError:
         limited = {**query, "limit": str(MOST)}
         answer = await get(client, path.replace("NAMESPACE", namespace), **limited)
-        return answer if isinstance(answer, Missing) else answer.get("items") or []
+        return answer if isinstance(answer, NotReadError) else answer.get("items") or []
 
     found = await asyncio.gather(*(one(*each) for each in PATHS.values()))
     return Objects(dict(zip(PATHS, found, strict=True)))
 
 
-async def get(client: KubeClient, path: str, **query: str) -> dict[str, Any] | Missing:
+async def get(client: KubeClient, path: str, **query: str) -> dict[str, Any] | NotReadError:
     """Return an object or a list, or why it could not be read."""
     try:
         answer = await client.request("GET", path, query=query, timeout=SECONDS)
         content: dict[str, Any] = msgspec.json.decode(answer.check().body)
     except (KubeError, TimeoutError, msgspec.DecodeError) as error:
         message = error.message if isinstance(error, KubeStatusError) else ""
-        is_absent = isinstance(error, KubeStatusError) and error.status == NOT_FOUND
-        reason = f"GET {path}: {message or error or 'no answer in time'}"
-        return Missing(reason, is_absent=is_absent)
+        found = NotReadError(f"GET {path}: {message or error or 'no answer in time'}")
+        found.is_absent = isinstance(error, KubeStatusError) and error.status == NOT_FOUND
+        return found
     return content
 
 
-async def read_api_server(client: KubeClient) -> ApiServer | Missing:
-    """Read the version and the clock of the API server.
+async def read_server(client: KubeClient) -> tuple[str, datetime]:
+    """Read the version of the API server, such as "v1.36.1", and its clock, to the second.
 
     Raises:
         KubeError: It cannot be reached, or refuses to answer.
         TimeoutError: It does not answer.
     """
-    before = time.time()
     answer = (await client.request("GET", "/version", timeout=SECONDS)).check()
-    middle = (before + time.time()) / 2
-    try:
-        version = str(msgspec.json.decode(answer.body)["gitVersion"])
-        # The header has no fractions: in the mean it is half a second behind.
-        date = parsedate_to_datetime(answer.headers["Date"]).timestamp() + 0.5
-    except (msgspec.DecodeError, KeyError, ValueError) as error:
-        return Missing(f"GET /version: {error}")
-    return ApiServer(version=version, skew=date - middle)
+    version, date = msgspec.json.decode(answer.body).get("gitVersion", ""), answer.headers["Date"]
+    return str(version), parsedate_to_datetime(date)

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from cli.doctor.command import INSTALL
-from cli.doctor.installation.objects import AT_ONCE, Missing, NotReadError, Objects, get
+from cli.doctor.installation.objects import AT_ONCE, NotReadError, Objects, get
 from cli.shared.gateway.pods import Object, containers_of, words_of
 from moorage_host.kube import KubeClient
 
@@ -42,32 +42,12 @@ CONTENT_OF_USERS = ("policy", "kube-scheduler", CONTROL_PLANE)
 """ConfigMaps that users replace."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """An object of the release, and the one in the cluster.
-
-    Attributes:
-        wanted: As the release has it.
-        found: As the cluster has it, None if it has none.
-    """
-
-    wanted: Object
-    found: Object | Missing | None
-
-    @property
-    def name(self) -> str:
-        """The kind, and the name with the namespace."""
-        metadata = self.wanted["metadata"]
-        place = f"{metadata['namespace']}/" if "namespace" in metadata else ""
-        return f"{self.wanted['kind']} {place}{metadata['name']}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Release:
-    """A layout of the release, compared with the cluster."""
+    """A layout of the release: each of its objects, and the cluster's one, None if it has none."""
 
     layout: str
-    pairs: Sequence[Pair]
+    pairs: Sequence[tuple[Object, Object | NotReadError | None]]
 
 
 def rendered(layout: str, namespace: str) -> list[Object]:
@@ -99,25 +79,22 @@ def likely_layout(objects: Objects) -> str:
 
 async def read_release(
     client: KubeClient, objects: Objects, namespace: str, layout: str
-) -> Release | Missing:
+) -> Release | NotReadError:
     """Read what the cluster has of each object of a layout; "" is the one that is likely."""
     try:
         layout = layout or likely_layout(objects)
     except NotReadError as error:
-        return Missing(str(error))
+        return error
     wanted = rendered(layout, namespace)
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(obj: Object) -> Object | Missing | None:
+    async def one(obj: Object) -> Object | NotReadError | None:
         async with gate:
             answer = await get(client, path_of(obj))
-        if isinstance(answer, Missing) and answer.is_absent:
-            return _with_hash(objects, obj)
-        return answer
+        return None if isinstance(answer, NotReadError) and answer.is_absent else answer
 
     found = await asyncio.gather(*map(one, wanted))
-    pairs = [Pair(wanted=w, found=f) for w, f in zip(wanted, found, strict=True)]
-    return Release(layout=layout, pairs=pairs)
+    return Release(layout, list(zip(wanted, found, strict=True)))
 
 
 def path_of(obj: Object) -> str:
@@ -127,13 +104,6 @@ def path_of(obj: Object) -> str:
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     inside = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
     return f"{root}{inside}/{plural}/{metadata['name']}"
-
-
-def _with_hash(objects: Objects, obj: Object) -> Object | None:
-    """Return the ConfigMap that kustomize gave a hash in its name."""
-    prefix = f"{obj['metadata']['name']}-"
-    every = objects.read("configmaps") if obj["kind"] == "ConfigMap" else ()
-    return next((each for each in every if each["metadata"]["name"].startswith(prefix)), None)
 
 
 def differences(wanted: Any, found: Any, path: str = "") -> Iterator[str]:

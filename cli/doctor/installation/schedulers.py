@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from cli.doctor.installation.objects import Missing, Objects
+from cli.doctor.installation.objects import NotReadError, Objects
 from cli.shared.gateway.pods import Object, name_of, scheduler_in, words_of
 from moorage.errors import ConfigurationError
 from sandbox.scheduler.config import Configuration, parse_configuration
@@ -30,7 +30,7 @@ class Scheduler:
     """
 
     source: str
-    configuration: Configuration | Missing
+    configuration: Configuration | NotReadError
     pods: tuple[Object, ...] = ()
 
 
@@ -67,12 +67,12 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
         reason = (
             f"the configuration of {names} is a file on its node: run this there with --config FILE"
         )
-        missing = maps if isinstance(maps, Missing) else Missing(reason)
+        missing = maps if isinstance(maps, NotReadError) else NotReadError(reason)
         found.append(Scheduler(source=names, configuration=missing, pods=on_disk))
     return found
 
 
-def parsed(text: str) -> Configuration | Missing:
+def parsed(text: str) -> Configuration | NotReadError:
     """Return a configuration, or why kube-scheduler would not start with it."""
     try:
         document = yaml.safe_load(text)
@@ -83,7 +83,7 @@ def parsed(text: str) -> Configuration | Missing:
     try:
         return parse_configuration(text)
     except ConfigurationError as error:
-        return Missing(f"kube-scheduler would not start with it: {error}")
+        return NotReadError(f"kube-scheduler would not start with it: {error}")
 
 
 def _scheduler_pods(objects: Objects) -> Iterator[Object]:
@@ -105,7 +105,7 @@ def _mounts(pod: Object, config_map: Object) -> bool:
     return (metadata["namespace"], metadata["name"]) in names
 
 
-def _read(path: Path) -> Configuration | Missing:
+def _read(path: Path) -> Configuration | NotReadError:
     try:
         return parsed(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

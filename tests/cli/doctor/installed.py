@@ -121,7 +121,6 @@ class Installed:
         for obj in others:
             if obj["kind"] == "Deployment":
                 self._run(obj)
-        self.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases", _lease())
         user = _pod("web", {"schedulerName": "moorage", "containers": [{"name": "c"}]})
         user["metadata"]["namespace"] = "default"
         user["spec"]["nodeName"] = "node-1"
@@ -284,16 +283,4 @@ def _pod(name: str, spec: Object, labels: Object | None = None) -> Object:
             **spec,
             "containers": [{"image": "moorage", **each} for each in spec["containers"]],
         },
-    }
-
-
-def _lease() -> Object:
-    """Return the Lease of kube-scheduler, renewed for as long as the tests take."""
-    renewed = datetime.now(UTC).strftime("%FT%T.%fZ")
-    spec = {"holderIdentity": "scheduler-1", "renewTime": renewed, "leaseDurationSeconds": 3600}
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": "moorage-scheduler", "namespace": NAMESPACE},
-        "spec": spec,
     }
