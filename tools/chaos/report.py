@@ -143,10 +143,11 @@ def text(cells: Sequence[Sequence[str]]) -> str:
 
 
 def markdown(cells: Sequence[Sequence[str]]) -> str:
-    """Return the table for a page; what is 0 in every row is one sentence."""
-    zeros = [i for i in range(len(COLUMNS)) if cells and all(row[i] == "0" for row in cells)]
-    shown = [i for i in range(len(COLUMNS)) if i not in zeros]
+    """Return the table for a page; sums, and what is 0 in every row, are sentences."""
+    rounds, pods = (sum(int(row[i]) for row in cells) for i in (1, 2))
+    zeros = [i for i in range(3, len(COLUMNS)) if cells and all(row[i] == "0" for row in cells)]
+    shown = [i for i in range(len(COLUMNS)) if i not in (1, 2, *zeros)]
     lines = [COLUMNS, ["---", *(["---:"] * (len(COLUMNS) - 2)), "---"], *cells]
     table = "\n".join(f"| {' | '.join(line[i] for i in shown)} |" for line in lines) + "\n"
-    names = ", ".join(COLUMNS[i] for i in zeros)
-    return f"0 in every row: {names}.\n\n{table}" if zeros else table
+    names = f" 0 in every row: {', '.join(COLUMNS[i] for i in zeros)}." if zeros else ""
+    return f"{rounds} rounds, {pods:,} pods.{names}\n\n{table}"

@@ -14,14 +14,6 @@ from cli.conformance import checks
 from cli.conformance.rules import RULES
 from cli.doctor.check import about, name_of
 from cli.doctor.checks import GROUPS
-from cli.legacy.names import (
-    MANDATORY,
-    PREDICATE_REMARKS,
-    PREDICATES,
-    PRIORITIES,
-    PRIORITY_REMARKS,
-    STRATEGIES,
-)
 from cli.main import main
 from cli.shared.gateway.options import gateway_options
 from gateway.binding.unknown import settled_binds
@@ -54,7 +46,6 @@ from moorage_host.settings import Dataclass, Setting, declared_settings
 from moorage_host.tls.certificate import EXPIRY, RELOADS, START
 from moorage_host.tls.identities import METHODS
 from moorage_host.tracing.span import SPANS
-from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.apiserver.settings import Settings as ApiServerSettings
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.annotator import rounds as annotator_metrics
@@ -68,30 +59,23 @@ from tools.docs.plugin_tables import arguments, in_tree, plugins
 
 
 def conformance(name: str) -> str:
-    """Return the checks of a section of docs/reference/conformance.md."""
-    return table(
-        ("check", "what is sent, or looked at in every answer"),
-        (
-            (code(check), escaped(about[0].lower() + about[1:].rstrip(".")))
-            for check, about in _conformance_checks()
-            if check.startswith(name.removesuffix("-traffic"))
-        ),
-    )
+    """Return the checks of an extender, of one verb or about HTTP."""
+    checked = _conformance_checks()
+    return "; ".join(each for check, each in checked if check.startswith(name)) + "."
 
 
 def _conformance_checks() -> Iterator[tuple[str, str]]:
     for check, rule in RULES.items():
         yield check, _first_line(rule).format(verb=check.partition("-")[0])
     for test, function in vars(checks).items():
-        if test == "test_recorded":
-            for version in checks.VERSIONS:
-                yield f"recorded[{version}]", _first_line(function).format(version=version)
-        elif test.startswith("test_") and test != "test_answers":
-            yield test.removeprefix("test_"), _first_line(function)
+        if test.startswith("test_") and test != "test_answers":
+            versions = ", ".join(checks.VERSIONS)
+            yield test.removeprefix("test_"), _first_line(function).format(version=versions)
 
 
 def _first_line(function: object) -> str:
-    return (inspect.getdoc(function) or "").partition("\n")[0]
+    line = (inspect.getdoc(function) or "").partition("\n")[0].rstrip(".")
+    return escaped(line[0].lower() + line[1:])
 
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
@@ -184,16 +168,6 @@ def connection_options() -> list[Row]:
     return [*_parameters(click.Command("none", params=[*reversed(options)]))]
 
 
-def resources(_: str) -> str:
-    """Return what the embedded API server serves without a custom resource definition."""
-    groups: dict[str, list[str]] = {}
-    for resource in BUILT_IN:
-        subresources = ", ".join(code(name) for name in resource.subresources)
-        shown = f"{resource.plural} ({subresources})" if subresources else resource.plural
-        groups.setdefault(resource.api_version, []).append(shown)
-    return table(("group", "resources"), ((key, ", ".join(each)) for key, each in groups.items()))
-
-
 def methods(_: str) -> str:
     """Return who may call each gRPC method."""
     who = {"gateway": "gateway", "operator": "people", "anyone": "everybody with a certificate"}
@@ -223,46 +197,6 @@ def doctor(_: str) -> str:
     )
 
 
-def legacy(name: str) -> str:
-    """Return what each predicate or priority became."""
-    return {"predicates": _predicates, "priorities": _priorities}[name]()
-
-
-def _predicates() -> str:
-    return table(
-        ("predicate", "filter today", "remark"),
-        (
-            (
-                code(name),
-                ", ".join(map(code, filters)),
-                PREDICATE_REMARKS.get(name, "")
-                or ("always on" if filters[0] in MANDATORY and len(filters) == 1 else ""),
-            )
-            for name, filters in PREDICATES.items()
-        ),
-    )
-
-
-def _priorities() -> str:
-    return table(
-        ("priority", "score today", "remark"),
-        (
-            (code(name), _upstream(name, plugin), _remark(name))
-            for name, plugin in PRIORITIES.items()
-        ),
-    )
-
-
-def _upstream(name: str, plugin: str | None) -> str:
-    if plugin is None:
-        return "none"
-    return f"{code(plugin)}, {code(STRATEGIES[name])}" if name in STRATEGIES else code(plugin)
-
-
-def _remark(name: str) -> str:
-    return escaped(PRIORITY_REMARKS.get(name, ""))
-
-
 TABLES: Mapping[str, Callable[[str], str]] = {
     "api": api,
     "settings": settings,
@@ -271,13 +205,11 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "arguments": arguments,
     "doctor": doctor,
     "in-tree": in_tree,
-    "legacy": legacy,
     "make": make,
     "methods": methods,
     "command": command,
     "connection": connection,
     "conformance": conformance,
-    "resources": resources,
     "cost": cost,
     "sizing": sizing,
 }

@@ -49,7 +49,8 @@ def test_both_tables_and_the_sentence_are_written(
     text = page.read_text()
     assert f"<!-- campaign -->\nThe campaign injects {said}\n<!-- end -->" in text
     assert "Seed 1 on embedded." in text
-    assert "| kill | 1 | 50 | 2 |" in text
+    assert "2 rounds, 100 pods. 0 in every row: twice, " in text
+    assert "| kill | 2 |" in text
     assert "old\n<!-- end -->\n<!-- campaign: " not in text
     assert text.startswith("before")
     assert text.endswith("after\n")
