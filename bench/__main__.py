@@ -5,19 +5,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.status import Status
 
-from bench import budgets, cost, edge, groups, growth, report
-from bench.cluster import measure as cluster
-from bench.cluster.control_plane import is_built
-from bench.peers import measure as peers
-from bench.peers.measure import Checkouts
+from bench import cluster, cost, edge, groups, growth, peers, report
+from bench.peers import Checkouts
 from bench.processes import goprograms
-from bench.results import CLUSTER, COST, EDGE, GROUPS, GROWTH, PARTS, PEERS, Results, machine
+from bench.processes.control_plane import is_built
+from bench.report import CLUSTER, COST, EDGE, GROUPS, GROWTH, PARTS, PEERS, Results, machine
 from tools import build
 
 NOT_BUILT = (
@@ -34,15 +33,11 @@ Progress = Callable[[str], None]
 @click.command()
 @click.option("--quick", is_flag=True, help="Few rounds; without PARTS the edge only, in 90 s.")
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
-@click.option(
-    "--largest", default=max(growth.SIZES), show_default=True, help="Nodes that growth goes up to."
-)
 @click.option("--topolvm", type=FOLDER, help="A checkout of TopoLVM, for the part peers.")
 @click.option("--gpushare", type=FOLDER, help="One of gpushare-scheduler-extender.")
 def main(
     quick: bool,
     parts: tuple[str, ...],
-    largest: int,
     topolvm: Path | None,
     gpushare: Path | None,
 ) -> None:
@@ -57,44 +52,26 @@ def main(
     if not parts and not is_built():
         wanted = tuple(part for part in wanted if part != CLUSTER)
         results.notes += [] if quick else [NOT_BUILT]
-    began = time.monotonic()
     try:
         if wanted != (COST,):
             goprograms.build_all()
     except build.BuildError as error:
         raise click.ClickException(str(error)) from error
-    checkouts = Checkouts(topolvm=topolvm, gpushare=gpushare)
-    asyncio.run(_run(results, wanted, largest=largest, checkouts=checkouts, console=console))
-    results.seconds = time.monotonic() - began
-    results.verdicts = list(budgets.verdicts(results))
-    report.write(results)
+    asyncio.run(_run(results, wanted, Checkouts(topolvm=topolvm, gpushare=gpushare), console))
     report.show(results, Console())
-    sys.exit(0 if budgets.kept(results.verdicts) else 1)
+    sys.exit(0 if all(verdict.kept for verdict in results.verdicts) else 1)
 
 
 async def _run(
-    results: Results,
-    wanted: Sequence[str],
-    *,
-    largest: int,
-    checkouts: Checkouts,
-    console: Console,
+    results: Results, wanted: Sequence[str], checkouts: Checkouts, console: Console
 ) -> None:
-    sizes = [size for size in growth.SIZES if size <= largest]
-
-    async def grow(results: Results, directory: Path, progress: Progress) -> None:
-        await growth.measure(results, sizes, directory, progress, lambda: report.write(results))
-
-    async def compare(results: Results, directory: Path, progress: Progress) -> None:
-        await peers.measure(results, checkouts, directory, progress)
-
     measures: Mapping[str, Callable[[Results, Path, Progress], Awaitable[None]]] = {
         COST: cost.measure,
         EDGE: edge.measure,
         CLUSTER: cluster.measure,
-        GROWTH: grow,
+        GROWTH: growth.measure,
         GROUPS: groups.measure,
-        PEERS: compare,
+        PEERS: partial(peers.measure, checkouts),
     }
     with console.status("Starting ...") as status, tempfile.TemporaryDirectory() as name:
         for part in PARTS:

@@ -8,7 +8,8 @@ the background falls into some rounds only, so the least of all rounds is the ca
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import yaml
 from bench.processes import objects
 from bench.processes.counted import Counts
 from bench.processes.objects import Object
-from bench.results import CostResult, Results
+from bench.report import COST, Results, Table, Verdict
 from cli.up.processes import Processes
 from cli.up.processes.process import Process
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
@@ -35,6 +36,10 @@ DELTA_SECONDS = 0.7
 """Until replicas were sent changes that no cycle has brought along; see `delta_interval`."""
 
 TIMEOUT = 60.0
+
+ByProcess = dict[str, Counts]
+"""What each process did, by name."""
+
 PROFILE = "cost"
 POLICY = {
     "apiVersion": "moorage.io/v1alpha1",
@@ -70,6 +75,9 @@ Whoever raises one says in the change what the cycle gains by it.
 MOST_CLASSES = {FIRST: 57, CACHED: 38, CHANGED: 62, AFTER: 16, BIND: 39, EVENT: 9}
 """The most classes of ours that a step may pass, held likewise."""
 
+MESSAGES = {BIND: 1}
+"""The most messages from the gateway to services."""
+
 
 class _Counted(Processes):
     """Starts each process of Moorage so that it can count."""
@@ -87,7 +95,7 @@ class _Counted(Processes):
                 process.module = "bench.processes.counted"
         await super().start(*groups)
 
-    async def count(self, work: Callable[[], Awaitable[object]]) -> dict[str, Counts]:
+    async def count(self, work: Callable[[], Awaitable[object]]) -> ByProcess:
         """Return what the processes do while *work* is done, and shortly after."""
         for file in self.files.values():
             file.unlink(missing_ok=True)
@@ -121,48 +129,63 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
     processes = _Counted(directory)
     try:
         addresses = await start_stack(options, processes)
-        async with aiohttp.ClientSession() as session:
-            calls = _Calls(session, addresses)
+        async with aiohttp.ClientSession() as session, Api(addresses.api) as api:
+            calls = _Calls(session, api, addresses)
             await calls.prepare()
             await calls.round(-1, processes.count)  # warms up
-            found: dict[str, list[dict[str, Counts]]] = {step: [] for step in STEPS}
+            found: dict[str, list[ByProcess]] = {step: [] for step in STEPS}
             for number in range(ROUNDS):
                 progress(f"cost: round {number + 1} of {ROUNDS}")
                 for step, counts in (await calls.round(number, processes.count)).items():
                     found[step].append(counts)
     finally:
         await processes.stop()
-    results.cost += [_least(step, rounds) for step, rounds in found.items()]
+    report(results, {step: min(rounds, key=calls_of) for step, rounds in found.items()})
 
 
-def _least(step: str, rounds: list[dict[str, Counts]]) -> CostResult:
-    """Return the round of the fewest calls."""
+def calls_of(counts: ByProcess) -> int:
+    """Return the calls of our functions in all processes."""
+    return sum(one.calls for one in counts.values())
 
-    def calls(counts: dict[str, Counts]) -> int:
-        return sum(each.calls for each in counts.values())
 
-    least = min(rounds, key=calls)
-    each = list(least.values())
-    return CostResult(
-        step=step,
-        calls=calls(least),
-        classes=len(set[str]().union(*(one.classes for one in each))),
-        modules=len(set[str]().union(*(one.modules for one in each))),
-        numpy=sum(one.numpy for one in each),
-        awaits=sum(one.awaits for one in each),
-        sent=sum(one.sent for one in each),
-        calls_by_process={name: one.calls for name, one in least.items() if one.calls},
+def report(results: Results, found: Mapping[str, ByProcess]) -> None:
+    """Add the table, and the budgets."""
+    rows = []
+    for step, counts in found.items():
+        calls, classes = calls_of(counts), len({*chain(*(one.classes for one in counts.values()))})
+        sent = sum(one.sent for one in counts.values())
+        parts = ", ".join(f"{name} {one.calls}" for name, one in counts.items() if one.calls)
+        rows.append((step, str(calls), str(classes), str(sent), parts))
+        for what, limits, measured in (
+            ("calls", CEILINGS, calls),
+            ("classes", MOST_CLASSES, classes),
+            ("messages", MESSAGES, sent),
+        ):
+            if step in limits:
+                work, limit = f"{what}: {step}", limits[step]
+                results.verdicts.append(
+                    Verdict(part=COST, work=work, limit=limit, measured=measured, unit=what)
+                )
+    results.tables.append(
+        Table(
+            part=COST,
+            title="What one call makes Moorage do",
+            caption="counted in all processes of Moorage together; the least of all rounds",
+            head=("", "our calls", "classes", "messages", "our calls by process"),
+            rows=rows,
+        )
     )
 
 
-Count = Callable[[Callable[[], Awaitable[object]]], Awaitable[dict[str, Counts]]]
+Count = Callable[[Callable[[], Awaitable[object]]], Awaitable[ByProcess]]
 
 
 class _Calls:
     """Asks the gateway what kube-scheduler asks, and changes the cluster."""
 
-    def __init__(self, session: aiohttp.ClientSession, addresses: Addresses) -> None:
+    def __init__(self, session: aiohttp.ClientSession, api: Api, addresses: Addresses) -> None:
         self._session = session
+        self._cluster = api
         self._addresses = addresses
         self._nodes = [objects.light_node(number) for number in range(NODES)]
         self._names = [node["metadata"]["name"] for node in self._nodes]
@@ -173,7 +196,7 @@ class _Calls:
             await self._api("POST", "nodes", node)
         await until(self._knows_all, TIMEOUT)
 
-    async def round(self, number: int, count: Count) -> dict[str, dict[str, Counts]]:
+    async def round(self, number: int, count: Count) -> dict[str, ByProcess]:
         """Do every step once with new pods."""
         names = ("first", "second", "third", "fourth")
         first, second, third, fourth = pods = [await self._pod(number, name) for name in names]
@@ -241,8 +264,7 @@ class _Calls:
 
     async def _api(self, method: str, path: str, body: Object | None = None) -> Object:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        async with Api(self._addresses.api) as api:
-            return await api.request(method, f"/api/v1/{path}", body, kind)
+        return await self._cluster.request(method, f"/api/v1/{path}", body, kind)
 
 
 def _new_pod(name: str) -> Object:

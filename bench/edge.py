@@ -7,10 +7,10 @@ from statistics import fmean
 
 from bench.processes import stacks
 from bench.processes.goprograms import CLIENT, NOTHING, PLUGINS
-from bench.processes.load import Call, Contender, Job, Load, LoadError, Pods, Round
+from bench.processes.load import Contender, Job, Load, LoadError, Pods, Round
 from bench.processes.objects import PODS_PER_NODE, Object, new_pod
 from bench.processes.stacks import Bench, Cluster, GoExtender, Stack, opened
-from bench.results import EdgeResult, Figure, Results, figure
+from bench.report import EDGE, Figure, Results, Table, Verdict, figure
 
 REFERENCE = "go nothing"
 GO_PLUGINS = "go 3+3"
@@ -23,6 +23,32 @@ MAIN, PER_NODE = "moorage 3+3", "moorage per node 3+3"
 
 NUMBERED = f"{MAIN}, numbered pods"
 """The same processes and the same profile, asked about pods as those of a StatefulSet."""
+
+BUDGETS = (
+    ("5000 names", NUMBERED, 0.5),
+    ("5000 names", MAIN, 0.7),
+    ("500 names", NUMBERED, 0.8),
+    ("500 names", MAIN, 1.3),
+    ("5000 whole nodes", MAIN, 0.28),
+    ("500 names", PER_NODE, 1.5),
+)
+"""The most time of filter and prioritize together, by question and contender, until the last byte
+of each answer: kube-scheduler needs the same time to decode all."""
+
+CLUSTER_NODES = 5000
+WARM_UP = 10
+"""At least; more until all nodes have been named, so that numbered pods are cached for all."""
+
+WHOLE_WARM_UP = 2
+HEARTBEATS = 17
+"""Nodes that change from one round to the next with whole nodes: kubelet's five minutes, 5,000
+nodes, and a round in about a second."""
+
+QUICK_PODS_PER_NODE = 4
+COMPARED = (REFERENCE, GO_PLUGINS, MAIN)
+BUDGETED = (*COMPARED, EMPTY_PROFILE, NUMBERED, PER_NODE)
+
+MS = 1e6
 
 
 async def contenders(bench: Bench, cluster: Cluster) -> dict[str, Contender]:
@@ -52,31 +78,11 @@ def of_moorage(name: str, stack: Stack, profile: str, pods: Pods = "unlike") -> 
     return Contender(name, stack.addresses.extender, profile, [*stack.pids.values()], pods)
 
 
-CLUSTER_NODES = 5000
-WARM_UP = 10
-"""At least; more until all nodes have been named, so that numbered pods are cached for all."""
-
-WHOLE_WARM_UP = 2
-HEARTBEATS = 17
-"""Nodes that change from one round to the next with whole nodes: kubelet's five minutes, 5,000
-nodes, and a round in about a second."""
-
-PAUSE = 10.0
-"""Milliseconds between filter and prioritize in kube-scheduler with 5,000 feasible nodes."""
-
-QUICK_PODS_PER_NODE = 4
-COMPARED = (REFERENCE, GO_PLUGINS, MAIN)
-BUDGETED = (*COMPARED, EMPTY_PROFILE, NUMBERED, PER_NODE)
-
-MS = 1e6
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """Which calls are made, and to whom.
 
     Attributes:
-        pause: Milliseconds between filter and prioritize.
         seconds: After which no new round begins.
     """
 
@@ -85,7 +91,6 @@ class Question:
     rounds: int
     seconds: float
     whole: bool = False
-    pause: float = 0
 
     @property
     def title(self) -> str:
@@ -97,27 +102,34 @@ class Question:
         """Rounds that do not count."""
         return WHOLE_WARM_UP if self.whole else max(WARM_UP, CLUSTER_NODES // self.nodes)
 
+    def job(
+        self, cluster: Cluster, found: Mapping[str, Contender], pod: Object | None = None
+    ) -> Job:
+        """Return the question, about copies of a pod, as a job of the load."""
+        return Job(
+            api=cluster.api,
+            contenders=[found[name] for name in self.contenders],
+            nodes=self.nodes,
+            rounds=self.rounds,
+            warm_up=self.warm_up,
+            seconds=self.seconds,
+            whole=self.whole,
+            changed=HEARTBEATS if self.whole else 0,
+            pod=pod or new_pod(),
+        )
+
 
 def questions(*, quick: bool) -> list[Question]:
-    """Return what is asked: all of it, or what the budgets are about, with few rounds."""
-    if quick:
-        asked = [_names(count, BUDGETED, 80, 10) for count in (500, 5000)]
-        return [*asked, _whole(6, 15)]
-    return [
-        *(_names(count, BUDGETED, 200, 60) for count in (500, 800, 5000)),
-        *(_names(count, (*COMPARED, NUMBERED), 100, 20, pause=PAUSE) for count in (500, 5000)),
-        _whole(30, 120),
+    """Return what is asked; quickly with few rounds."""
+    rounds, seconds, whole_rounds, whole_seconds = (80, 10, 6, 15) if quick else (200, 60, 30, 120)
+    names = [
+        Question(nodes=count, contenders=BUDGETED, rounds=rounds, seconds=seconds)
+        for count in (500, 5000)
     ]
-
-
-def _names(
-    nodes: int, asked: Sequence[str], rounds: int, seconds: float, pause: float = 0
-) -> Question:
-    return Question(nodes=nodes, contenders=asked, rounds=rounds, seconds=seconds, pause=pause)
-
-
-def _whole(rounds: int, seconds: float) -> Question:
-    return Question(nodes=5000, contenders=COMPARED, rounds=rounds, seconds=seconds, whole=True)
+    whole = Question(
+        nodes=5000, contenders=COMPARED, rounds=whole_rounds, seconds=whole_seconds, whole=True
+    )
+    return [*names, whole]
 
 
 async def measure(results: Results, directory: Path, progress: Callable[[str], None]) -> None:
@@ -129,54 +141,82 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
         found = await contenders(bench, cluster)
         load = Load(await bench.program(CLIENT))
         for question in questions(quick=results.quick):
-            title = question.title + (f", pause of {question.pause:g} ms" if question.pause else "")
-            work = job(question, cluster, found)
-            total = work.warm_up + work.rounds
-
-            def show_rounds(done: int, title: str = title, total: int = total) -> None:
-                progress(f"{title}: {done} of at most {total} rounds")
-
-            rounds = await load.run(work, show_rounds)
-            results.edge += summed_up(question, rounds)
+            rounds = await load.run(question.job(cluster, found), progress_of(question, progress))
+            report(results, question, [*summed_up(question, rounds)])
 
 
-def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[EdgeResult]:
-    """Make a result of each contender's rounds."""
-    of_each = {name: succeeded(rounds, name) for name in question.contenders}
-    reference = sums(of_each[REFERENCE])
-    for name, mine in of_each.items():
-        both, answered = sums(mine)
-        yield EdgeResult(
-            question=question.title,
+def progress_of(question: Question, progress: Callable[[str], None]) -> Callable[[int], None]:
+    """Return what shows the rounds of a question."""
+    total = question.warm_up + question.rounds
+    return lambda done: progress(f"{question.title}: {done} of at most {total} rounds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One contender at one question.
+
+    Attributes:
+        answered: Milliseconds of filter plus prioritize, pod by pod, until the last byte of each
+            answer is there.
+        ratio: Its median to that of the first contender in the same rounds.
+        processor: Processor time of all its processes for both calls, the mean.
+        feasible: How many nodes remained, the mean.
+    """
+
+    contender: str
+    answered: Figure
+    ratio: float
+    processor: float
+    feasible: float
+
+
+def summed_up(question: Question, rounds: Sequence[Round]) -> Iterator[Asked]:
+    """Sum up each contender's rounds."""
+    reference = _answered(succeeded(rounds, question.contenders[0])).p50
+    for name in question.contenders:
+        mine = succeeded(rounds, name)
+        answered = _answered(mine)
+        yield Asked(
             contender=name,
-            pause=question.pause,
-            filter=figure(r.filter.decoded / MS for r in mine),
-            prioritize=figure(r.prioritize.decoded / MS for r in mine),
-            both=both,
             answered=answered,
-            ratio=both.p50 / reference[0].p50,
-            ratio_answered=answered.p50 / reference[1].p50,
+            ratio=answered.p50 / reference,
             processor=fmean(r.processor / MS for r in mine),
             feasible=fmean(r.feasible for r in mine),
         )
 
 
-def job(
-    question: Question, cluster: Cluster, found: Mapping[str, Contender], pod: Object | None = None
-) -> Job:
-    """Return a question, about copies of a pod, as a job of the load."""
-    return Job(
-        api=cluster.api,
-        contenders=[found[name] for name in question.contenders],
-        nodes=question.nodes,
-        rounds=question.rounds,
-        warm_up=question.warm_up,
-        seconds=question.seconds,
-        whole=question.whole,
-        changed=HEARTBEATS if question.whole else 0,
-        pause_ms=question.pause,
-        pod=pod or new_pod(),
+def report(results: Results, question: Question, asked: Sequence[Asked], part: str = EDGE) -> None:
+    """Add the table of a question, and the budgets that are about it."""
+    results.tables.append(
+        Table(
+            part=part,
+            title=f"{question.title}, filter then prioritize at once",
+            caption="milliseconds until both are answered, p50 / p99; "
+            f"{asked[0].answered.count} rounds",
+            head=("", "answered", "ratio", "CPU"),
+            rows=[
+                (
+                    one.contender
+                    + ("" if one.feasible == asked[0].feasible else f" ({one.feasible:.0f} fit)"),
+                    str(one.answered),
+                    f"{one.ratio:.2f}",
+                    f"{one.processor:.2f}",
+                )
+                for one in asked
+            ],
+        )
     )
+    ratios = {(question.title, one.contender): one.ratio for one in asked}
+    results.verdicts += [
+        Verdict(
+            part=part,
+            work=f"filter + prioritize, {title}, {contender}",
+            limit=limit,
+            measured=ratios[title, contender],
+        )
+        for title, contender, limit in BUDGETS
+        if (title, contender) in ratios
+    ]
 
 
 def succeeded(rounds: Sequence[Round], name: str) -> list[Round]:
@@ -192,11 +232,5 @@ def succeeded(rounds: Sequence[Round], name: str) -> list[Round]:
     return good
 
 
-def sums(rounds: Sequence[Round]) -> tuple[Figure, Figure]:
-    """Return filter and prioritize together, decoded and answered."""
-    decoded = figure(_of_both(r, lambda call: call.decoded) / MS for r in rounds)
-    return decoded, figure(_of_both(r, lambda call: call.answered) / MS for r in rounds)
-
-
-def _of_both(one: Round, what: Callable[[Call], int]) -> int:
-    return what(one.filter) + what(one.prioritize)
+def _answered(rounds: Sequence[Round]) -> Figure:
+    return figure((r.filter.answered + r.prioritize.answered) / MS for r in rounds)

@@ -13,14 +13,15 @@ from statistics import median
 
 import msgspec
 
-from bench.cluster.cases import CASES, GO, MOORAGE, WITHOUT, Batch
-from bench.cluster.control_plane import ControlPlane, started
-from bench.cluster.measure import scheduler_config
+from bench import report
+from bench.cluster import CASES, GO, MOORAGE, WITHOUT, scheduler_config
 from bench.processes import objects
+from bench.processes.control_plane import NODES as NODES_PATH
+from bench.processes.control_plane import Batch, ControlPlane, started
 from bench.processes.goprograms import NOTHING
 from bench.processes.objects import NAMESPACE, Object
 from bench.processes.stacks import BATCH, opened
-from bench.results import GroupResult, Results
+from bench.report import Results, Table
 
 NODES, RACKS, MEMBERS, ROUNDS = 1000, 20, 100, 3
 RACK = "example.com/rack"
@@ -41,7 +42,7 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     calls: dict[str, int] = {}
     async with started(directory, progress, *GATES) as plane, opened(directory, progress) as bench:
-        await plane.create_nodes(map(_node, range(NODES)))
+        await plane.create(NODES_PATH, map(_node, range(NODES)))
         go = await bench.go_extender(NOTHING, f"-kubeconfig={plane.kubeconfig}")
         stack = await bench.moorage("moorage", plane.kubeconfig)
         urls = {WITHOUT: "", GO: go.url, MOORAGE: stack.addresses.extender}
@@ -56,20 +57,30 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
                     if name == MOORAGE:
                         after = await stack.counted(CALLS, verb="filter")
                         calls[where] = int(after - before)
-    for where in CONSTRAINTS:
-        without = median(times[where, WITHOUT])
-        for name in urls:
-            seconds = median(times[where, name])
-            results.groups.append(
-                GroupResult(
-                    where=where,
-                    contender=name,
-                    seconds=seconds,
-                    each=times[where, name],
-                    ratio=seconds / without,
-                    calls=calls[where] if name == MOORAGE else None,
+    results.tables.append(
+        Table(
+            part=report.GROUPS,
+            title=f"A pod group of {MEMBERS}",
+            caption="seconds from when it is complete until its last pod is bound: "
+            "median of the runs",
+            head=("", "seconds", "ratio", "filter calls", "runs"),
+            rows=[
+                (
+                    f"{name}, {where}",
+                    f"{median(runs):.2f}",
+                    f"{median(runs) / median(times[where, WITHOUT]):.2f}",
+                    f"{calls[where]:,}" if name == MOORAGE else "",
+                    ", ".join(f"{each:.2f}" for each in runs),
                 )
-            )
+                for (where, name), runs in sorted(times.items(), key=_order)
+            ],
+        )
+    )
+
+
+def _order(item: tuple[tuple[str, str], object]) -> tuple[int, int]:
+    where, name = item[0]
+    return [*CONSTRAINTS].index(where), (WITHOUT, GO, MOORAGE).index(name)
 
 
 async def _place(plane: ControlPlane, name: str, url: str, constraints: Object) -> float:

@@ -6,13 +6,11 @@ SIGUSR1 begins to count from zero. SIGUSR2 ends it and writes the counts into FI
 threads beside the main one do is not seen.
 """
 
-import inspect
 import runpy
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import msgspec
@@ -24,14 +22,17 @@ SENDERS = ("MessageStream.send",)
 
 
 class Counts(msgspec.Struct):
-    """What was seen; see `bench.results.CostResult`. Classes and modules are by name."""
+    """What a process did.
+
+    Attributes:
+        calls: Calls of Python functions that are ours, each step of a coroutine included.
+        sent: Messages that the gateway sent to services.
+        classes: Our classes of which a method ran, by name.
+    """
 
     calls: int = 0
-    numpy: int = 0
-    awaits: int = 0
     sent: int = 0
     classes: set[str] = msgspec.field(default_factory=set)
-    modules: set[str] = msgspec.field(default_factory=set)
 
 
 class Counter:
@@ -55,11 +56,7 @@ class Counter:
         temporary.write_bytes(msgspec.json.encode(self._counts))
         temporary.replace(self._file)
 
-    def _see(self, frame: FrameType, event: str, argument: Any) -> None:
-        counts = self._counts
-        if event == "c_call":
-            counts.numpy += _is_numpy(argument)
-            return
+    def _see(self, frame: FrameType, event: str, _: Any) -> None:
         if event != "call":
             return
         code = frame.f_code
@@ -67,29 +64,15 @@ class Counter:
         if package is None:
             module = frame.f_globals.get("__name__", "")
             package = self._packages[code] = module.partition(".")[0]
-        if code.co_flags & inspect.CO_COROUTINE:
-            counts.awaits += 1
-        if package == "numpy":
-            counts.numpy += 1
-        elif package in OURS or (code.co_filename == "<string>" and "self" in code.co_varnames):
-            self._see_ours(frame, package)
-
-    def _see_ours(self, frame: FrameType, package: str) -> None:
-        counts = self._counts
         if package in OURS:
-            counts.calls += 1
-            counts.modules.add(frame.f_globals["__name__"])
-            counts.sent += frame.f_code.co_qualname in SENDERS
-        if "self" in frame.f_code.co_varnames[:1]:
+            self._counts.calls += 1
+            self._counts.sent += code.co_qualname in SENDERS
+        elif code.co_filename != "<string>":  # as a method that dataclasses write
+            return
+        if "self" in code.co_varnames[:1]:
             kind = type(frame.f_locals.get("self"))
             if kind.__module__.partition(".")[0] in OURS:
-                counts.classes.add(f"{kind.__module__}.{kind.__qualname__}")
-
-
-def _is_numpy(function: Callable[..., object]) -> bool:
-    if isinstance(function, BuiltinFunctionType) and not isinstance(function.__self__, type(sys)):
-        return type(function.__self__).__module__ == "numpy"
-    return str(getattr(function, "__module__", "")).startswith("numpy")
+                self._counts.classes.add(f"{kind.__module__}.{kind.__qualname__}")
 
 
 def main() -> None:

@@ -50,10 +50,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call: times in nanoseconds, sizes in bytes."""
+    """One call: nanoseconds until the last byte of the answer, and bytes."""
 
     answered: int
-    decoded: int
     sent: int
     received: int
 
@@ -63,7 +62,6 @@ class Round(msgspec.Struct, frozen=True):
 
     Attributes:
         feasible: Nodes that remained.
-        scored: Nodes that the answer to prioritize names.
         processor: Nanoseconds of processor time that the contender's processes used.
         failure: Why there is nothing else, "" if all went well.
     """
@@ -72,7 +70,6 @@ class Round(msgspec.Struct, frozen=True):
     filter: Call
     prioritize: Call
     feasible: int
-    scored: int
     processor: int
     failure: str = ""
 

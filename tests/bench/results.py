@@ -1,146 +1,121 @@
-"""Results for tests, made up."""
+"""A run for tests, made up, in which every budget was kept."""
 
-from bench.cluster.cases import CASES, OURS, SERIES, WITHOUT, Series
-from bench.edge import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, PER_NODE, REFERENCE
-from bench.peers.measure import FASTAPI
-from bench.processes.load import Call, Round
-from bench.results import (
-    CostResult,
-    EdgeResult,
-    Figure,
-    GroupResult,
-    GrowthResult,
-    Machine,
-    Memory,
-    Results,
-    SchedulingResult,
+from bench import cluster, cost, edge, growth
+from bench.cluster import CASES, SERIES, Runs, Series
+from bench.edge import (
+    EMPTY_PROFILE,
+    GO_PLUGINS,
+    MAIN,
+    NUMBERED,
+    PER_NODE,
+    REFERENCE,
+    Asked,
+    Question,
 )
+from bench.processes.counted import Counts
+from bench.processes.load import Call, Round
+from bench.report import GROUPS, PEERS, Figure, Machine, Results, Table
 
 MILLISECOND = 1_000_000
 
+RATES = {case.name: 100.0 for case in CASES} | {
+    cluster.MOORAGE: 90.0,
+    cluster.MOORAGE_BINDS: 90.0,
+    cluster.MOORAGE_UNLIKE: 75.0,
+}
+"""Pods a second of each case."""
 
-def figure(p50: float) -> Figure:
-    return Figure(p50=p50, p99=2 * p50, count=100)
+SPENT = {
+    cluster.WITHOUT: {},
+    cluster.GO: {"go": 1.0},
+    cluster.GO_BINDS: {"go": 1.0},
+    cluster.MOORAGE: {"gateway": 1.25, "filter": 0.75},
+    cluster.MOORAGE_UNLIKE: {"gateway": 4.0},
+    cluster.MOORAGE_BINDS: {"gateway": 3.5},
+}
+"""Milliseconds a pod of each process of each case."""
+
+RATIOS = {
+    "500 names": {NUMBERED: 0.8, MAIN: 1.3, PER_NODE: 1.5},
+    "5000 names": {NUMBERED: 0.5, MAIN: 0.7, PER_NODE: 9.0},
+    "5000 whole nodes": {MAIN: 0.28},
+}
+"""The ratio of each contender at each question."""
 
 
 def a_round(contender: str, milliseconds: float, failure: str = "") -> Round:
     """A round whose filter takes so long, and whose prioritize takes twice that."""
     took = int(milliseconds * MILLISECOND)
-    filtered, prioritized = (
-        Call(answered=n * took // 2, decoded=n * took, sent=1000, received=500) for n in (1, 2)
-    )
-    return Round(
-        contender, filtered, prioritized, feasible=9, scored=8, processor=took, failure=failure
-    )
+    first, second = (Call(answered=n * took, sent=1000, received=500) for n in (1, 2))
+    return Round(contender, first, second, feasible=9, processor=took, failure=failure)
 
 
-def edge_result(question: str, contender: str, ratio: float, pause: float = 0) -> EdgeResult:
-    return EdgeResult(
-        question=question,
-        contender=contender,
-        pause=pause,
-        filter=figure(1),
-        prioritize=figure(2),
-        both=figure(3),
-        answered=figure(ratio),
-        ratio=9,
-        ratio_answered=ratio,
-        processor=1.5,
-        feasible=490,
-    )
+def asked(contender: str, ratio: float) -> Asked:
+    figure = Figure(p50=ratio, p99=2 * ratio, count=100)
+    return Asked(contender=contender, answered=figure, ratio=ratio, processor=1.5, feasible=490)
 
 
-def growth_result(nodes: int, milliseconds: float, mebibytes: float = 330) -> GrowthResult:
-    return GrowthResult(
+def add_edge(results: Results, ratios: dict[str, dict[str, float]]) -> None:
+    for question, found in ratios.items():
+        nodes = int(question.split()[0])
+        whole = question.endswith("whole nodes")
+        about = Question(nodes=nodes, contenders=(), rounds=1, seconds=1, whole=whole)
+        fixed = ((REFERENCE, 1.0), (GO_PLUGINS, 1.2), (EMPTY_PROFILE, 0.1))
+        edge.report(results, about, [asked(*each) for each in (*fixed, *found.items())])
+
+
+def add_cluster(
+    results: Results,
+    series: Series,
+    rates: dict[str, float] = RATES,
+    spent: dict[str, dict[str, float]] = SPENT,
+) -> None:
+    runs = Runs(series)
+    for case in CASES:
+        rate = rates[case.name]
+        runs.rates[case.name] = [0.9 * rate, 1.1 * rate]
+        runs.times[case.name] = [spent[case.name]] * 2
+    cluster.report(results, runs, [5e6, 5e6])
+
+
+def size(nodes: int, milliseconds: float, mebibytes: float = 330) -> growth.Size:
+    return growth.Size(
         nodes=nodes,
-        pods=30 * nodes,
-        ready_seconds=nodes / 1000,
-        edge=[edge_result("all", REFERENCE, 1), edge_result("all", MAIN, milliseconds)],
-        cycle_bytes=5000,
-        memory={"gateway": Memory(rss=400, pss=mebibytes), "filter": Memory(rss=100, pss=80)},
+        ready=nodes / 1000,
+        sent=5000,
+        asked={name: asked(name, each) for name, each in ((REFERENCE, 1), (MAIN, milliseconds))},
+        memory={"gateway": (400, mebibytes), "filter": (100, 80)},
     )
+
+
+SIZES = (size(1000, 10), size(5000, 50), size(10_000, 100))
+
+
+def empty() -> Results:
+    machine = Machine(
+        date="2026-11-21 12:00 UTC",
+        processor="a processor",
+        cores=2,
+        memory_gib=16,
+        python="3.11",
+        kernel="6",
+        commit="abc",
+        load=(0.1, 0.1, 0.1),
+    )
+    return Results(machine=machine, quick=False, tables=[], verdicts=[], notes=[])
 
 
 def results() -> Results:
     """Return a run in which every budget was kept."""
-    ratios = {
-        ("50 names", MAIN): 6.0,
-        ("500 names", NUMBERED): 0.8,
-        ("500 names", MAIN): 1.3,
-        ("500 names", PER_NODE): 1.5,
-        ("5000 names", NUMBERED): 0.5,
-        ("5000 names", MAIN): 0.7,
-        ("5000 whole nodes", MAIN): 0.28,
-    }
-    edge = [edge_result("5000 names", NUMBERED, 0.1, pause=10)]
-    for question in ("50 names", "500 names", "5000 names", "5000 whole nodes"):
-        edge += [
-            edge_result(question, REFERENCE, 1),
-            edge_result(question, GO_PLUGINS, 1.2),
-            edge_result(question, EMPTY_PROFILE, 0.1),
-        ]
-        edge += [
-            edge_result(question, contender, ratio)
-            for (asked, contender), ratio in ratios.items()
-            if asked == question
-        ]
-    return Results(
-        machine=Machine(
-            date="2026-11-21 12:00 UTC",
-            processor="a processor",
-            cores=2,
-            memory_gib=16,
-            python="3.11",
-            kernel="6",
-            commit="abc",
-            load=(0.1, 0.1, 0.1),
-        ),
-        quick=False,
-        edge=edge,
-        peers=[edge_result("1000 names", REFERENCE, 1), edge_result("1000 names", FASTAPI, 8)],
-        scheduling=[scheduling_result(series, case.name) for series in SERIES for case in CASES],
-        pauses={SERIES[0].name: figure(5)},
-        kubernetes="v1.37.2",
-        groups=[
-            GroupResult(
-                where="in one rack",
-                contender="moorage",
-                seconds=2.0,
-                each=[1.5, 2.0, 2.5],
-                ratio=1.25,
-                calls=2000,
-            )
-        ],
-        growth=[growth_result(1000, 10), growth_result(5000, 50), growth_result(10_000, 100)],
-        cost=[
-            CostResult(
-                step="bind",
-                calls=228,
-                classes=80,
-                modules=75,
-                numpy=3,
-                awaits=40,
-                sent=1,
-                calls_by_process={"gateway": 150, "binder": 78},
-            )
-        ],
-    )
-
-
-def scheduling_result(
-    series: Series, contender: str, ratio: float | None = None, processor_ratio: float = 2.0
-) -> SchedulingResult:
-    """A row of a series; Moorage is at the limits of its budgets by default."""
-    ours = contender in OURS
-    found = (0.9 if ours else 1.0) if ratio is None else ratio
-    processor = {"gateway": 1.25, "filter": 0.25} if ours else {"go": 0.5}
-    return SchedulingResult(
-        cluster=series.cluster,
-        nodes=series.nodes,
-        contender=contender,
-        pods_per_second=100 * found,
-        each=[90 * found, 110 * found],
-        ratio=found,
-        processor_ratio=processor_ratio if ours else 1.0,
-        processor={} if contender == WITHOUT else processor,
-    )
+    made = empty()
+    counts = {"gateway": Counts(calls=70, sent=1, classes={"A"}), "binder": Counts(calls=36)}
+    cost.report(made, {cost.BIND: counts})
+    add_edge(made, RATIOS)
+    for series in SERIES:
+        add_cluster(made, series)
+    growth.report(made, SIZES)
+    for part in (GROUPS, PEERS):
+        row = ("moorage, in one rack", "2.00")
+        table = Table(part=part, title=f"The {part}", caption="", head=("", "seconds"), rows=[row])
+        made.tables.append(table)
+    return made

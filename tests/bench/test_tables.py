@@ -5,21 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from rich.console import Console
 
-from bench import budgets, report
-from bench.cluster.cases import (
-    GO,
-    MOORAGE,
-    MOORAGE_BINDS,
-    MOORAGE_UNLIKE,
-    SERIES,
-    Series,
-)
+from bench import growth, report
+from bench.cluster import GO, MOORAGE, MOORAGE_BINDS, MOORAGE_UNLIKE, SERIES
 from bench.edge import GO_PLUGINS, MAIN, NUMBERED, PER_NODE, REFERENCE, Question, summed_up
 from bench.processes.load import LoadError
-from bench.results import GROWTH, Results, figure
+from bench.report import Results, figure
 from tests.bench import results as made
 from tests.bench.results import a_round
 
@@ -45,16 +37,15 @@ def question(*contenders: str) -> Question:
 def test_ratios_are_those_of_medians_to_the_reference() -> None:
     rounds = [a_round(REFERENCE, ms) for ms in (1, 2, 90)] + [a_round(MAIN, 5)] * 3
     reference, mine = summed_up(question(REFERENCE, MAIN), rounds)
-    assert (reference.ratio, reference.both.p50) == (1, 6)
-    assert (mine.ratio, mine.ratio_answered, mine.both.p50) == (2.5, 2.5, 15)
-    assert (mine.filter.p50, mine.prioritize.p50, mine.answered.p50) == (5, 10, 7.5)
+    assert (reference.ratio, reference.answered.p50) == (1, 6)
+    assert (mine.ratio, mine.answered.p50) == (2.5, 15)
     assert (mine.feasible, mine.processor) == (9, 5)
 
 
 def test_failed_rounds_are_left_out() -> None:
     rounds = [a_round(REFERENCE, 1), a_round(REFERENCE, 1), a_round(REFERENCE, 500, "broken")]
     (reference,) = summed_up(question(REFERENCE), rounds)
-    assert (reference.both.p99, reference.both.count) == (3, 2)
+    assert (reference.answered.p99, reference.answered.count) == (3, 2)
 
 
 def test_who_fails_mostly_is_not_measured() -> None:
@@ -65,7 +56,6 @@ def test_who_fails_mostly_is_not_measured() -> None:
 
 def shown() -> str:
     results = made.results()
-    results.verdicts = list(budgets.verdicts(results))
     results.notes = ["the cluster is left out"]
     console = Console(width=200, record=True, file=io.StringIO())
     report.show(results, console)
@@ -76,122 +66,97 @@ def test_the_tables_have_everything_that_was_measured() -> None:
     text = shown()
     for part in (
         "500 names, filter then prioritize at once",
-        "5000 names, filter then prioritize after 10 ms",
+        "5000 whole nodes, filter then prioritize at once",
         "moorage 3+3",
         "Pods/s, heavy cluster, 5,000 nodes",
         "Pods/s, light cluster, 5,000 nodes",
-        "kube-scheduler takes 5.00 / 10.00 ms from filter to prioritize",
-        "gateway 1.25, filter 0.25",
-        "Kubernetes v1.37.2",
+        "kube-scheduler takes 5.00 / 5.00 ms from filter to prioritize",
+        "gateway 1.25, filter 0.75",
+        "Kubernetes v1.",
         "10,000 nodes, 300,000 pods",
         "at most 0.5 x",
-        "gateway 150, binder 78",
-        "1.50 (2.0)",
+        "at least 0.9 x",
+        "gateway 70, binder 36",
+        "2.00 (2.0)",
         "the cluster is left out",
     ):
         assert part in text, part
 
 
 def test_who_was_not_asked_about_a_size_has_no_figure_there() -> None:
-    results = made.results()
-    extra = made.edge_result("all", GO_PLUGINS, 5)
-    results.growth[0] = replace(results.growth[0], edge=[extra, *results.growth[0].edge])
-    table, *_ = report.of_part(results, GROWTH)
-    cells = {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
-    assert cells[GO_PLUGINS] == ["5.00 / 10.00 (1.5)", "-", "-"]
-    assert cells[MAIN][2].startswith("100.00")
+    results, first = made.empty(), made.size(1000, 10)
+    first.asked[GO_PLUGINS] = made.asked(GO_PLUGINS, 5)
+    growth.report(results, [first, *made.SIZES[1:]])
+    table = results.tables[0]
+    place = list(table.head).index(GO_PLUGINS)
+    assert [row[place] for row in table.rows] == ["5.00 / 10.00 (1.5)", "-", "-"]
 
 
 def test_verdicts_are_words() -> None:
-    assert shown().count("kept") == len(list(budgets.verdicts(made.results())))
+    assert shown().count("kept") == len(made.results().verdicts)
     assert "MISSED" not in shown()
 
 
 def test_the_json_holds_everything(tmp_path: Path) -> None:
     results = made.results()
     report.write(results, tmp_path / "out" / "latest.json")
-    assert report.read(tmp_path / "out" / "latest.json") == results
+    read = report.read(tmp_path / "out" / "latest.json")
+    assert [read.of_part(part) for part in report.PARTS] == [
+        results.of_part(part) for part in report.PARTS
+    ]
+
+
+def test_a_run_at_the_limits_keeps_all_budgets() -> None:
+    assert [one.work for one in made.results().verdicts if not one.kept] == []
 
 
 HEAVY, LIGHT = SERIES
 
 
-def replaced(question: str, ratio: float, contender: str) -> Callable[[Results], None]:
-    def change(results: Results) -> None:
-        for index, one in enumerate(results.edge):
-            if (one.question, one.contender, one.pause) == (question, contender, 0):
-                results.edge[index] = made.edge_result(question, contender, ratio)
-
-    return change
+def edge(question: str, contender: str, ratio: float) -> Callable[[Results], None]:
+    return lambda results: made.add_edge(results, {question: {contender: ratio}})
 
 
-def with_row(
-    series: Series, contender: str, ratio: float = 0.9, processor_ratio: float = 2.0
-) -> Callable[[Results], None]:
-    row = made.scheduling_result(series, contender, ratio, processor_ratio)
-
-    def change(results: Results) -> None:
-        results.scheduling = [
-            row if (one.series, one.contender) == (row.series, contender) else one
-            for one in results.scheduling
-        ]
-
-    return change
+def rate(contender: str, pods: float) -> Callable[[Results], None]:
+    return lambda results: made.add_cluster(results, HEAVY, {**made.RATES, contender: pods})
 
 
-def steep_growth(results: Results) -> None:
-    results.growth[-1] = made.growth_result(10_000, 115)
+def spent(contender: str, milliseconds: float) -> Callable[[Results], None]:
+    times = {**made.SPENT, contender: {"gateway": milliseconds}}
+    return lambda results: made.add_cluster(results, LIGHT, spent=times)
 
 
-def large_process(results: Results) -> None:
-    results.growth[1] = made.growth_result(5000, 50, mebibytes=340)
-
-
-def test_a_run_at_the_limits_keeps_all_budgets() -> None:
-    judged = list(budgets.verdicts(made.results()))
-    assert [one.kept for one in judged] == [True] * len(judged)
-    assert budgets.kept(judged)
+def sizes(*found: growth.Size) -> Callable[[Results], None]:
+    return lambda results: growth.report(results, found)
 
 
 @pytest.mark.parametrize(
-    ("change", "missed"),
+    ("add", "missed"),
     [
-        (replaced("5000 names", 0.51, NUMBERED), "5000 names, moorage 3+3, numbered pods"),
-        (replaced("5000 names", 0.71, MAIN), "5000 names, moorage 3+3"),
-        (replaced("500 names", 0.81, NUMBERED), "500 names, moorage 3+3, numbered pods"),
-        (replaced("500 names", 1.31, MAIN), "500 names, moorage 3+3"),
-        (replaced("500 names", 1.51, PER_NODE), "moorage per node 3+3"),
-        (replaced("5000 whole nodes", 0.29, MAIN), "whole nodes"),
-        (with_row(HEAVY, MOORAGE, 0.89), "heavy cluster, moorage"),
-        (with_row(HEAVY, MOORAGE_UNLIKE, 0.74), "heavy cluster, moorage, unlike pods"),
-        (with_row(LIGHT, MOORAGE_BINDS, 0.89), "light cluster, moorage, bindVerb"),
-        (with_row(LIGHT, MOORAGE_BINDS, processor_ratio=3.6), "processor time a pod"),
-        (steep_growth, "growth"),
-        (large_process, "memory"),
+        (edge("5000 names", NUMBERED, 0.51), "5000 names, moorage 3+3, numbered pods"),
+        (edge("5000 names", MAIN, 0.71), "5000 names, moorage 3+3"),
+        (edge("500 names", NUMBERED, 0.81), "500 names, moorage 3+3, numbered pods"),
+        (edge("500 names", MAIN, 1.31), "500 names, moorage 3+3"),
+        (edge("500 names", PER_NODE, 1.51), "moorage per node 3+3"),
+        (edge("5000 whole nodes", MAIN, 0.29), "whole nodes"),
+        (rate(MOORAGE, 89), "heavy cluster, moorage"),
+        (rate(MOORAGE_UNLIKE, 74), "heavy cluster, moorage, unlike pods"),
+        (rate(MOORAGE_BINDS, 89), "heavy cluster, moorage, bindVerb"),
+        (spent(MOORAGE_BINDS, 3.6), "processor time a pod"),
+        (sizes(made.size(1000, 10), made.size(10_000, 115)), "growth"),
+        (sizes(made.size(5000, 50, mebibytes=340)), "memory"),
     ],
 )
-def test_a_budget_that_is_missed_is_named(change: Callable[[Results], None], missed: str) -> None:
-    results = made.results()
-    change(results)
-    judged = list(budgets.verdicts(results))
-    (wrong,) = [one for one in judged if one.kept is False]
+def test_a_budget_that_is_missed_is_named(add: Callable[[Results], None], missed: str) -> None:
+    results = made.empty()
+    add(results)
+    (wrong,) = [one for one in results.verdicts if not one.kept]
     assert missed in wrong.work
-    assert not budgets.kept(judged)
 
 
 def test_further_rows_are_not_judged() -> None:
-    results = made.results()
-    results.edge += [
-        made.edge_result("800 names", MAIN, 99),
-        made.edge_result("50 names", MAIN, 99),
-    ]
-    with_row(HEAVY, GO, 0.1)(results)
-    assert budgets.kept(list(budgets.verdicts(results)))
-
-
-def test_what_was_not_measured_is_neither_kept_nor_missed() -> None:
-    results = made.results()
-    results.scheduling, results.growth = [], results.growth[:1]
-    judged = list(budgets.verdicts(results))
-    assert [one.kept for one in judged] == [True] * 6 + [None] * (len(judged) - 6)
-    assert budgets.kept(judged)
+    results = made.empty()
+    made.add_edge(results, {"800 names": {MAIN: 99}, "5000 names": {PER_NODE: 99}})
+    assert results.verdicts == []
+    made.add_cluster(results, HEAVY, {**made.RATES, GO: 100.0})
+    assert all(one.kept for one in results.verdicts)

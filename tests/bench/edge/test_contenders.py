@@ -167,7 +167,7 @@ async def test_the_load_asks_all_contenders_in_turn(asked: Asked, whole: bool) -
 
 
 def check_call(call: Call, whole: bool) -> None:
-    assert 0 < call.answered < call.decoded
+    assert call.answered > 0
     assert call.sent > (99 * 7000 if whole else 99 * 30)
     assert call.received > 0
 

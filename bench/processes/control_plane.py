@@ -3,20 +3,24 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 
-from bench.cluster.cases import HEARTBEAT_SECONDS, Batch
 from bench.processes import objects
+from bench.processes.load import Pods
 from bench.processes.objects import NAMESPACE, Object
 from moorage_host.kube import KubeClient, connect
 from tools import build
 from tools.planes.real import RealPlane
+
+HEARTBEAT_SECONDS = 300.0
+"""Between two heartbeats of a node, as kubelet sends them if nothing changes."""
 
 AT_ONCE = 32
 """Objects that are created at the same time."""
@@ -30,22 +34,43 @@ NO_LIMIT = {"qps": 10_000, "burst": 10_000}
 """kube-scheduler's own limit of 50 requests a second would hide everything else."""
 
 
-class _Metadata(msgspec.Struct):
-    name: str = ""
-    version: str = msgspec.field(default="", name="resourceVersion")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The pods of a run.
 
+    Attributes:
+        prefix: Of their names; no other pod has it.
+        profile: Their schedulerName.
+        group: The pod group that they belong to; "" if to none.
+        kind: How they differ from each other. Unlike ones are unlike those of other batches too.
+        waiting: How many exist before kube-scheduler starts.
+        arriving: How many further ones are created in a second while it runs.
+    """
 
-class _Spec(msgspec.Struct):
-    node: str = msgspec.field(default="", name="nodeName")
+    prefix: str
+    profile: str
+    group: str = ""
+    kind: Pods = "equal"
+    waiting: int
+    arriving: float = 0
 
+    def build(self, first: int, count: int) -> Iterator[Object]:
+        """Build pods from a number on."""
+        return (self._pod(number) for number in range(first, first + count))
 
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-class _Change(msgspec.Struct):
-    object: _Pod
+    def _pod(self, number: int) -> Object:
+        pod, name = objects.new_pod(), f"{self.prefix}-{number}"
+        metadata, spec = pod["metadata"], pod["spec"]
+        del metadata["ownerReferences"]  # an owner that does not exist
+        metadata["name"], spec["schedulerName"] = name, self.profile
+        if self.group:
+            spec["schedulingGroup"] = {"podGroupName": self.group}
+        if self.kind == "unlike":
+            metadata["labels"] |= {"statefulset.kubernetes.io/pod-name": name}
+            requests = spec["containers"][0]["resources"]["requests"]
+            requests["memory"] = str((256 << 20) - crc32(name.encode()) % 10**6)
+            spec["tolerations"].append({"key": f"example.com/{name}", "operator": "Exists"})
+        return {**pod, "status": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +98,18 @@ class ControlPlane:
         """How to reach it with all rights."""
         return self.plane.kubeconfig("admin")
 
-    async def create_nodes(self, nodes: Iterable[Object]) -> None:
-        """Create nodes."""
-        await self._create(NODES, nodes)
+    async def create(self, path: str, created: Iterable[Object]) -> None:
+        """Create objects, many at a time."""
+        places = asyncio.Semaphore(AT_ONCE)
 
-    async def create_pods(self, pods: Iterable[Object]) -> None:
-        """Create pods."""
-        await self._create(PODS, pods)
+        async def one(body: bytes) -> None:
+            async with places:
+                answer = await self.client.request("POST", path, body=body, timeout=60)
+            answer.check()
+
+        async with asyncio.TaskGroup() as group:
+            for obj in created:
+                group.create_task(one(msgspec.json.encode(obj)))
 
     async def delete_pods(self) -> None:
         """Delete all pods."""
@@ -93,7 +123,7 @@ class ControlPlane:
 
         It ends at the latest *seconds* after the first is bound.
         """
-        await self.create_pods(pods.build(0, pods.waiting))
+        await self.create(PODS, pods.build(0, pods.waiting))
         async with self._scheduling(pods, config) as times, asyncio.TaskGroup() as group:
             arriving = group.create_task(self._arrive(pods))
             while len(times) < pods.waiting and not _is_over(times, seconds):
@@ -108,7 +138,7 @@ class ControlPlane:
     ) -> float:
         """Return the time from when *begin* is called until all pods are bound that wait for it."""
         async with self._scheduling(pods, config) as times:
-            await self.create_pods(pods.build(0, pods.waiting))
+            await self.create(PODS, pods.build(0, pods.waiting))
             began = time.monotonic()
             await begin()
             while len(times) < pods.waiting:
@@ -133,7 +163,7 @@ class ControlPlane:
 
     async def _arrive(self, pods: Batch) -> None:
         for number in itertools.count(pods.waiting) if pods.arriving else ():
-            await self.create_pods(pods.build(number, 1))
+            await self.create(PODS, pods.build(number, 1))
             await asyncio.sleep(1 / pods.arriving)
 
     @asynccontextmanager
@@ -163,23 +193,12 @@ class ControlPlane:
         while True:  # the API server ends a watch that does not keep up
             query = {"watch": "true", "resourceVersion": version}
             async for line in self.client.stream_lines(PODS, query=query, silence=TIMEOUT):
-                pod = msgspec.json.decode(line, type=_Change).object
-                name, version = pod.metadata.name, pod.metadata.version
-                if pod.spec.node and name.startswith(f"{pods.prefix}-") and name not in bound:
+                pod = msgspec.json.decode(line)["object"]
+                name, version = pod["metadata"].get("name", ""), pod["metadata"]["resourceVersion"]
+                is_bound = pod.get("spec", {}).get("nodeName")
+                if is_bound and name.startswith(f"{pods.prefix}-") and name not in bound:
                     bound.add(name)
                     times.append(time.monotonic())
-
-    async def _create(self, path: str, created: Iterable[Object]) -> None:
-        places = asyncio.Semaphore(AT_ONCE)
-
-        async def one(body: bytes) -> None:
-            async with places:
-                answer = await self.client.request("POST", path, body=body, timeout=60)
-            answer.check()
-
-        async with asyncio.TaskGroup() as group:
-            for obj in created:
-                group.create_task(one(msgspec.json.encode(obj)))
 
 
 def _is_over(times: Sequence[float], seconds: float) -> bool:

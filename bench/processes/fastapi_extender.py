@@ -1,6 +1,6 @@
 """TopoLVM's rule as an extender in FastAPI, as people write one; run by uvicorn with its defaults.
 
-python -m bench.peers.fastapi_extender PORT API
+python -m bench.processes.fastapi_extender PORT API
 
 Whole nodes are taken from the call. For names the nodes are read once from the API server at API,
 when the process starts.

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.edge import REFERENCE, Question, job, of_go, summed_up
+from bench import report
+from bench.edge import REFERENCE, Question, of_go, progress_of, summed_up
+from bench.edge import report as report_question
 from bench.processes.goprograms import CLIENT, NOTHING
 from bench.processes.load import Contender, Load
 from bench.processes.objects import peers_pod
 from bench.processes.stacks import HOST, Bench, Cluster, opened
-from bench.results import Results
+from bench.report import Results
 from cli.up.processes import free_ports
 from tools import build
 
@@ -26,7 +28,7 @@ NODES = 1000
 
 TOPOLVM, GPUSHARE, FASTAPI = "topolvm-scheduler", "gpushare-scheduler-extender", "FastAPI"
 TOPOLVM_RULE, GPUSHARE_RULE = "moorage, TopoLVM's rule", "moorage, gpushare's rule"
-RULES = Path(__file__).parents[1] / "processes" / "plugins" / "peers.py"
+RULES = Path(__file__).parent / "processes" / "plugins" / "peers.py"
 PROFILES = {TOPOLVM_RULE: "topolvm", GPUSHARE_RULE: "gpushare"}
 
 
@@ -57,7 +59,7 @@ def policy() -> object:
 
 
 async def measure(
-    results: Results, checkouts: Checkouts, directory: Path, progress: Callable[[str], None]
+    checkouts: Checkouts, results: Results, directory: Path, progress: Callable[[str], None]
 ) -> None:
     """Ask all of them, one after another, on one cluster.
 
@@ -69,10 +71,9 @@ async def measure(
         found = await _contenders(bench, cluster, checkouts, results)
         load = Load(await bench.program(CLIENT))
         for question in _questions(found, quick=results.quick):
-            progress(question.title)
-            work = job(question, cluster, found, peers_pod())
-            rounds = await load.run(work, lambda _: None)
-            results.peers += summed_up(question, rounds)
+            job = question.job(cluster, found, peers_pod())
+            rounds = await load.run(job, progress_of(question, progress))
+            report_question(results, question, [*summed_up(question, rounds)], report.PEERS)
 
 
 async def _contenders(
@@ -104,7 +105,7 @@ async def _contenders(
         results.notes.append("FastAPI is not installed: `make bench-peers` does it")
     else:
         (port,) = free_ports(1)
-        command = [sys.executable, "-m", "bench.peers.fastapi_extender", str(port), cluster.api]
+        command = [sys.executable, "-m", "bench.processes.fastapi_extender", str(port), cluster.api]
         pid = await bench.peer(port, command)
         found.append(Contender(FASTAPI, f"http://{HOST}:{port}", pids=[pid]))
     return {contender.name: contender for contender in found}

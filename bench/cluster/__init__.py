@@ -1,1 +1,0 @@
-"""Measures pods and binds a second on a real control plane."""
