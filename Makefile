@@ -26,7 +26,7 @@ up: $(VENV)/.run ## The same, but keep it running: kubectl works against it unti
 BEYOND := tests/bench tests/deploy/test_distributions.py tests/deploy/test_pytest_plugin.py tests/deploy/test_typing.py \
   tests/deploy/test_wheel.py tests/docs tests/gateway/inspector/test_page.py tests/gateway/inspector/test_pages_of_a_gateway.py \
   tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py \
-  tests/monitoring/test_real_metrics.py $(filter-out %/test_corpus.py %/__pycache__,$(wildcard tests/tools/*))
+  tests/monitoring/test_real_metrics.py tests/tools
 
 test: $(VENV)/.dev ## Run the tests of behaviour in a few minutes; TESTS=... selects files or folders
 	$(PYTEST) $(or $(TESTS),$(BEYOND:%=--ignore=%))
@@ -83,10 +83,9 @@ MINUTES ?= 30
 soak: $(VENV)/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
 	$(BIN)/python -m tools.soak --minutes $(MINUTES)
 
-# All targets together, each for BUDGET seconds at most. SEED repeats a run; KEEP=1 adds the new cases to tools/fuzz/corpus.
-CASES ?= 200000
-fuzz: $(VENV)/.fuzz ## Feed 200,000 mutated bodies, messages, policies ... to what reads them (CASES, BUDGET, SEED, TARGETS, KEEP=1)
-	$(BIN)/python -m tools.fuzz --cases $(CASES) $(if $(BUDGET),--budget $(BUDGET)) $(if $(SEED),--seed $(SEED)) $(if $(TARGETS),--targets $(TARGETS)) $(if $(KEEP),--keep)
+fuzz: export MOORAGE_EXAMPLES := 2500
+fuzz: $(VENV)/.dev ## Feed mutated bodies, messages, policies ... to what reads them, a hundred times as many as `make test`
+	$(PYTEST) -o timeout=1800 tests/fuzz
 
 lint: $(VENV)/.dev protos-check ## Check style, types, layers, protos and public API (also against the last release's), generated code, workflows
 	$(BIN)/ruff check .
@@ -156,7 +155,6 @@ lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --extra otel --group build --group dev --group docs -c requirements.lock -o requirements-dev.lock
 	$(LOCK) pyproject.toml --extra otel -c requirements-dev.lock -o requirements-image.lock
 	$(LOCK) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
-	$(LOCK) --group pyproject.toml:fuzz -c requirements-dev.lock -o requirements-fuzz.lock
 	$(LOCK) --group pyproject.toml:peers -c requirements-dev.lock -o requirements-peers.lock
 
 image: $(VENV)/.dev ## Build the image into dist/image as an OCI layout, without a container engine (PYTHON_IMAGE: another base)
@@ -206,11 +204,6 @@ $(VENV)/.run: requirements.lock pyproject.toml | $(BIN)/python
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 	@echo "Installing the locked development tools into $(VENV) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@touch $@
-
-$(VENV)/.fuzz: requirements-fuzz.lock $(VENV)/.dev
-	@echo "Installing the locked fuzzer into $(VENV) ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
 	@touch $@
 
 $(VENV)/.peers: requirements-peers.lock $(VENV)/.dev

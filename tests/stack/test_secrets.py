@@ -13,8 +13,8 @@ import grpc.aio
 import pytest
 
 from moorage.v1 import binder_pb2, filter_pb2, types_pb2
+from tests.fuzz.cases import mutated
 from tests.stack.stack import KEPT, Stack, pod
-from tools.fuzz.targets.target import mutated_json
 from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -63,8 +63,7 @@ def broken(body: bytes, random: Random) -> Iterator[bytes]:
     for kind in (b"7", b"null", b"[]", b"{}"):
         yield body.replace(b'"env":[', b'"env":' + kind + b',"x":[')
     for _ in range(BROKEN):
-        changed = mutated_json(body, random)
-        yield changed or body
+        yield mutated(json.loads(body), random)
 
 
 async def answers(stack: Stack, random: Random) -> AsyncIterator[bytes]:
