@@ -171,7 +171,7 @@ bench-peers: $(VENV)/.peers ## Measure beside extenders that people run: TOPOLVM
 	$(BIN)/python -m bench peers $(if $(TOPOLVM),--topolvm $(TOPOLVM)) $(if $(GPUSHARE),--gpushare $(GPUSHARE))
 
 E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
-  tests/e2e/packaging/test_image_processes.py tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
+  tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
 E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%)
 e2e: WORKERS = 2
 e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it, print a table; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG

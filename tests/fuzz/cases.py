@@ -5,9 +5,10 @@ memory that keeps growing. `make fuzz` tries a hundred times as many cases as `m
 """
 
 import asyncio
+import gc
 import json
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
@@ -18,16 +19,16 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from hypothesis import strategies as st
 
-from tests.conftest import EXAMPLES
-
 SECONDS = 10.0
 """After which a case counts as one that hangs. Long, as machines that run tests are slow."""
 
 LOGGED = 2048
 """Characters that one bad call may write to the log."""
 
-GROWTH = 96 << 20
-"""Bytes of memory that a run may gain after its first fifth."""
+GROWTH = 16 << 20
+"""Bytes of memory that the same cases may gain when they come again and again."""
+
+KEPT = 300
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -36,20 +37,28 @@ class Limits:
     """What each case of one test must keep."""
 
     def __init__(self) -> None:
-        self._cases = self._warm = 0
+        self._kept: list[Any] = []
 
     @asynccontextmanager
-    async def case(self) -> AsyncIterator[None]:
-        """Fail if what is done in the block takes too long, logs too much or keeps memory."""
+    async def case(self, case: Any) -> AsyncIterator[None]:
+        """Fail if what is done with a case in the block takes too long, or logs too much."""
+        if len(self._kept) < KEPT:
+            self._kept.append(case)
         with structlog.testing.capture_logs() as entries:
             async with asyncio.timeout(SECONDS):
                 yield
         assert sum(len(str(entry)) for entry in entries) <= LOGGED, entries
-        self._cases += 1
-        memory = _memory()
-        if self._cases <= EXAMPLES // 5:
-            self._warm = memory
-        assert memory - self._warm < GROWTH or EXAMPLES < 1000, "memory keeps growing"
+
+    async def check_growth(self, run: Callable[[Any], Awaitable[None]]) -> None:
+        """Fail if memory grows while the first cases are run again, without Hypothesis."""
+        before = 0
+        for again in range(5):
+            for each in self._kept:
+                with structlog.testing.capture_logs():
+                    await run(each)
+            gc.collect()
+            before = before or again * _memory()
+        assert _memory() - before < GROWTH
 
 
 def _memory() -> int:

@@ -87,7 +87,7 @@ async def test_every_message_is_answered_or_refused(
     method, sent = call
     service = method.containing_service.full_name
     path = f"/{service}/{method.name}"
-    async with LIMITS[0].case():
+    async with LIMITS[0].case(call):
         try:
             answers = await exchanged(
                 channels[service], path, sent, streams=method.server_streaming
@@ -98,6 +98,17 @@ async def test_every_message_is_answered_or_refused(
             return
     for answer in answers:
         check(path, GetMessageClass(method.output_type)(), answer)
+
+
+async def test_calls_leave_nothing_behind(channels: Mapping[str, grpc.aio.Channel]) -> None:
+    async def again(call: tuple[Any, list[bytes]]) -> None:
+        method, sent = call
+        service, streams = method.containing_service.full_name, method.server_streaming
+        path = f"/{service}/{method.name}"
+        with suppress(grpc.aio.AioRpcError):
+            await exchanged(channels[service], path, sent, streams=streams)
+
+    await LIMITS[0].check_growth(again)
 
 
 async def exchanged(
@@ -143,7 +154,7 @@ def check(path: str, message: Any, answer: bytes) -> None:
 @given(states=st.lists(messages(types_pb2.State), max_size=5))
 async def test_a_replica_that_was_told_changes_is_as_one_built_at_once(states: list[Any]) -> None:
     replica = Replica(max_nodes=ROWS)
-    async with LIMITS[1].case():
+    async with LIMITS[1].case(states):
         for state in states:
             try:
                 await apply_state(replica, state)
@@ -188,7 +199,7 @@ async def test_a_journal_is_read_to_its_end_or_refused_with_its_file(
     file = tmp_path_factory.getbasetemp() / "case.journal"
     file.write_bytes(MAGIC + content + end)
     timeline, problem = Timeline(), str(file)
-    async with LIMITS[2].case():
+    async with LIMITS[2].case(content):
         try:
             async for recorded in timeline.cycles([file]):
                 outcome = recorded.outcome

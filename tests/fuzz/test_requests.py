@@ -92,7 +92,7 @@ LIMITS = Limits(), Limits(), Limits()
 async def test_every_body_is_answered_by_the_edge(
     edge: ServedEdge, call: tuple[str, bytes]
 ) -> None:
-    async with LIMITS[0].case():
+    async with LIMITS[0].case(call):
         answer = await edge.post(*call)
     check(call[0], answer.status, answer.body)
     assert unexpected(edge.registry) == 0
@@ -105,11 +105,19 @@ async def test_every_body_is_answered_by_plugins(gateway: Gateway, call: tuple[s
     path, body = call
     headers = {"Content-Type": "application/json"}
     async with (
-        LIMITS[1].case(),
+        LIMITS[1].case(call),
         gateway.session.post(gateway.url + path, data=body, headers=headers) as answer,
     ):
         check(path, answer.status, await answer.read())
     assert unexpected(gateway.registry) == 0
+
+
+async def test_calls_leave_nothing_behind(gateway: Gateway) -> None:
+    async def again(call: tuple[str, bytes]) -> None:
+        async with gateway.session.post(gateway.url + call[0], data=call[1]) as answer:
+            await answer.read()
+
+    await LIMITS[1].check_growth(again)
 
 
 @given(sent=st.lists(st.sampled_from(WORDS) | st.binary(max_size=6), max_size=9).map(b"".join))
@@ -117,7 +125,7 @@ async def test_every_body_is_answered_by_plugins(gateway: Gateway, call: tuple[s
 async def test_whatever_comes_on_a_connection_others_are_served(
     edge: ServedEdge, sent: bytes
 ) -> None:
-    async with LIMITS[2].case():
+    async with LIMITS[2].case(sent):
         reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
         try:
             writer.write(sent)

@@ -5,25 +5,40 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tools.image.build import Layout
 
-# In a mount namespace of its own: only /tmp can be written to, and programs gain no rights.
+TMPFS = "tmpfs"
+"""What is mounted on a folder that can be written to."""
+
+TMP: Mapping[str, str | Path] = MappingProxyType({"/tmp": TMPFS})
+
+# In a mount namespace of its own: little can be written to, and programs gain no rights.
 SCRIPT = """
 set -eu
-root=$1 inputs=$2
-shift 2
+root=$1
+shift
 mount --bind "$root" "$root"
-mount --bind "$inputs" "$root/etc/moorage"
-mount -o remount,bind,ro,nosuid,nodev "$root/etc/moorage"
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
 for device in null zero random urandom; do
   touch "$root/dev/$device"
   mount --bind "/dev/$device" "$root/dev/$device"
 done
+ln -s /proc/self/fd "$root/dev/fd"
 mount -o remount,ro tmpfs "$root/dev"
 mount -t proc proc "$root/proc"
-mount -t tmpfs -o mode=1777,size=64m,nosuid,nodev tmpfs "$root/tmp"
+while [ "$1" != -- ]; do
+  if [ "$1" = tmpfs ]; then
+    mount -t tmpfs -o mode=1777,size=64m,nosuid,nodev tmpfs "$root$2"
+  else
+    if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "${root}${2%/*}"; touch "$root$2"; fi
+    mount --bind "$1" "$root$2"
+    mount -o remount,bind,ro,nosuid,nodev "$root$2"
+  fi
+  shift 2
+done
+shift
 mount -o remount,bind,ro,nosuid,nodev "$root"
 exec env -i "$@"
 """
@@ -37,41 +52,56 @@ class Isolated:
         root: Where it is unpacked.
         user: Who runs the programs, as UID:GID.
         environment: What the image sets.
-        inputs: A folder that programs find as /etc/moorage.
     """
 
     root: Path
     user: str
     environment: Mapping[str, str]
-    inputs: Path
 
     @classmethod
     def unpacked(cls, layout: Layout, folder: Path) -> "Isolated":
-        """Unpack an image into *folder*, and make what a container runtime mounts on."""
-        root, inputs = folder / "root", folder / "inputs"
+        """Unpack an image into *folder*."""
+        root = folder / "root"
         root.mkdir()
-        inputs.mkdir()
         layout.unpack(root)
-        (root / "etc" / "moorage").mkdir()
         environment = dict(entry.split("=", 1) for entry in layout.config["Env"])
-        return cls(root=root, user=layout.config["User"], environment=environment, inputs=inputs)
+        return cls(root=root, user=layout.config["User"], environment=environment)
 
-    def command(self, *words: str) -> list[str]:
-        """Return how to run a program of the image on this machine."""
+    def command(
+        self,
+        *words: str,
+        mounts: Mapping[str, str | Path] = TMP,
+        user: str = "",
+        groups: str = "",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[str]:
+        """Return how to run a program of the image on this machine.
+
+        Args:
+            *words: The program and its arguments.
+            mounts: What is found at which path, read-only, or `TMPFS`.
+            user: Who runs it instead of the image's user.
+            groups: Further groups, with commas between.
+            environment: What is set beside what the image sets.
+        """
         tools = {name: shutil.which(name) for name in ("unshare", "setpriv", "sh", "chroot")}
         assert all(tools.values()), tools
-        paths = [str(self.root), str(self.inputs)]
-        settings = [f"{name}={value}" for name, value in self.environment.items()]
+        # What lies above other mounts comes first.
+        ordered = sorted(mounts.items(), key=lambda mount: mount[0].count("/"))
         return [
             *(str(tools["unshare"]), "--mount", "--propagation=private"),
             *(str(tools["setpriv"]), "--no-new-privs", str(tools["sh"]), "-c", SCRIPT, "sh"),
-            *(*paths, *settings),
-            *(str(tools["chroot"]), f"--userspec={self.user}", "--groups=", str(self.root)),
-            *words,
+            str(self.root),
+            *(str(part) for path, source in ordered for part in (source, path)),
+            "--",
+            *(f"{name}={value}" for name, value in {**self.environment, **environment}.items()),
+            *(str(tools["chroot"]), f"--userspec={user or self.user}", f"--groups={groups}"),
+            *(str(self.root), *words),
         ]
 
-    def run(self, *words: str) -> str:
+    def run(self, *words: str, mounts: Mapping[str, str | Path] = TMP) -> str:
         """Run a program of the image to its end; return what it wrote."""
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
+        command = self.command(*words, mounts=mounts)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
         return done.stdout

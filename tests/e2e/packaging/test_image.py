@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tools.image.build import ROOT, BuildError, Layout, build, commit, run, version
-from tools.image.isolated import Isolated
+from tools.image.isolated import TMP, Isolated
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -94,13 +94,14 @@ print(len(compiled) > 200, [name for name, file in cached.items() if file not in
     assert image.run("python", "-c", code) == "True []\n"
 
 
-def test_packages_that_are_added_bring_plugins(image: Isolated) -> None:
+def test_packages_that_are_added_bring_plugins(image: Isolated, tmp_path: Path) -> None:
     packages = image.root / "moorage/packages"
     pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation")
     run(*pip, f"--target={packages}", str(ROOT / "tests/data/acme-zone-spread"))
     try:
-        (image.inputs / "policy.yaml").write_text(POLICY)
-        image.run("moorage", "config", "validate", "/etc/moorage/policy.yaml")
+        (tmp_path / "policy.yaml").write_text(POLICY)
+        mounts = {**TMP, "/etc/moorage": tmp_path}
+        image.run("moorage", "config", "validate", "/etc/moorage/policy.yaml", mounts=mounts)
     finally:
         shutil.rmtree(packages)
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from moorage_host.kube import connect
 from tests.cli.support import moorage
-from tests.e2e.security.audit import Right, used
+from tests.e2e.rights import Right, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.manifests.rendering import render
 from tools.planes.embedded import Object

@@ -1,20 +1,18 @@
 """What is wrong with a rendering shows, and where: the run of the good ones means something."""
 
-import asyncio
-from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 
 from moorage_host.kube.response import KubeStatusError
-from tests.e2e.renderings.cluster import Cluster, KubectlError
+from tests.e2e.renderings.cluster import KubectlError, MissingError
 from tests.e2e.renderings.installation import Installation
-from tests.e2e.renderings.node.pods import Pod
-from tests.e2e.renderings.rights import Right, given, unused, used
+from tests.e2e.rights import Right, given, used
 from tools.image.isolated import Isolated
 from tools.manifests.rendering import installed, one
 from tools.planes.embedded import Object
+from tools.planes.programs import ProgramError
 
 
 @pytest.mark.timeout(600)
@@ -27,21 +25,24 @@ async def test_what_is_wrong_is_named(tmp_path: Path, image: Isolated) -> None:
     volumes = pod_of(one(objects, "Deployment", "filter"))["volumes"]
     next(each for each in volumes if each["name"] == "tls")["secret"]["secretName"] = "lost-tls"
     pod_of(one(objects, "Deployment", "scorer"))["containers"][0]["args"] = ["--no-such-option"]
-    async with Cluster.started(tmp_path, image) as cluster:
-        installation = Installation(cluster, objects)
+    async with Installation.on(tmp_path, image, objects) as installation:
+        cluster, log = installation.cluster, installation.cluster.plane.audit_log
         with pytest.raises(KubeStatusError, match='serviceaccount "binder" not found'):
             await installation.install()
-        for name in ("filter", "gateway", "scorer"):
-            await cluster.node.deploy(one(objects, "Deployment", name))
+        with pytest.raises(MissingError, match='secret "lost-tls" not found'):
+            await installation.deploy(one(objects, "Deployment", "filter"))
+        with pytest.raises(ProgramError, match="no-such-option"):
+            await installation.deploy(one(objects, "Deployment", "scorer"))
+        await installation.deploy(one(objects, "Deployment", "gateway"))
 
-        await problem(cluster.node.pods, "filter", 'secret "lost-tls" not found')
-        await problem(cluster.node.pods, "scorer", "no-such-option")
-        await problem(cluster.node.pods, "gateway", "pods is forbidden")
-        log = cluster.plane.audit_log
-        assert Right("gateway", "watch", "pods") in used(log, "forbid")
-        idle = {right for right in unused(given(objects), log) if right.account == "gateway"}
-        assert Right("gateway", "list", "secrets") in idle
-        assert Right("gateway", "list", "nodes") not in idle
+        async def is_named() -> bool:
+            return "pods is forbidden" in installation.pods[-1].problem
+
+        await installation.until(is_named)
+        assert Right("", "pods", "watch") in used(log, "gateway", "forbid")
+        idle = given("gateway", objects) - used(log, "gateway")
+        assert Right("", "secrets", "list") in idle
+        assert Right("", "nodes", "list") not in idle
         wrong = deepcopy(one(good, "Deployment", "gateway"))
         wrong["spec"]["replica"] = 1
         with pytest.raises(KubectlError, match=r"\.spec\.replica: field not declared in schema"):
@@ -49,19 +50,9 @@ async def test_what_is_wrong_is_named(tmp_path: Path, image: Isolated) -> None:
         unsafe = one(good, "Deployment", "filter")
         del pod_of(unsafe)["securityContext"]
         with pytest.raises(KubeStatusError, match='violates PodSecurity "restricted'):
-            await cluster.node.create(unsafe)
+            await installation.create(unsafe, 1)
 
 
 def pod_of(deployment: Object) -> Object:
     spec: Object = deployment["spec"]["template"]["spec"]
     return spec
-
-
-async def problem(pods: list[Pod], name: str, text: str) -> None:
-    """Wait until a pod's problem has a text."""
-    (pod, *_) = (each for each in pods if each.name.startswith(name))
-    with suppress(TimeoutError):
-        async with asyncio.timeout(30):
-            while text not in pod.problem:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
-    assert text in pod.problem, pod.problem

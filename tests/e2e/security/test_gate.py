@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from cli.certs.certificates import keep_certificates
 from cli.main import main
 from moorage_host.kube import KubeClient, Response, connect
-from tests.e2e.security.audit import Right, given, used
+from tests.e2e.rights import Right, given, used
 from tests.scenarios.world import PODS, World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from tests.e2e.security.audit import Right, given, used
+from tests.e2e.rights import Right, given, used
 from tests.scenarios.services import profiles
 from tests.scenarios.world import EVENTS, World
 from tools.planes.embedded import shipped_config
