@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import structlog
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from hypothesis import strategies as st
 
@@ -149,7 +149,7 @@ def messages(kind: type[Message]) -> st.SearchStrategy[Message]:
     return _fields(kind.DESCRIPTOR, _DEPTH).map(lambda fields: kind(**fields))
 
 
-def _fields(of: Descriptor, depth: int) -> st.SearchStrategy[dict[str, Any]]:
+def _fields(of: Any, depth: int) -> st.SearchStrategy[dict[str, Any]]:
     known = [each for each in of.fields if depth or each.message_type is None]
     return st.fixed_dictionaries({}, optional={each.name: _values(each, depth) for each in known})
 

@@ -119,7 +119,7 @@ async def exchanged(
         unary: Any = channel.unary_unary(path)
         return [await unary(sent[0], timeout=SECONDS)]
 
-    async def each() -> AsyncIterator[bytes]:
+    async def each() -> AsyncIterator[Any]:
         for message in sent:
             yield message
 

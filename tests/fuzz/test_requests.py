@@ -4,16 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from hypothesis import example, given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from tests.fuzz.cases import Limits, bodies
 from tools.inprocess.edge import ServedEdge, go_request, names_args, recorded, serving, text
-from tools.inprocess.gateway import Gateway, plane
+from tools.inprocess.gateway import Gateway, Options, plane
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -78,7 +78,7 @@ async def edge() -> AsyncIterator[ServedEdge]:
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     """A gateway with its services, and the nodes of the recordings."""
     folder, names = tmp_path_factory.mktemp("fuzz"), [f"worker-{number}" for number in range(6)]
-    options = {"cache_bytes": 1 << 20, "http_timeout": 8.0, "unknown_pod_wait": 0.0}
+    options: Options = {"cache_bytes": 1 << 20, "http_timeout": 8.0, "unknown_pod_wait": 0.0}
     async with plane(folder, policy=POLICY, nodes=names, binder=True, **options) as running:
         for name in names:
             running.api.pod(f"on-{name}", labels={"app": "plain"}, nodeName=name)
@@ -174,7 +174,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def unexpected(registry: Any) -> float:
+def unexpected(registry: CollectorRegistry) -> float:
     """Return how often a call failed in a way that an answer to prioritize cannot show."""
     name = "moorage_extender_requests_total"
     (family,) = registry.restricted_registry([name]).collect()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.monitoring.chart import DASHBOARDS, QUERIES, alerts, recorded
 from tests.needs import needed
+from tests.promtool import check
 from tools.docs.pages import DOCS
 
 TARGET_LABELS = {"namespace", "pod", "container", "job"}
@@ -28,6 +29,7 @@ _SELECTOR = re.compile(r"(?<![\w:\"$.])((?:moorage_|grpc_server_|process_|ALERTS
 _GROUPING = re.compile(r"\b(?:by|on|group_left|ignoring|without) \(([^)]*)\)")
 _RECORDED = re.compile(r"(?<![\w:])(\w+:\w+:\w+)(\{[^}]*\})?")
 _MATCHER = re.compile(r"(\w+)(?:=~|!~|!=|=)\"")
+_VALUES = re.compile(r"(\w+)(=~|!~|!=|=)\"([^\"]*)\"")
 
 GRAFANA = {
     "$__rate_interval": "5m",
@@ -97,6 +99,35 @@ def test_prometheus_understands_every_query(tmp_path: Path) -> None:
         [promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def series_of(text: str) -> Iterator[str]:
+    """Yield series of all metrics in an expression, with the values of labels that it asks for."""
+    metrics = known()
+    for name, matchers in (*_SELECTOR.findall(text), *_RECORDED.findall(text)):
+        own = metrics.get(name, set(name.partition(":")[0].split("_")))
+        labels = dict.fromkeys(sorted(own | TARGET_LABELS), "x")
+        for label, operator, value in _VALUES.findall(matchers):
+            if operator in ("=", "=~") and value != ".*":
+                labels[label] = value.split("|")[0].replace(".*", "x")
+        for bound in ("0.1", "+Inf") if "le" in labels else ("",):
+            labels |= {"le": bound} if bound else {}
+            inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
+            yield f"{name}{{{inside}}}"
+
+
+def test_every_query_finds_data_where_its_metrics_have_some(tmp_path: Path) -> None:
+    texts = [filled(query.text) for query in QUERIES]
+    series = {each: "0+60x119" for text in texts for each in series_of(text)}
+    found = [{"labels": "{}", "value": 1}]
+    check(
+        tmp_path,
+        series,
+        [
+            {"expr": f"count({text}) > bool 0", "eval_time": "60m", "exp_samples": found}
+            for text in texts
+        ],
+    )
 
 
 def test_queries_are_about_metrics_and_labels_that_there_are() -> None:

@@ -100,7 +100,7 @@ def test_packages_that_are_added_bring_plugins(image: Isolated, tmp_path: Path) 
     run(*pip, f"--target={packages}", str(ROOT / "tests/data/acme-zone-spread"))
     try:
         (tmp_path / "policy.yaml").write_text(POLICY)
-        mounts = {**TMP, "/etc/moorage": tmp_path}
+        mounts = {**TMP, "/etc/moorage/policy.yaml": tmp_path / "policy.yaml"}
         image.run("moorage", "config", "validate", "/etc/moorage/policy.yaml", mounts=mounts)
     finally:
         shutil.rmtree(packages)

@@ -152,6 +152,17 @@ class Cluster:
         found: Object = msgspec.json.decode(answer.check().body)
         return found
 
+    def on_host(self, path: str) -> Path:
+        """Return a file of the node's own.
+
+        Raises:
+            MissingError: There is none.
+        """
+        found = self.host / path.lstrip("/")
+        if not found.exists():
+            raise MissingError(f"hostPath {path} does not exist")
+        return found
+
     async def token(self, pod: Object, source: Object) -> str:
         """Ask for a token of a pod's service account that is bound to the pod, as kubelets do."""
         metadata, account = pod["metadata"], pod["spec"]["serviceAccountName"]

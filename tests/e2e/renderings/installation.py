@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Self
@@ -34,6 +35,9 @@ GATEWAY = "moorage-gateway"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 GROUP = "nodeGroup"
 """The label that the shipped policy's plugin NodeGroup compares."""
+
+LAST = ("gateway", "scheduler")
+"""The Deployments that start last: calls come before a gateway is ready, as no Service waits."""
 
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{OUR_NAMESPACE}/deployments"
 CONTROL_PLANE = "control-plane"
@@ -98,7 +102,7 @@ class Installation:
         for config in self.kind("ConfigMap"):
             if config["metadata"]["name"] == CONTROL_PLANE:
                 await self._run_static_pods(config["data"])
-        for deployment in self.kind("Deployment"):
+        for deployment in sorted(self.kind("Deployment"), key=_turn):
             if deployment["metadata"]["namespace"] == OUR_NAMESPACE:
                 await self.deploy(deployment)
 
@@ -110,7 +114,7 @@ class Installation:
             metadata, spec = obj["metadata"], obj["spec"]
             path = f"/api/v1/namespaces/{OUR_NAMESPACE}/pods/{metadata['name']}"
             if spec["schedulerName"] in self._schedulers:
-                await self.until(lambda path=path: self._is_placed(path))
+                await self.until(partial(self._is_placed, path))
             else:
                 target = {"kind": "Node", "name": next(self._nodes)}
                 binding = {"metadata": {"name": metadata["name"]}, "target": target}
@@ -232,6 +236,7 @@ class Installation:
                 address = service["spec"]["clusterIP"]
         folder = self.cluster.directory / "pods" / str(obj["metadata"]["name"])
         started = Pod(self.cluster, obj, address, folder)
+        started.write_hosts(list(behind(self._services, self.pods)))
         self.pods.append(started)
         await started.start(self._images)
         await self.look()
@@ -360,6 +365,11 @@ def stands_by(pod: Pod) -> bool:
 
 def _has_gateway(pod: Pod) -> bool:
     return any("gateway" in each["command"] for each in pod.containers)
+
+
+def _turn(deployment: Object) -> int:
+    name = deployment["metadata"]["name"]
+    return 1 + LAST.index(name) if name in LAST else 0
 
 
 def _inline(name: str, file: Path) -> dict[str, str]:

@@ -197,23 +197,24 @@ class Pod:
         if "emptyDir" in volume:
             return Path(TMPFS)
         if "hostPath" in volume:
-            path = self._cluster.host / str(volume["hostPath"]["path"]).lstrip("/")
-            if not path.exists():
-                raise MissingError(f"hostPath {volume['hostPath']['path']} does not exist")
-            return path
-        folder = self._folder / "volumes" / volume["name"]
+            return self._cluster.on_host(volume["hostPath"]["path"])
+        mode = volume.get("projected", {}).get("defaultMode", 0o644)
+        files: list[tuple[str, bytes, int]] = []
+        for source in volume.get("projected", {}).get("sources") or (volume,):
+            own = source.get("secret", source.get("configMap", {})).get("defaultMode", mode)
+            files += [(name, content, own) async for name, content in self._content(source)]
+        return self._written(volume["name"], files)
+
+    def _written(self, volume: str, files: Iterable[tuple[str, bytes, int]]) -> Path:
+        folder = self._folder / "volumes" / volume
         folder.mkdir(parents=True)
         folder.chmod(0o755)
-        mode = volume.get("projected", {}).get("defaultMode", 0o644)
-        for source in volume.get("projected", {}).get("sources") or (volume,):
-            for name, content in [pair async for pair in self._content(source)]:
-                file = folder / name
-                file.write_bytes(content)
-                own = source.get("secret", source.get("configMap", {})).get("defaultMode", mode)
-                if self._group is not None:
-                    os.chown(file, 0, self._group)
-                    own |= 0o440
-                file.chmod(own)
+        for name, content, mode in files:
+            (folder / name).write_bytes(content)
+            if self._group is not None:
+                os.chown(folder / name, 0, self._group)
+                mode |= 0o440
+            (folder / name).chmod(mode)
         return folder
 
     async def _content(self, source: Object) -> AsyncIterator[tuple[str, bytes]]:
