@@ -98,9 +98,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
         if enabled.overruns.pods or enabled.overruns.ended:
             self._check_called(enabled, point)
         start = self.clock()
-        share, own = self._share(enabled, start), enabled.time_budget
-        if enabled.by_size and self.step < own:
-            own, share = self.step, _share_of_step(self.step, share)
+        own, share = self._budget(enabled, start, is_step=True)
         try:
             result = call_within(min(own * share, self.deadline - start), function, *args)
         except BaseException as error:
@@ -140,10 +138,8 @@ class Supervisor(msgspec.Struct, kw_only=True):
         if enabled.overruns.pods or enabled.overruns.ended:
             self._check_called(enabled, point)
         start = self.clock()
-        share, own = self._share(enabled, start), enabled.time_budget
-        step, step_share = own, share
-        if enabled.by_size and self.step < own:
-            step, step_share = self.step, _share_of_step(self.step, share)
+        own, share = self._budget(enabled, start)
+        step, step_share = self._budget(enabled, start, is_step=True)
         left = self.deadline - start
         stepwise: Stepwise[T] | None = None
         try:
@@ -179,11 +175,20 @@ class Supervisor(msgspec.Struct, kw_only=True):
             run.note = "; ".join(filter(None, (run.note, enabled.background.problem)))
         return seconds
 
-    def _share(self, enabled: "EnabledPlugin", now: float) -> float:
-        """Return which part of its time budget a plugin has for this pod."""
+    def _budget(
+        self, enabled: "EnabledPlugin", now: float, *, is_step: bool = False
+    ) -> tuple[float, float]:
+        """Return a plugin's time budget in seconds, and which part of it there is for this pod.
+
+        That of a *step*, in which it waits for nothing, may be less, but for any part of it there
+        is the time that honest code needs.
+        """
         if now >= self.deadline:
             raise TimeoutError(DEADLINE_PASSED)
-        return enabled.overruns.budget_share(self.owner) if enabled.overruns.pods else 1.0
+        share = enabled.overruns.budget_share(self.owner) if enabled.overruns.pods else 1.0
+        if is_step and enabled.by_size and self.step < enabled.time_budget:
+            return self.step, max(share, min(1.0, LEAST_STEP / self.step))
+        return enabled.time_budget, share
 
     def _failed(
         self,
@@ -209,11 +214,6 @@ class Supervisor(msgspec.Struct, kw_only=True):
             return TimeoutError(DEADLINE_PASSED)
         problem = overrun_of(error, enabled.plugin, own, share)
         return failed(enabled, point, error, problem)
-
-
-def _share_of_step(step: float, share: float) -> float:
-    """Return a share of so many seconds that is long enough for honest code."""
-    return max(share, min(1.0, LEAST_STEP / step))
 
 
 def _is_from_outside(error: BaseException, stepwise: Stepwise[Any] | None) -> bool:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
 from moorage.execution.failure import problem_of
-from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.plugin.filter import FilterPlugin
 from moorage_host.plugins.registry import Registry
@@ -295,7 +294,7 @@ class PluginHost:
             weight=entry.weight,
             aborts=entry.failure_policy == "Abort",
             time_budget=entry.time_budget_seconds,
-            by_size=entry.time_budget_seconds == DEFAULT_TIME_BUDGET,
+            by_size=entry.budget_is_by_size,
         )
         if not is_shadow:
             enabled.background.on_failure = self._count_failure

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from moorage.plugin.base import DEFAULT_TIME_BUDGET
+
 FailurePolicy = Literal["Abort", "Ignore"]
 
 
@@ -27,8 +29,15 @@ class EffectivePlugin(_Effective, frozen=True, kw_only=True):
     args: dict[str, Any] = {}
     failure_policy: FailurePolicy
     time_budget_seconds: float
+    time_budget_is_set: bool | msgspec.UnsetType = msgspec.UNSET
+    """True where the policy itself sets the budget that is also the default."""
     path: str = ""
     """Where the arguments stand: `policy.yaml:12: profiles[0].pluginConfig[2].args`."""
+
+    @property
+    def budget_is_by_size(self) -> bool:
+        """Whether the time budget is the default, of which a step has less in small clusters."""
+        return self.time_budget_seconds == DEFAULT_TIME_BUDGET and not self.time_budget_is_set
 
 
 class EffectiveProfile(_Effective, frozen=True, kw_only=True):

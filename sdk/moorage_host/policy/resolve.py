@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import yaml
 
 from moorage.errors import suggestion
@@ -135,10 +136,11 @@ class ResolvedPolicy:
         policies = {use.failure_policy for use in uses.values()}
         # A plugin of two kinds has two defaults, which one field cannot hold: it stays empty.
         failure_policy = {"failurePolicy": policies.pop()} if len(policies) == 1 else {}
+        budget = {"timeBudget": format_duration(plugin.time_budget_seconds)}
         return {
             "args": defaults | plugin.args,
             **failure_policy,
-            "timeBudget": format_duration(plugin.time_budget_seconds),
+            **({} if plugin.budget_is_by_size else budget),
         }
 
 
@@ -305,26 +307,22 @@ class _Resolver:
     def _plugin(self, kind: Kind, entry: Entry) -> EffectivePlugin:
         config, path = self._configs.get(entry.name, (None, ""))
         where = f"{path}.args" if config and config.args else path or entry.path
+        info = self._catalogue.get(kind, entry.name)
+        set_budget = config.time_budget_seconds if config else None
+        default_budget = info.time_budget if info else DEFAULT_TIME_BUDGET
         return EffectivePlugin(
             name=entry.name,
             weight=self._weight(kind, entry),
             args=config.args if config else {},
             failure_policy=(config and config.failure_policy) or default_failure_policy(kind),
-            time_budget_seconds=self._time_budget(kind, entry.name),
+            time_budget_seconds=default_budget if set_budget is None else set_budget,
+            time_budget_is_set=set_budget == DEFAULT_TIME_BUDGET or msgspec.UNSET,
             path=self._tree.where(where),
         )
 
     def _weight(self, kind: Kind, entry: Entry) -> int:
         info = self._catalogue.get(kind, entry.name)
         return (entry.weight or (info.weight if info else 1)) if kind == "score" else 1
-
-    def _time_budget(self, kind: Kind, name: str) -> float:
-        """Return what the policy sets, or else what the plugin's class declares."""
-        config, _ = self._configs.get(name, (None, ""))
-        if config and config.time_budget_seconds is not None:
-            return config.time_budget_seconds
-        info = self._catalogue.get(kind, name)
-        return info.time_budget if info else DEFAULT_TIME_BUDGET
 
     def _entry_problems(self, point: str, entry: Entry) -> Iterator[Problem]:
         kinds = self._catalogue.kinds(entry.name)

@@ -61,11 +61,13 @@ class MarkingSupervisor(Supervisor, kw_only=True):
 
     mark: Any = None
 
-    def _share(self, enabled: EnabledPlugin, now: float) -> float:
+    def _budget(
+        self, enabled: EnabledPlugin, now: float, *, is_step: bool = False
+    ) -> tuple[float, float]:
         name = enabled.name.encode()[: len(self.mark) - _SINCE.size - 1] + b"\0"
         self.mark[_SINCE.size : _SINCE.size + len(name)] = name
         _SINCE.pack_into(self.mark, 0, time.monotonic())
-        return super()._share(enabled, now)
+        return super()._budget(enabled, now, is_step=is_step)
 
     def _failed(
         self, enabled: EnabledPlugin, point: str, error: BaseException, *more: Any

@@ -235,6 +235,19 @@ def test_the_time_budget_is_that_of_the_policy_or_of_the_class() -> None:
     assert budgets == {"NodeName": 0.25, "Slow": 5.0, "NodeGroup": 1.0}
 
 
+def test_a_budget_that_is_set_to_the_default_is_told_from_the_default() -> None:
+    names = "[{name: NodeName}, {name: NodePorts}, {name: NodeGroup}]"
+    text = (
+        f"profiles:\n- plugins: {{multiPoint: {{enabled: {names}}}}}\n"
+        "  pluginConfig: [{name: NodeName, timeBudget: 1s}, {name: NodePorts, timeBudget: 2s}]\n"
+    )
+    policy = resolve(parse(HEADER + text, "p.yaml"), Catalogue(CATALOGUE))
+    for again in (policy, resolve(parse(policy.to_yaml(), "p.yaml"), Catalogue(CATALOGUE))):
+        (profile,) = decode_effective(again.for_kind("filter")).profiles
+        by_size = {each.name: each.budget_is_by_size for each in profile.plugins}
+        assert by_size == {"NodeName": False, "NodePorts": False, "NodeGroup": True}
+
+
 def test_every_plugin_says_where_it_comes_from() -> None:
     policy = resolved(CONFIGURED)
     paths = {p.name: p.path for p in policy.policies["filter"].profiles[0].plugins}
@@ -298,7 +311,7 @@ def test_the_description_fills_in_everything() -> None:
         "args": {"nodeLabel": "group", "limit": 7},
         "timeBudget": "250ms",  # no failurePolicy: it differs between filter and score
     }
-    assert configs["NodeName"] == {"args": {}, "failurePolicy": "Ignore", "timeBudget": "1s"}
+    assert configs["NodeName"] == {"args": {}, "failurePolicy": "Ignore"}
 
 
 NAMES = st.lists(st.sampled_from([*UPSTREAM, "NodeGroup", "InTree"]), unique=True, max_size=4)
