@@ -223,6 +223,12 @@ def _parameters(found: click.Command) -> Iterator[Row]:
         elif isinstance(parameter, click.Option):
             metavar = "" if parameter.is_flag else f" {_metavar(parameter, found)}"
             text, _, default = (parameter.help or "").removesuffix("]").partition("[default: ")
+            if parameter.opts[0] == "-o":  # the page explains it once
+                more = text.removeprefix("wide is text that ").removesuffix(
+                    "; json and yaml have everything."
+                )
+                yield code("-o FORMAT"), "", escaped(f"`wide` {more}")
+                continue
             yield (
                 code(parameter.opts[0] + metavar),
                 code(default) or _default(parameter),
