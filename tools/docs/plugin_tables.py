@@ -60,7 +60,7 @@ def _binder(kind: type[Plugin]) -> Row:
 def arguments(part: str) -> str:
     """Return the arguments of all built-in plugins, or the fields of a part that they share."""
     if part:
-        return table(("field", "allowed", "default", "meaning"), _fields(PARTS[part]))
+        return table(("field", "default", "meaning"), _fields(PARTS[part]))
     kinds = {kind for group in PLUGINS.values() for kind in group}
     shared: dict[Row, list[str]] = {}
     for kind in sorted(kinds, key=lambda kind: (kind.name, kind.__module__)):
@@ -70,7 +70,7 @@ def arguments(part: str) -> str:
                 names.append(code(kind.name))
     rows = sorted(shared.items(), key=lambda row: row[1])
     return table(
-        ("plugin", "argument", "allowed", "default", "meaning"),
+        ("plugin", "argument", "default", "meaning"),
         (
             ("" if names == before else ", ".join(names), *row)
             for (row, names), before in zip(rows, [[], *(n for _, n in rows)], strict=False)
@@ -109,9 +109,10 @@ def _fields(args: type[Arguments]) -> Iterator[Row]:
     meanings = _meanings(args)
     for name, properties in definitions[args.__name__]["properties"].items():
         typed = _type(properties, definitions)
-        shown_there = typed.startswith("[")
-        default = "" if shown_there else defaults.get(name, "required")
-        yield code(name), typed, default, escaped(meanings.get(name, meanings[""]))
+        is_part = typed.startswith("[")
+        default = "" if is_part else defaults.get(name, "required")
+        meaning = escaped(meanings.get(name, meanings[""]))
+        yield code(name), default, f"{meaning} ({typed})" if typed else meaning
 
 
 def _defaults(args: type[Arguments]) -> Iterator[tuple[str, str]]:

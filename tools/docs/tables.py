@@ -149,16 +149,16 @@ def command(name: str) -> str:
     for part in name.split():
         assert isinstance(found, click.Group)
         found = found.commands[part]
-    shared = {each for each, _, _ in connection_options()}
+    shared = {each for each, _ in connection_options()}
     connects = code("--admin URL") in shared and any(p.name == "admin" for p in found.params)
     rows = [row for row in _parameters(found) if not connects or row[0] not in shared]
-    note = ("[those of a gateway](#connecting-to-a-gateway)", "", "") if connects else None
-    return table(("parameter", "default", "meaning"), [*rows, *([note] if note else [])])
+    note = ("[those of a gateway](#connecting-to-a-gateway)", "") if connects else None
+    return table(("parameter", "meaning"), [*rows, *([note] if note else [])])
 
 
 def connection(_: str) -> str:
     """Return the options of commands that ask a gateway."""
-    return table(("option", "default", "meaning"), connection_options())
+    return table(("option", "meaning"), connection_options())
 
 
 def connection_options() -> list[Row]:
@@ -218,22 +218,18 @@ TABLES: Mapping[str, Callable[[str], str]] = {
 def _parameters(found: click.Command) -> Iterator[Row]:
     for parameter in found.params:
         if isinstance(parameter, click.Argument):
-            optional = "" if parameter.required else "optional"
-            yield code(parameter.make_metavar(click.Context(found))), optional, ""
+            optional = "" if parameter.required else "Optional."
+            yield code(parameter.make_metavar(click.Context(found))), optional
         elif isinstance(parameter, click.Option):
             metavar = "" if parameter.is_flag else f" {_metavar(parameter, found)}"
             text, _, default = (parameter.help or "").removesuffix("]").partition("[default: ")
             if parameter.opts[0] == "-o":  # the page explains it once
-                more = text.removeprefix("wide is text that ").removesuffix(
-                    "; json and yaml have everything."
-                )
-                yield code("-o FORMAT"), "", escaped(f"`wide` {more}")
-                continue
-            yield (
-                code(parameter.opts[0] + metavar),
-                code(default) or _default(parameter),
-                escaped(text.strip()),
-            )
+                metavar = " FORMAT"
+                text = text.removeprefix("wide is text that ")
+                text = "`wide` " + text.removesuffix("; json and yaml have everything.") + "."
+            elif default := default or _default(parameter):
+                text = f"{text.strip()} Default: {default}."
+            yield code(parameter.opts[0] + metavar), escaped(text.strip())
 
 
 def _metavar(option: click.Option, found: click.Command) -> str:
@@ -244,7 +240,7 @@ def _default(option: click.Option) -> str:
     value = option.to_info_dict()["default"]
     if option.is_flag or not isinstance(value, str | int | float):
         return ""
-    return code(f"{value:g}" if isinstance(value, float) else f"{value}")
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
 def _gateway_metrics() -> Iterable[Collector]:
