@@ -6,11 +6,11 @@ nothing else. All keys are of P-256.
 
 import base64
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from cryptography import x509
@@ -31,6 +31,9 @@ from moorage_host.tls.identities import METRICS, OPERATOR, SCHEDULER, service_id
 SERVICES = ("gateway", "filter", "scorer", "binder", "annotator")
 CLIENTS = {"scheduler": SCHEDULER, "operator": OPERATOR, "metrics": METRICS}
 
+HERE = ("localhost", "127.0.0.1", "::1")
+"""The names of a service on this machine."""
+
 IDENTITIES = (*SERVICES, *CLIENTS)
 """The folders of certificates."""
 
@@ -45,30 +48,30 @@ class Issued:
     key: bytes = field(repr=False)
 
 
-def identities(
-    namespace: str = "moorage", further_names: Sequence[str] = ()
-) -> dict[str, tuple[str, ...]]:
+def identities(namespace: str = "moorage") -> dict[str, tuple[str, ...]]:
     """Return each identity's folder, and the names in its certificate."""
-    services = {each: (*_service_names(each, namespace), *further_names) for each in SERVICES}
+    services = {
+        each: (
+            service_identity(each),
+            each,
+            f"{each}.{namespace}",
+            f"{each}.{namespace}.svc",
+            *HERE,
+        )
+        for each in SERVICES
+    }
     return services | {folder: (name,) for folder, name in CLIENTS.items()}
 
 
 def keep_certificates(
-    root: Path,
-    *,
-    namespace: str = "moorage",
-    further_names: Sequence[str] = (),
-    life: timedelta = LIFE,
-    replace_authority: bool = False,
+    root: Path, *, namespace: str = "moorage", life: timedelta = LIFE
 ) -> dict[str, bool]:
     """Make what is missing in *root*, and renew what is due; say which were written.
 
     Args:
         root: The folder.
         namespace: Of the services, for their names in a cluster.
-        further_names: DNS names and addresses that the services have as well.
         life: For how long certificates are valid.
-        replace_authority: Make another authority; certificates of the former one are replaced.
 
     Raises:
         ConfigurationError: A file cannot be read or written.
@@ -76,13 +79,14 @@ def keep_certificates(
     now = datetime.now(UTC)
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        authority, written = _authority(root / "ca", now, replace_authority)
+        authority, written = _authority(root / "ca", now)
         done = {"ca": written}
-        for folder, names in identities(namespace, further_names).items():
+        for folder, names in identities(namespace).items():
             done[folder] = _is_due(root / folder, authority, names, now)
             if done[folder]:
                 issued = issue(authority, names, now, life)
-                _write(root / folder, issued, authority.certificate)
+                files = {KEY: issued.key, CHAIN: issued.certificate}
+                _write(root / folder, {**files, AUTHORITIES: authority.certificate})
     except OSError as error:
         raise ConfigurationError(
             f"cannot write certificates in {root}: {(error.strerror or str(error)).lower()}"
@@ -90,23 +94,12 @@ def keep_certificates(
     return done
 
 
-def _write_file(path: Path, content: bytes) -> None:
-    """Replace a file in one step; nobody else may read it, before or after."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    temporary.touch(mode=0o600, exist_ok=False)
-    temporary.write_bytes(content)
-    temporary.replace(path)
-
-
-def _authority(folder: Path, now: datetime, replace: bool) -> tuple[Issued, bool]:
+def _authority(folder: Path, now: datetime) -> tuple[Issued, bool]:
     certificate, key = folder / AUTHORITIES, folder / "ca.key"
-    if not replace and certificate.exists() and key.exists():
+    if certificate.exists() and key.exists():
         return Issued(certificate=certificate.read_bytes(), key=key.read_bytes()), False
     authority = new_authority(now, AUTHORITY_LIFE)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    _write_file(key, authority.key)
-    _write_file(certificate, authority.certificate)
+    _write(folder, {"ca.key": authority.key, AUTHORITIES: authority.certificate})
     return authority, True
 
 
@@ -117,24 +110,19 @@ def _is_due(folder: Path, authority: Issued, names: Sequence[str], now: datetime
     except ConfigurationError:
         return True
     is_ours = found.authorities == authority.certificate
-    wanted = set(_dns_names(names))
+    wanted = set(names) - set(HERE)
     return not is_ours or not wanted <= set(found.names) or found.share_left(now) < SHARE_LEFT
 
 
-def _write(folder: Path, issued: Issued, authority: bytes) -> None:
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Replace each file in one step; nobody else may read it, before or after."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    _write_file(folder / KEY, issued.key)
-    _write_file(folder / CHAIN, issued.certificate)
-    _write_file(folder / AUTHORITIES, authority)
-
-
-def _service_names(name: str, namespace: str) -> tuple[str, ...]:
-    inside = (name, f"{name}.{namespace}", f"{name}.{namespace}.svc")
-    return (service_identity(name), *inside, "localhost", "127.0.0.1", "::1")
-
-
-def _dns_names(names: Sequence[str]) -> Sequence[str]:
-    return [name for name in names if not name.replace(".", "").isdecimal() and ":" not in name]
+    for name, content in files.items():
+        temporary = folder / f".{name}.new"
+        temporary.unlink(missing_ok=True)
+        temporary.touch(mode=0o600, exist_ok=False)
+        temporary.write_bytes(content)
+        temporary.replace(folder / name)
 
 
 def secrets(root: Path, namespace: str, identities: Iterable[str] = IDENTITIES) -> str:
@@ -168,12 +156,7 @@ CLOCK_SKEW = timedelta(minutes=5)
 
 def new_authority(now: datetime, valid: timedelta, name: str = "Moorage development CA") -> Issued:
     """Make a certificate authority."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    own_name = _name(name)
-    builder = _builder(own_name, own_name, key.public_key(), now, now + valid)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_key_usage(authority=True), critical=True)
-    return _issued(builder, key, key)
+    return _certificate(name, None, now, valid)
 
 
 def issue(authority: Issued, names: Sequence[str], now: datetime, valid: timedelta) -> Issued:
@@ -185,73 +168,29 @@ def issue(authority: Issued, names: Sequence[str], now: datetime, valid: timedel
         now: From when on it is valid.
         valid: For how long.
     """
-    issuer = x509.load_pem_x509_certificate(authority.certificate)
-    issuer_key = load_pem_private_key(authority.key, None)
-    key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(_name(names[0]), issuer.subject, key.public_key(), now, now + valid)
-    extensions: Sequence[tuple[x509.ExtensionType, bool]] = (
-        (x509.SubjectAlternativeName([_general_name(name) for name in names]), False),
-        (x509.BasicConstraints(ca=False, path_length=None), True),
-        (_key_usage(authority=False), True),
-        (
-            x509.ExtendedKeyUsage(
-                [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-            ),
-            False,
-        ),
-        (
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),  # type: ignore[arg-type]
-            False,
-        ),
-    )
-    for extension, critical in extensions:
-        builder = builder.add_extension(extension, critical)
-    return _issued(builder, key, issuer_key)
+    sides = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    known_as = x509.SubjectAlternativeName([_general_name(name) for name in names])
+    return _certificate(names[0], authority, now, valid, known_as, x509.ExtendedKeyUsage(sides))
 
 
-def _builder(
-    name: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    begin: datetime,
-    end: datetime,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin - CLOCK_SKEW)
-        .not_valid_after(end)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _issued(
-    builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, signer: object
+def _certificate(
+    name: str,
+    authority: Issued | None,
+    now: datetime,
+    valid: timedelta,
+    *extensions: x509.ExtensionType,
 ) -> Issued:
-    certificate = builder.sign(signer, hashes.SHA256())  # type: ignore[arg-type]
-    form = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    return Issued(certificate=certificate.public_bytes(Encoding.PEM), key=key.private_bytes(*form))
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _key_usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not authority,
-        key_cert_sign=authority,
-        crl_sign=authority,
+    """Make a certificate that an authority signs; without one, that of an authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    signer, is_authority = key, authority is None
+    if authority:
+        issuer = x509.load_pem_x509_certificate(authority.certificate).subject
+        signer = cast("ec.EllipticCurvePrivateKey", load_pem_private_key(authority.key, None))
+    usage = x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
@@ -259,3 +198,28 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+    constraints = x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None)
+    by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + valid)
+        .add_extension(constraints, critical=True)
+        .add_extension(usage, critical=True)
+    )
+    for each in (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), by, *extensions):
+        builder = builder.add_extension(each, critical=False)
+    signed = builder.sign(signer, hashes.SHA256())
+    form = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    return Issued(certificate=signed.public_bytes(Encoding.PEM), key=key.private_bytes(*form))
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

@@ -107,7 +107,7 @@ def show(file: Path | None, plugins: tuple[GivenPlugin, ...]) -> None:
 def extender(file: Path, url: str, ignorable: bool, plugins: tuple[Path, ...]) -> None:
     """Print the extender entry of kube-scheduler's configuration that FILE needs.
 
-    It has only the verbs that the enabled plugins need, and comments with what each of them costs.
+    It has only the verbs that the enabled plugins need, with comments.
     """
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
         raise click.BadParameter(f"{url!r} is not of the form http://HOST:PORT", param_hint="--url")

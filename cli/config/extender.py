@@ -6,12 +6,13 @@ The plugins of the policy decide which verbs an entry has, for which pods, and w
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import yaml
 
 from moorage_host.policy import KINDS, Kind, PluginInfo, ResolvedPolicy
 from moorage_host.tls.identities import service_identity
-from sandbox.scheduler.config import VERBS, Verb
+from sandbox.scheduler.config import Verb
 
 TLS_FOLDER = "/etc/moorage/tls"
 """Where kube-scheduler finds its certificate as it is deployed."""
@@ -135,7 +136,15 @@ def _resources(plugins: Iterable[PluginInfo]) -> tuple[str, ...]:
     return tuple(sorted(set().union(*declared))) if all(declared) else ()
 
 
-WIDTH = 118
+WIDTH = 116
+
+COMMENT: Any = {
+    "initial_indent": "# ",
+    "subsequent_indent": "# ",
+    "break_long_words": False,
+    "break_on_hyphens": False,
+}
+"""How `textwrap` makes comments."""
 
 IN_TREE_SUM = 1400
 """The highest sum of kube-scheduler's own scores, 0..100 each, times their default weights.
@@ -150,33 +159,11 @@ POINTS = 10
 LEAD = 10
 """A lead in Moorage's total, of 100, that no in-tree scores can make up for."""
 
-HEAD = """
-    What each verb costs is measured in docs/explanation/performance.md. With 5,000 nodes,
-    kube-scheduler binds about half as many pods a second with any extender as with none."""
-
-COSTS: Mapping[Verb, str] = {
-    "filter": "One call for each pod.",
-    "prioritize": "One call for each pod that more than one node is left for.",
-    "preempt": "One call for a pod that fits nowhere and may evict others; none for other pods.",
-    "bind": "One call for each pod, while the next pods are scheduled.",
-}
-"""What a verb costs."""
-
-REASONS: Mapping[Verb, str] = {
-    "filter": "no filter plugin is enabled",
-    "prioritize": "no score plugin is enabled",
-    "preempt": "no filter plugin is enabled",
-    "bind": """no plugin acts on binds or claims nodes, and all filter and score plugins declare
-        `reads_placements = False`, so kube-scheduler binds the pods itself""",
-}
-"""Why an entry lacks a verb."""
-
 TLS = """Who kube-scheduler is, and whom it believes; see docs/explanation/security.md."""
 
 RESOURCES = """
-    All plugins concern only pods of which a container or init container requests or limits one of
-    these; kube-scheduler asks about no others. It goes on counting the resources itself: add
-    "ignoredByScheduler: true" to those that nodes do not have as allocatable."""
+    kube-scheduler asks only about pods that request one of these. It goes on counting them itself:
+    add "ignoredByScheduler: true" to those that nodes do not have as allocatable."""
 
 TIMEOUT = """
     For one call with reading the answer. Moorage answers in milliseconds, and gives up before
@@ -197,40 +184,40 @@ def extender_yaml(entries: list[ExtenderEntry], url: str, score_scale: int) -> s
     """
     if not entries:
         return "# No profile enables a plugin, so no extender is needed.\nextenders: []\n"
-    lines = ["extenders:", *_comment(HEAD, 0)]
+    lines = ["extenders:"]
     for entry in entries:
-        first, *others = _fields(entry, url, score_scale)
-        lines += [f"- {first}", *(f"  {line}" for line in others)]
-    used = {verb for entry in entries for verb in entry.verbs}
-    for verb in VERBS:
-        if verb not in used:
-            comment = _comment(f"{verb}Verb is left out: {REASONS[verb]}.")
-            lines += [f"  {line}" for line in comment]
+        for index, (comment, fields) in enumerate(_fields(entry, url, score_scale)):
+            words = " ".join(comment.split())
+            text = str(yaml.safe_dump(fields, sort_keys=False, width=1 << 16))
+            own = [*textwrap.wrap(words, WIDTH, **COMMENT), *text.splitlines()]
+            lines += [f"{' ' if index or n else '-'} {line}" for n, line in enumerate(own)]
     return "\n".join([*lines, ""])
 
 
-def _fields(entry: ExtenderEntry, url: str, score_scale: int) -> Iterator[str]:
-    yield _field("urlPrefix", url)
-    for name, value in tls_fields(url).items():
-        if name == "tlsConfig":
-            yield from _comment(TLS)
-        yield from str(yaml.safe_dump({name: value}, sort_keys=False)).splitlines()
+def _fields(
+    entry: ExtenderEntry, url: str, score_scale: int
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the fields of an entry, with the comment that stands above them."""
+    tls = tls_fields(url)
+    yield "", {"urlPrefix": url, **{k: v for k, v in tls.items() if k != "tlsConfig"}}
+    if tls:
+        yield TLS, {"tlsConfig": tls["tlsConfig"]}
     for verb, plugins in entry.verbs.items():
-        separator = "; " if verb == "bind" else ", "
-        yield from _comment(f"{COSTS[verb]} For {separator.join(plugins)}.")
-        yield f"{verb}Verb: {verb}"
+        yield f"For {('; ' if verb == 'bind' else ', ').join(plugins)}.", {f"{verb}Verb": verb}
     if "prioritize" in entry.verbs:
-        yield from _weight(score_scale)
+        weight = extender_weight(score_scale)
+        step = POINTS * weight
+        comment = f"""
+            kube-scheduler adds Moorage's score, 0 to {score_scale}, x weight x {POINTS} to the sum
+            of its own scores: at most {score_scale * step:,} beside {IN_TREE_SUM:,}. So a lead of
+            {LEAD * score_scale // 100} of {score_scale} always wins. A smaller weight gives in-tree
+            scores more say; see docs/how-to/plugins/score-weight.md."""
+        yield comment, {"weight": weight}
     if entry.resources:
-        yield from _comment(RESOURCES)
-        yield "managedResources:"
-        yield from (f"- {_field('name', name)}" for name in entry.resources)
-    yield from _comment(TIMEOUT)
-    yield "httpTimeout: 5s"
-    yield from _comment(NAMES)
-    yield "nodeCacheCapable: true"
-    yield from _comment(_when_down(entry))
-    yield f"ignorable: {str(entry.ignorable).lower()}"
+        yield RESOURCES, {"managedResources": [{"name": name} for name in entry.resources]}
+    yield TIMEOUT, {"httpTimeout": "5s"}
+    yield NAMES, {"nodeCacheCapable": True}
+    yield _when_down(entry), {"ignorable": entry.ignorable}
 
 
 def extender_weight(score_scale: int) -> int:
@@ -239,38 +226,9 @@ def extender_weight(score_scale: int) -> int:
     return IN_TREE_SUM // lead + 1
 
 
-def _weight(score_scale: int) -> Iterator[str]:
-    weight = extender_weight(score_scale)
-    step = POINTS * weight
-    yield from _comment(f"""
-        kube-scheduler adds Moorage's score, 0 to {score_scale}, x weight x {POINTS} to the sum of
-        its own scores, each 0 to 100 x the weight of its plugin: at most
-        {score_scale * step:,} beside {IN_TREE_SUM:,}. So a lead of
-        {LEAD * score_scale // 100} of {score_scale} always wins, a lead of 1 is worth {step:,}
-        points, and in-tree scores decide between nodes that Moorage finds alike. A smaller weight
-        gives in-tree scores more say; see docs/how-to/plugins/score-weight.md.""")
-    yield f"weight: {weight}"
-
-
 def _when_down(entry: ExtenderEntry) -> str:
     if entry.ignorable:
         return "If Moorage is down, pods are placed without its rules. false would make them wait."
     if set(entry.verbs) == {"bind"}:
         return "If Moorage is down, pods are not bound: kube-scheduler must not bind instead."
     return "If Moorage is down, pods wait. true would mean that they are placed without its rules."
-
-
-def _field(name: str, value: str) -> str:
-    return str(yaml.safe_dump({name: value}, width=1 << 16)).rstrip()
-
-
-def _comment(text: str, indent: int = 2) -> list[str]:
-    """Return a text as lines of comments that are to be indented."""
-    return textwrap.wrap(
-        " ".join(text.split()),
-        WIDTH - indent,
-        initial_indent="# ",
-        subsequent_indent="# ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

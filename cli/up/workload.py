@@ -10,7 +10,6 @@ from cli.shared.manifests import (
     BUILT_IN_CLASSES,
     Object,
     is_finished,
-    key_of,
     missing_classes,
     new_object,
     read_located,
@@ -33,7 +32,7 @@ LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 """Why objects of a file are not taken over, by kind."""
 
 CONTROLLED = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
-"""Kinds whose pods the embedded cluster makes, unless those come with them."""
+"""Kinds whose pods the embedded cluster makes, but for those of a dump, whose pods come with it."""
 
 NOT_MANAGED = "sandbox.moorage.io/not-managed"
 """The annotation of an object whose pods it does not make."""
@@ -102,7 +101,6 @@ def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) 
         nodes = str(DEFAULT_NODES)
     workload.nodes += [_node(i) for i in range(_count(nodes))]
     workload.pods += [_pod(i) for i in range(_count(pods))]
-    workload.notes += _leave_out_owners(workload)
     _adopt(workload, profiles)
     workload.notes += _homeless(workload)
     return workload
@@ -120,7 +118,10 @@ def _take(workload: Workload, file: str, taken: Collection[str]) -> None:
         dumped = bool(metadata.get("uid"))
         for field_name in SERVER_SET:
             metadata.pop(field_name, None)
-        if (dumped and kind in NOT_FROM_DUMPS) or not _take_one(workload, obj, taken, file):
+        if dumped and kind in CONTROLLED:  # plugins may read them
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), NOT_MANAGED: ""}
+            workload.further.append(obj)
+        elif (dumped and kind in NOT_FROM_DUMPS) or not _take_one(workload, obj, taken, file):
             left[kind] += 1
     workload.notes += [
         f"{file}: {count} of kind {kind} left out: {LEFT_OUT.get(kind, 'of the cluster it was in')}"
@@ -138,7 +139,7 @@ def _take_one(workload: Workload, obj: Object, taken: Collection[str], file: str
         case "CustomResourceDefinition":
             workload.definitions.append(obj)
         case kind if kind in CONTROLLED:
-            if not ("Pod" in taken or kind == "StatefulSet"):
+            if "Pod" not in taken:
                 return False
             _require_template(obj, file)
             workload.controlled.append(obj)
@@ -163,39 +164,6 @@ def _take_pod(workload: Workload, pod: Object, taken: Collection[str], file: str
     if not is_finished(pod):
         workload.pods.append(pod)
     return True  # a finished pod takes no room: not worth a word
-
-
-def _leave_out_owners(workload: Workload) -> Iterator[str]:
-    """Leave out what would make the pods of the file a second time."""
-    owners = {key for pod in workload.pods for key in _controllers(pod)}
-    managed: list[Object] = []
-    left = Counter[str]()
-    for obj in workload.controlled:
-        kind, metadata = obj["kind"], obj["metadata"]
-        is_done = bool((obj.get("status") or {}).get("completionTime"))
-        if is_done or next(_controllers(obj), None):  # then its own controller makes it again
-            left[kind] += 1
-        elif (kind, key_of(obj)) not in owners:
-            managed.append(obj)
-        elif kind == "StatefulSet":  # plugins read them, so they are there before the pods
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), NOT_MANAGED: ""}
-            workload.further.append(obj)
-        else:
-            left[kind] += 1
-    workload.controlled = managed
-    for kind, count in left.items():
-        yield f"{count} of kind {kind} left out: their pods come with them, or they are done"
-
-
-def _controllers(obj: Object) -> Iterator[tuple[str, str]]:
-    """Yield what makes an object, by kind and NAMESPACE/NAME; a Deployment by its ReplicaSet."""
-    namespace = obj["metadata"].get("namespace") or "default"
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        kind, name = str(reference.get("kind")), str(reference.get("name"))
-        if reference.get("controller"):
-            yield kind, f"{namespace}/{name}"
-        if reference.get("controller") and kind == "ReplicaSet":
-            yield "Deployment", f"{namespace}/{name.rpartition('-')[0]}"
 
 
 def _require_template(obj: Object, file: str) -> None:

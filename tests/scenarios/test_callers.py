@@ -50,7 +50,7 @@ ROW = re.compile(r"^\| (extender|admin), \d+ \| `(\w+) (/\S*)` \| (.*) \|$", re.
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root, further_names=("127.0.0.1", "localhost"))
+    keep_certificates(root)
     return root
 
 
@@ -268,22 +268,16 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
         return (await ask("default/web", "", given)).found.headline
 
     believed: dict[str, Any] = {"ca_file": folders / "ca" / "ca.crt"}
-    anns, empty = tmp_path / "anns", tmp_path / "empty"
-    anns.write_text("token-of-ann\n")
-    empty.write_text("")
     plain = services.admin.replace("https", "http")
     assert REASON in await explained("token-of-ann", **believed)
     assert REASON in await explained(tls=folders / "operator")
-    assert REASON in await explained("token-of-late", **believed, token_file=anns)
     assert "ClusterRole with this right" in await explained("token-of-late", **believed)
-    assert "give another --token-file" in await explained("unknown", **believed)
-    assert "the kubeconfig has no token: give --token-file FILE" in await explained(**believed)
+    assert "token of the kubeconfig's user is not known" in await explained("unknown", **believed)
+    assert "the kubeconfig's user has no token: give --tls DIR" in await explained(**believed)
     assert "give --tls DIR" in await explained("token-of-ann")
     assert "https:// if the gateway has certificates" in await explained(admin=plain)
     with pytest.raises(ConfigurationError, match="begins with https://"):
-        await explained(admin=plain, token_file=anns)
-    with pytest.raises(ConfigurationError, match="holds no token"):
-        await explained(**believed, token_file=empty)
+        await explained(admin=plain, **believed)
     needed("kubectl")
     config = kubeconfig(plane, tmp_path / "kubeconfig", "token-of-ann")
     options = (f"--admin={services.admin}", f"--ca-file={believed['ca_file']}")

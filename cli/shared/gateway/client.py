@@ -165,8 +165,8 @@ class Gateway:
 
     def _missing(self) -> str:
         if "Authorization" in self._arguments.get("headers", {}):
-            return "give another --token-file"
-        return "the kubeconfig has no token: give --token-file FILE, or --tls DIR"
+            return "the token of the kubeconfig's user is not known there"
+        return "the kubeconfig's user has no token: give --tls DIR"
 
 
 def _is_of_certificate(error: Exception) -> bool:
@@ -192,30 +192,18 @@ async def connected(
         KubeError: The API server does not answer, or refuses to.
     """
     async with AsyncExitStack() as stack:
-
-        async def api() -> KubeClient:
-            nonlocal client
-            if client is None:
-                client = await connect(options.kubeconfig, context=options.context or None)
-                stack.push_async_callback(client.close)
-            return client
-
-        if not options.admin:
-            pod = await find_gateway(await api(), options.gateway)
-            way = connected_to_pod(options, await api(), pod, IDENTITY)
+        is_secured = options.admin.startswith("https:")
+        if client is None and (not options.admin or (is_secured and options.tls is None)):
+            client = await connect(options.kubeconfig, context=options.context or None)
+            stack.push_async_callback(client.close)
+        if client is not None and not options.admin:
+            pod = await find_gateway(client, options.gateway)
+            way = connected_to_pod(options, client, pod, IDENTITY)
             yield await stack.enter_async_context(way)
             return
-        if not options.admin.startswith("https:"):
+        arguments = await _known_as(options, client, IDENTITY) if is_secured else {}
+        if not is_secured:
             _require_plain(options)
-            yield Gateway(await stack.enter_async_context(_session()), options.admin, options)
-            return
-        arguments: dict[str, Any] = {
-            "ssl": _context_of(options.tls, options.ca_file),
-            "server_hostname": IDENTITY,
-        }
-        if options.tls is None:
-            token = "" if options.token_file else await (await api()).token()
-            arguments["headers"] = _headers(options, token)
         session = await stack.enter_async_context(_session())
         yield Gateway(session, options.admin, options, arguments=arguments)
 
@@ -238,13 +226,7 @@ async def connected_to_pod(
     """
     arguments: dict[str, Any] = {}
     if pod.is_secured:
-        arguments["server_hostname"] = identity
-        if options.tls is None and options.ca_file is None:
-            arguments["ssl"] = await _context_of_secret(client, pod.namespace)
-        else:
-            arguments["ssl"] = _context_of(options.tls, options.ca_file)
-            if options.tls is None:
-                arguments["headers"] = _headers(options, await client.token())
+        arguments = await _known_as(options, client, identity, pod.namespace)
     else:
         _require_plain(options)
     scheme = "https" if pod.is_secured else "http"
@@ -257,44 +239,52 @@ def _session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
 
 
-def _headers(options: GatewayOptions, token: str) -> dict[str, str]:
-    token = _read_token(options.token_file) if options.token_file else token
-    return {"Authorization": f"Bearer {token}"} if token else {}
-
-
 def _require_plain(options: GatewayOptions) -> None:
-    if options.tls or options.ca_file or options.token_file:
+    if options.tls or options.ca_file:
         where = options.admin or f"the gateway in {options.gateway}, which has no certificates"
         raise ConfigurationError(
-            "--tls, --ca-file and --token-file need an --admin that begins with https://, "
-            f"not {where}"
+            f"--tls and --ca-file need an --admin that begins with https://, not {where}"
         )
 
 
 # ---- how the caller is known
 
 
-def _context_of(tls: Path | None, ca_file: Path | None) -> ssl.SSLContext:
-    """Return what connects with the certificate in a folder, else with none.
+async def _known_as(
+    options: GatewayOptions, client: KubeClient | None, identity: str, namespace: str = ""
+) -> dict[str, Any]:
+    """Return the arguments of requests over HTTPS: whom the caller believes, and who it is.
 
-    Raises:
-        ConfigurationError: A file cannot be used.
-    """
-    if tls is not None:
-        return client_context(read_certificate(tls))
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:  # ssl.SSLError too
-        raise ConfigurationError(f"cannot use the --ca-file {ca_file}: {error}") from error
-
-
-async def _context_of_secret(client: KubeClient, namespace: str) -> ssl.SSLContext:
-    """Return what connects with the operator's certificate in a namespace.
+    Args:
+        options: What the user gave.
+        client: The API server; None only with an operator's certificate.
+        identity: The name that the other side's certificate must have.
+        namespace: Where a Secret has the certificate if none is given; "" without one.
 
     Raises:
         GatewayError: The Secret may not be read, or there is none.
-        ConfigurationError: It cannot be used.
+        ConfigurationError: A file cannot be used.
     """
+    known: dict[str, Any] = {"server_hostname": identity}
+    if options.tls is not None:
+        return {**known, "ssl": client_context(read_certificate(options.tls))}
+    assert client is not None  # noqa: S101 - see above
+    if namespace and options.ca_file is None:
+        return {**known, "ssl": await _context_of_secret(client, namespace)}
+    try:
+        context = ssl.create_default_context(cafile=options.ca_file)
+    except OSError as error:  # ssl.SSLError too
+        raise ConfigurationError(f"cannot use the --ca-file {options.ca_file}: {error}") from error
+    token = await client.token()
+    return {
+        **known,
+        "ssl": context,
+        "headers": {"Authorization": f"Bearer {token}"} if token else {},
+    }
+
+
+async def _context_of_secret(client: KubeClient, namespace: str) -> ssl.SSLContext:
+    """Return what connects with the operator's certificate in a namespace."""
     path = f"/api/v1/namespaces/{namespace}/secrets/{OPERATOR_SECRET}"
     try:
         answer = await client.request("GET", path, timeout=SECONDS)
@@ -314,18 +304,3 @@ async def _context_of_secret(client: KubeClient, namespace: str) -> ssl.SSLConte
         except ConfigurationError as error:
             text = str(error).replace(folder, f"Secret {namespace}/{OPERATOR_SECRET}")
             raise ConfigurationError(text) from error
-
-
-def _read_token(file: Path) -> str:
-    """Return the bearer token in a file.
-
-    Raises:
-        ConfigurationError: It cannot be read, or holds none.
-    """
-    try:
-        token = file.read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"cannot read the --token-file {file}: {error}") from error
-    if not token.isprintable() or not token:
-        raise ConfigurationError(f"the --token-file {file} holds no token")
-    return token

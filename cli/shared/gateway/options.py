@@ -32,7 +32,6 @@ class GatewayOptions:
         gateway: Through the API server: the namespace of the gateway, or NAMESPACE/POD.
         tls: A folder with an operator's certificate.
         ca_file: Without one, the authorities that sign the gateway's certificate.
-        token_file: A bearer token instead of the kubeconfig's.
         kubeconfig: How to reach the cluster.
         context: A context of the kubeconfig; "" is the current one.
     """
@@ -41,7 +40,6 @@ class GatewayOptions:
     gateway: str = NAMESPACE
     tls: Path | None = None
     ca_file: Path | None = None
-    token_file: Path | None = None
     kubeconfig: Path | None = None
     context: str = ""
 
@@ -86,11 +84,8 @@ _OPTIONS = (
     click.option(
         "--ca-file",
         type=FILE,
-        help="For HTTPS without --tls: ca.crt of the gateway. You are known by a bearer token "
-        "then.",
-    ),
-    click.option(
-        "--token-file", type=FILE, help="A bearer token instead of that of the kubeconfig's user."
+        help="For HTTPS without --tls: ca.crt of the gateway. You are known by the token of the "
+        "kubeconfig's user then.",
     ),
     kubeconfig_option,
     context_option,

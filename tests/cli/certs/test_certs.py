@@ -1,3 +1,4 @@
+import shutil
 import stat
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -29,12 +30,12 @@ def contents(root: Path) -> dict[str, bytes]:
 
 def test_each_identity_gets_a_folder_for_tls_that_only_its_owner_reads(tmp_path: Path) -> None:
     root = tmp_path / "certs"
-    certs(f"--dir={root}", "--san=moorage.example", "--san=10.1.2.3")
+    certs(f"--dir={root}")
     assert {path.name for path in root.iterdir()} == FOLDERS | {"ca"}
     for folder in FOLDERS:
         found = read_certificate(root / folder)
         assert found.names[0] == f"moorage-{folder}"
-        assert ("moorage.example" in found.names) is (folder in SERVICES)
+        assert ("localhost" in found.names) is (folder in SERVICES)
     assert "gateway.moorage.svc" in read_certificate(root / "gateway").names
     for path in (root, *root.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
@@ -70,16 +71,17 @@ def test_what_is_near_its_end_or_lacks_a_name_is_renewed_by_the_same_authority(
         assert after[f"{folder}/tls.crt"] != before[f"{folder}/tls.crt"]
         left = read_certificate(tmp_path / folder).not_after - datetime.now(UTC)
         assert timedelta(days=6) < left <= timedelta(days=7)
-    certs(f"--dir={tmp_path}", "--san=other.example")
+    certs(f"--dir={tmp_path}", "--secrets=elsewhere")
     named = contents(tmp_path)
     changed = {name.partition("/")[0] for name in named if named[name] != after[name]}
     assert changed == SERVICES
 
 
-def test_another_authority_is_made_on_demand_only(tmp_path: Path) -> None:
+def test_without_its_folder_another_authority_is_made_and_all_certificates(tmp_path: Path) -> None:
     certs(f"--dir={tmp_path}")
     before = contents(tmp_path)
-    certs(f"--dir={tmp_path}", "--force-ca")
+    shutil.rmtree(tmp_path / "ca")
+    certs(f"--dir={tmp_path}")
     after = contents(tmp_path)
     assert all(after[name] != before[name] for name in before)
     for folder in FOLDERS:

@@ -140,17 +140,14 @@ def test_any_kind_is_taken_but_what_another_cluster_wrote_about_itself(tmp_path:
     assert any("1 of kind Lease left out" in note for note in workload.notes)
 
 
-def controlled(kind: str, name: str, *owner: str, **metadata: str) -> Object:
+def controlled(kind: str, name: str, **metadata: str) -> Object:
     spec = {"template": {"spec": {"containers": [], "priorityClassName": "high"}}}
-    obj: Object = {"kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
-    return owned(obj, *owner)
+    return {"kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
 
 
-def owned(obj: Object, *owner: str) -> Object:
-    if owner:
-        kind, name = owner
-        reference = {"kind": kind, "name": name, "uid": "u", "controller": True}
-        obj["metadata"]["ownerReferences"] = [reference]
+def owned(obj: Object, kind: str, name: str) -> Object:
+    reference = {"kind": kind, "name": name, "uid": "u", "controller": True}
+    obj["metadata"]["ownerReferences"] = [reference]
     return obj
 
 
@@ -164,26 +161,19 @@ def test_what_makes_pods_is_at_home_here_as_pods_are(tmp_path: Path) -> None:
     assert spec["schedulerName"] == "moorage"
 
 
-def test_pods_of_a_file_are_not_made_again(tmp_path: Path) -> None:
+def test_pods_of_a_dump_are_not_made_again(tmp_path: Path) -> None:
     file = write(
         tmp_path / "dump.yaml",
-        controlled("Deployment", "web"),
-        controlled("ReplicaSet", "web-5f7d8", "Deployment", "web"),
+        controlled("Deployment", "web", uid="u"),
         owned(pod("web-5f7d8-abcde"), "ReplicaSet", "web-5f7d8"),
-        controlled("StatefulSet", "db"),
-        owned(pod("db-0"), "StatefulSet", "db"),
-        controlled("Job", "done") | {"status": {"completionTime": "2026-01-01T00:00:00Z"}},
+        controlled("StatefulSet", "db", uid="v"),
         controlled("Deployment", "other"),
     )
     workload = read(pods=file)
     assert names(workload.controlled) == ["other"]
-    (database,) = workload.further  # plugins read it
-    assert database["metadata"]["annotations"] == {"sandbox.moorage.io/not-managed": ""}
-    left = [note for note in workload.notes if "left out" in note]
-    assert left == [
-        f"1 of kind {kind} left out: their pods come with them, or they are done"
-        for kind in ("Deployment", "ReplicaSet", "Job")
-    ]
+    assert names(workload.further) == ["web", "db"]  # plugins read them
+    for each in workload.further:
+        assert each["metadata"]["annotations"] == {"sandbox.moorage.io/not-managed": ""}
 
 
 def test_what_would_make_no_pods_is_refused_with_its_name(tmp_path: Path) -> None:
@@ -248,7 +238,7 @@ def test_what_plugins_read_comes_with_its_namespaces(tmp_path: Path) -> None:
         further("PersistentVolumeClaim", "data-db-0", namespace="other"),
     )
     workload = read(pods=file)
-    assert names(workload.further) == ["used", "data-db-0", "db"]
-    assert names(workload.namespaces) == ["other", "team"]
-    assert "uid" not in workload.further[2]["metadata"]
+    assert names(workload.further) == ["db", "used", "data-db-0"]
+    assert names(workload.namespaces) == ["team", "other"]
+    assert "uid" not in workload.further[0]["metadata"]
     assert workload.size == 6 + DEFAULT_NODES + len(workload.priority_classes)

@@ -29,7 +29,7 @@ OTHER = {"name": "example.com/quota"}
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root, further_names=("127.0.0.1", "localhost"))
+    keep_certificates(root)
     return root
 
 

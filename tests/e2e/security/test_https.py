@@ -30,7 +30,7 @@ OTHER, UNKNOWN = authority("the next authority"), authority("an unknown authorit
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folders that `moorage certs` writes; the next authority is believed too."""
     root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root, further_names=("127.0.0.1", "localhost"))
+    keep_certificates(root)
     for name in ("gateway", "filter", "scorer", "binder", "operator"):
         with (root / name / "ca.crt").open("ab") as file:
             file.write(OTHER.certificate)
