@@ -182,7 +182,7 @@ def _certificate(
 ) -> Issued:
     """Make a certificate that an authority signs; without one, that of an authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    whose = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
     signer, is_authority = key, authority is None
     if authority:
         issuer = x509.load_pem_x509_certificate(authority.certificate).subject
@@ -202,7 +202,7 @@ def _certificate(
     by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     builder = (
         x509.CertificateBuilder()
-        .subject_name(subject)
+        .subject_name(whose)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
