@@ -182,10 +182,11 @@ def _certificate(
 ) -> Issued:
     """Make a certificate that an authority signs; without one, that of an authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    whose = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+    own_name = issuer_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
     signer, is_authority = key, authority is None
     if authority:
-        issuer = x509.load_pem_x509_certificate(authority.certificate).subject
+        issuer = x509.load_pem_x509_certificate(authority.certificate)
+        issuer_name = issuer.subject
         signer = cast("ec.EllipticCurvePrivateKey", load_pem_private_key(authority.key, None))
     usage = x509.KeyUsage(
         digital_signature=not is_authority,
@@ -202,8 +203,8 @@ def _certificate(
     by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     builder = (
         x509.CertificateBuilder()
-        .subject_name(whose)
-        .issuer_name(issuer)
+        .subject_name(own_name)
+        .issuer_name(issuer_name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
