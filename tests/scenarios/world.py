@@ -1,6 +1,7 @@
 """A cluster with Moorage, and what scenarios do with it: the same for both control planes."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -264,41 +265,35 @@ class World:
 
     async def decisions(self, name: str) -> list[Object]:
         """Return the attempts on a pod that are kept, the newest first."""
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{self.services.admin}/decisions/{NAMESPACE}/{name}") as response,
-        ):
-            attempts: list[Object] = (await response.json())["attempts"]
-            return attempts
+        attempts: list[Object] = (await self.admin(f"decisions/{NAMESPACE}/{name}"))["attempts"]
+        return attempts
 
     async def groups(self) -> Object:
         """Return the groups that the gateway knows."""
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{self.services.admin}/groups") as response,
-        ):
-            found: Object = await response.json()
-            return found
+        return await self.admin("groups")
 
     async def explanation(self, name: str) -> Object:
         """Return why a pod is where it is, as the gateway says it."""
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(
-                f"{self.services.admin}/decisions/{NAMESPACE}/{name}?explain=true"
-            ) as response,
-        ):
-            found: Object = (await response.json())["explanation"]
-            return found
+        found: Object = await self.admin(f"decisions/{NAMESPACE}/{name}?explain=true")
+        explanation: Object = found["explanation"]
+        return explanation
 
     async def shadow(self, profile: str) -> Object:
         """Return what is known about the shadow of a profile."""
+        profiles: list[Object] = (await self.admin("shadow"))["profiles"]
+        return next(each for each in profiles if each["profile"] == profile)
+
+    async def admin(self, path: str) -> Object:
+        """Ask the gateway's admin port."""
+        answer: Object = json.loads(await self._text(path))
+        return answer
+
+    async def _text(self, path: str) -> str:
         async with (
             aiohttp.ClientSession() as session,
-            session.get(f"{self.services.admin}/shadow") as response,
+            session.get(f"{self.services.admin}/{path}") as response,
         ):
-            profiles: list[Object] = (await response.json())["profiles"]
-        return next(each for each in profiles if each["profile"] == profile)
+            return await response.text()
 
     async def was_tried(self, name: str, *, times: int) -> bool:
         """Whether so many attempts on a pod have got their verdicts: one is kept from its begin."""
@@ -306,12 +301,7 @@ class World:
 
     async def metric(self, name: str, **labels: str) -> float:
         """Return a sample of the gateway's metrics, 0 if there is none."""
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{self.services.admin}/metrics") as response,
-        ):
-            text = await response.text()
-        for line in text.splitlines():
+        for line in (await self._text("metrics")).splitlines():
             found = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)", line)
             if found and all(f'{k}="{v}"' in (found[1] or "") for k, v in labels.items()):
                 return float(found[2])

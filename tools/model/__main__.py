@@ -1,13 +1,11 @@
 """Runs the model for longer than CI does.
 
-python -m tools.model [--machines N | --groups N]; `python -m tools.mutations model` takes
-safeguards out.
+python -m tools.model [--machines N]; `python -m tools.mutations model` takes safeguards out.
 """
 
 import argparse
 import sys
 
-from tools.model.groups import run_groups
 from tools.model.search import MACHINES, search
 
 
@@ -15,12 +13,7 @@ def main() -> None:
     """Run; end with 1 if a rule is broken."""
     parser = argparse.ArgumentParser(prog="python -m tools.model", description=__doc__)
     parser.add_argument("--machines", type=int, default=MACHINES, help="of 40 steps each")
-    parser.add_argument("--groups", type=int, default=0, help="random groups instead, 25 a run")
-    options = parser.parse_args()
-    if options.groups:
-        runs = [run_groups(seed, 25) for seed in range(-(-options.groups // 25))]
-        sys.exit(any(runs))
-    found = search(options.machines)
+    found = search(parser.parse_args().machines)
     print(
         f"{found.rule}, after {found.steps} steps and {found.seconds:.1f} s: {found.problem}"
         if found

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -52,8 +51,6 @@ profiles:
   plugins: {filter: {enabled: [{name: Checks}]}}
 - schedulerName: devices
   plugins: {filter: {enabled: [{name: Devices}]}}
-- schedulerName: gang
-  plugins: {filter: {enabled: [{name: Gang}]}}
 """
 TAKEN = "node(s) already had such a pod"
 
@@ -231,7 +228,6 @@ class ModelGateway:
         api: Api,
         binder: BinderProcess,
         clock: Any,
-        phase: "Callable[[ClusterState], OneOfAKind]" = OneOfAKind,
     ) -> None:
         self.view = View(api, clock)
         self.view.relist()
@@ -240,10 +236,10 @@ class ModelGateway:
         registry = CollectorRegistry()
         queue, reads = CycleQueue(), cast("KubeClient", Reads(api))
         policy, cycle_states = PolicyHolder(parse(POLICY, "policy")), CycleStates(10_000)
-        policy.learn("filter", [_plugin(kind) for kind in (*KINDS, "gang")])
+        policy.learn("filter", [_plugin(kind) for kind in KINDS])
         policy.learn("score", [])
         policy.learn("bind", [])
-        self.phase = phase(state)
+        self.phase = OneOfAKind(state)
         self.unknown = UnknownBinds(reads, state, settled_binds(registry), 0.0)
         binding = Binding(
             cast("BinderClient", binder),
@@ -303,6 +299,6 @@ def _plugin(kind: str) -> pb.Plugin:
     return pb.Plugin(
         name=kind.capitalize(),
         extension_points=points,
-        depends_on=pb.SCOPE_ANYTHING if kind == "gang" else pb.SCOPE_NODE,
+        depends_on=pb.SCOPE_NODE,
         reads_placements=True,
     )

@@ -17,6 +17,9 @@ PODS = "/api/v1/namespaces/default/pods"
 NODE_SECONDS = 2.0
 """How often a node is replaced by one that never was."""
 
+LIFETIME = 30.0
+"""Seconds that each pod lives."""
+
 _AT_ONCE = 16
 
 
@@ -28,7 +31,6 @@ class Churn:
         client: The API server.
         nodes: How many nodes there are at any time.
         rate: Pods that are created in a second, and as many deleted.
-        lifetime: Seconds that each pod lives.
         created: Pods so far.
         failed: Requests that the API server refused.
     """
@@ -36,17 +38,11 @@ class Churn:
     client: KubeClient
     nodes: int
     rate: float
-    lifetime: float
     created: int = 0
     failed: int = 0
     _pods: deque[tuple[float, str]] = field(default_factory=deque)
     _names: deque[str] = field(default_factory=deque)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    @property
-    def node_names(self) -> list[str]:
-        """The nodes that there are."""
-        return list(self._names)
 
     async def fill(self) -> None:
         """Create the nodes."""
@@ -62,7 +58,7 @@ class Churn:
             for number in itertools.count():
                 await asyncio.sleep(max(begin + number / self.rate - time.monotonic(), 0))
                 await self._new_pod(number)
-                while self._pods and self._pods[0][0] < time.monotonic() - self.lifetime:
+                while self._pods and self._pods[0][0] < time.monotonic() - LIFETIME:
                     await self._send("DELETE", f"{PODS}/{self._pods.popleft()[1]}", _NOW)
 
     async def _replace_nodes(self) -> None:

@@ -3,10 +3,7 @@
 import asyncio
 import os
 import re
-import shutil
 import signal
-import stat
-import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -19,21 +16,11 @@ PATIENCE = 120.0
 AGAIN = ("kubectl get ", "moorage explain ")
 """Commands that look at what may not be there yet."""
 
-STAND_INS = {"kubectl": "kubectl.py"}
-"""What is run where the programs are missing."""
-
 
 class Session:
-    """A reader's folder, with a shell in the second terminal and a program in the first.
+    """A reader's folder, with a shell in the second terminal and a program in the first."""
 
-    Attributes:
-        has_kubectl: False if a stand-in changes the cluster instead of kubectl. It prints nothing.
-    """
-
-    def __init__(
-        self, folder: Path, shell: asyncio.subprocess.Process, *, has_kubectl: bool
-    ) -> None:
-        self.has_kubectl = has_kubectl
+    def __init__(self, folder: Path, shell: asyncio.subprocess.Process) -> None:
         self._folder = folder
         self._shell = shell
         self._printed = ""
@@ -76,8 +63,6 @@ class Session:
         wanted = pattern(expected)
         while True:
             printed = await self._enter(text)
-            if not self.has_kubectl and re.search(r"^kubectl ", text, re.MULTILINE):
-                return
             shown = "\n".join(filter(None, map(str.strip, printed.splitlines())))
             if wanted.fullmatch(shown):
                 return
@@ -136,15 +121,10 @@ async def session(home: Path, programs: Path, **environment: str) -> AsyncIterat
         programs: A folder that comes first in PATH.
         environment: Further variables.
     """
-    temporary, stand_ins = home / "tmp", home / "bin"
+    temporary = home / "tmp"
     temporary.mkdir()
-    stand_ins.mkdir()
-    path = f"{programs}:{os.environ['PATH']}"
-    for name, file in STAND_INS.items():
-        if shutil.which(name, path=path) is None:
-            _write_program(stand_ins / name, Path(__file__).with_name("stand_ins") / file)
     defaults = {
-        "PATH": f"{stand_ins}:{path}",
+        "PATH": f"{programs}:{os.environ['PATH']}",
         "TMPDIR": str(temporary),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # the reader has none
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -159,14 +139,9 @@ async def session(home: Path, programs: Path, **environment: str) -> AsyncIterat
         start_new_session=True,
     )
     try:
-        yield Session(home, shell, has_kubectl=not (stand_ins / "kubectl").exists())
+        yield Session(home, shell)
     finally:
         for pid in processes_in(home):
             with suppress(ProcessLookupError):  # it ended together with another one
                 os.kill(pid, signal.SIGKILL)
         await shell.communicate()
-
-
-def _write_program(program: Path, module: Path) -> None:
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{module}" "$@"\n')
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)

@@ -2,8 +2,7 @@
 
 All blocks run in order, in one session. Steps of the tutorial that need a real control plane or the
 package index are left to tests/e2e/packaging/test_tutorial.py, which runs all of it with the
-release's kubectl and kube-scheduler. Without kubectl a stand-in changes the tutorial's cluster, and
-what kubectl would print is not compared.
+release's kubectl and kube-scheduler.
 """
 
 import sys
@@ -24,6 +23,7 @@ STOCK = "7. One node, without a plugin"
 
 @pytest.mark.timeout(300)
 async def test_what_needs_no_cluster_of_the_tutorial_works_as_shown(tmp_path: Path) -> None:
+    needed("kubectl")
     todo = steps(TUTORIAL)
     assert set(REAL) <= {step.section for step in todo}
     async with session(tmp_path, Path(sys.executable).parent) as reader:
