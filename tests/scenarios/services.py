@@ -9,11 +9,11 @@ import yaml
 
 from cli.up.processes import free_ports
 from tests.scenarios.proxy import Proxy
-from tools.planes.embedded import ROOT, Object, Plane, answers
+from tools.planes.embedded import ROOT, Object, Plane
 from tools.planes.programs import Program, start_all, stop_all
+from tools.planes.services import HOST, service
 
 HERE = Path(__file__).parent
-HOST = "127.0.0.1"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
 
 
@@ -109,7 +109,7 @@ class Services:
         port = self.targets[name].rpartition(":")[2]
         more = [f"--plugin={HERE / 'plugins'}"]
         more += [f"--kubeconfig={binder}"] if kind == "binder" else []
-        return self._program(name, f"services.{kind}", [f"--host={HOST}", f"--port={port}", *more])
+        return self._program(name, [f"--host={HOST}", f"--port={port}", *more])
 
     def _gateway(self, policy: Path) -> Program:
         scorers = [f"--scorer={at}" for name, at in self.targets.items() if "scorer" in name]
@@ -125,32 +125,20 @@ class Services:
         ]
         if self._plane.name == "embedded":  # on the real one the scale scenario measures pods/s
             options.append("--cache-verify-share=1")
-        return self._program("gateway", "gateway", options)
+        return self._program("gateway", options)
 
-    def _program(self, name: str, module: str, options: list[str]) -> Program:
-        admin = self._admins[name]
-        common = [
-            f"--admin-host={HOST}",
-            f"--admin-port={admin}",
-            "--shutdown-delay=0s",
-            "--shutdown-grace=2s",
-            "--log-format=text",
-            *self._options,
-        ]
-        # A service is not ready before a gateway has told it the policy.
-        probe = "readyz" if name in ("gateway", "binder") else "livez"
-        scheme = "http"
-        if self._certificates is not None:
-            common.append(f"--tls={self._certificates / name.partition('-')[0]}")
-            scheme = "https"
-        tree = self._trees.get(name) or self._trees.get(name.partition("-")[0])
-        return Program(
-            name=name,
-            module=module,
-            command=[*common, *options],
+    def _program(self, name: str, options: Sequence[str]) -> Program:
+        kind = name.partition("-")[0]
+        tree = self._trees.get(name) or self._trees.get(kind)
+        return service(
+            name,
+            [*self._options, *options],
+            folder=self._plane.directory,
+            admin=self._admins[name],
+            tls=self._certificates / kind if self._certificates else None,
+            # A service is not ready before a gateway has told it the policy.
+            probe="readyz" if name in ("gateway", "binder") else "livez",
             environment={"PYTHONPATH": f"{tree}:{tree / 'sdk'}"} if tree else {},
-            log=self._plane.directory / f"{name}.log",
-            ready=lambda: answers(f"{scheme}://{HOST}:{admin}/{probe}", ssl=False),
         )
 
 

@@ -19,6 +19,7 @@ from tools.chaos.faults import ELECTED_GATEWAYS, LEASE_SECONDS
 from tools.chaos.link import Link
 from tools.planes.embedded import Identity, Plane, answers, shipped_config
 from tools.planes.programs import Program, ProgramError, start_all, stop_all
+from tools.planes.services import HOST, service
 
 HERE = Path(__file__).parent
 FIRST, SECOND = (str(HERE / "plugins" / version) for version in ("first", "second"))
@@ -26,7 +27,6 @@ FIRST, SECOND = (str(HERE / "plugins" / version) for version in ("first", "secon
 
 POLICY = (HERE / "plugins" / "policy.yaml").read_text()
 
-HOST = "127.0.0.1"
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
@@ -206,8 +206,8 @@ class Stack:
 
     async def _start_links(self, stack: AsyncExitStack) -> None:
         for gateway in self.gateways:
-            for service in self._services:
-                await self._link(stack, f"{gateway}>{service}", [self._ports[service]])
+            for name in self._services:
+                await self._link(stack, f"{gateway}>{name}", [self._ports[name]])
         extender = [self._ports[name] for name in self.gateways]
         in_turn = self.layout == "in turn"
         await self._link(stack, f"{SCHEDULER}>gateway", extender, in_turn=in_turn)
@@ -245,43 +245,34 @@ class Stack:
         if kind == "binder":
             options.append(f"--kubeconfig={self._kubeconfig(name)}")
             options.append(f"--bind-timeout={self._http_timeout}s")
-        return self._program(name, f"services.{kind}", options)
+        return self._program(name, options)
 
     def _gateway(self, name: str) -> Program:
-        links = {service: self.links[f"{name}>{service}"] for service in self._services}
-        at = {service: f"{HOST}:{link.port}" for service, link in links.items()}
+        links = {each: self.links[f"{name}>{each}"] for each in self._services}
+        at = {each: f"{HOST}:{link.port}" for each, link in links.items()}
         options = [
             f"--extender-host={HOST}",
             f"--extender-port={self._ports[name]}",
             f"--kubeconfig={self._kubeconfig(name)}",
             f"--config={self.policy}",
             "--config-reload-interval=200ms",
-            *(f"--{service.partition('-')[0]}={place}" for service, place in at.items()),
+            *(f"--{each.partition('-')[0]}={place}" for each, place in at.items()),
             f"--http-timeout={self._http_timeout}s",
             "--resolve-interval=1s",
         ]
         if self.layout in WITH_ELECTION:
             options += LEASE
-        return self._program(name, "gateway", options)
+        return self._program(name, options)
 
-    def _program(self, name: str, module: str, options: list[str]) -> Program:
-        admin = self._admins[name]
-        common = [
-            f"--admin-host={HOST}",
-            f"--admin-port={admin}",
-            "--shutdown-delay=0s",
-            "--shutdown-grace=2s",
-            "--log-format=text",
-        ]
-        if self.certificates:
-            common += [f"--tls={self.certificates.of(name)}", "--tls-reload-interval=100ms"]
-        return Program(
-            name=name,
-            module=module,
-            command=[*common, *options],
+    def _program(self, name: str, options: Sequence[str]) -> Program:
+        more = ["--tls-reload-interval=100ms"] if self.certificates else []
+        return service(
+            name,
+            [*more, *options],
+            folder=self.directory,
+            admin=self._admins[name],
+            tls=self.certificates.of(name) if self.certificates else None,
             environment=self.clocks.environment(name) if self.clocks else {},
-            log=self.directory / f"{name}.log",
-            ready=lambda: answers(f"{self.scheme}://{HOST}:{admin}/livez", ssl=False),
         )
 
     def _scheduler(self) -> Program:

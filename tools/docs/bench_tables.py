@@ -6,7 +6,7 @@ from math import ceil
 
 from gateway.settings import GatewaySettings
 from moorage_host.settings import parse_settings
-from tools.docs.pages import DOCS, Row, table
+from tools.docs.pages import DOCS, table
 
 ROWS = {
     "no extender": "no extender",
@@ -44,11 +44,7 @@ def _cells(pods: dict[str, int], row: str) -> tuple[str, str]:
 PAGE = DOCS / "reference" / "benchmarks.md"
 
 PROCESSES = ("gateway", "filter", "scorer", "binder")
-SIZES = (1_000, 5_000, 10_000, 50_000)
 RATES = (10, 50)
-
-MEASURED = 5_000
-"""The nodes of the clusters on which the processor time of each process was measured."""
 
 MEMORY_REQUEST = 1.25
 """Of what was measured."""
@@ -74,44 +70,24 @@ def sizing(name: str) -> str:
     return {"requests": _requests, "memory": _memory}[name]()
 
 
-def sampled(nodes: int) -> int:
-    """Return how many nodes kube-scheduler looks for by default, so how many a call names."""
-    share = max(50 - nodes // 125, 5)
-    return max(nodes * share // 100, 100)
-
-
 def _requests() -> str:
-    rows: list[Row] = []
-    for nodes in SIZES:
-        for rate in RATES:
-            cells = [f"{c}, {m}" for c, m in _needed(nodes, rate).values()]
-            kind = "measured" if nodes == MEASURED else "extrapolated"
-            rows.append((f"{nodes:,}", str(rate), *cells, "2", kind))
-    head = ("nodes", "pods/s", *PROCESSES, "scorers", "CPU is")
-    return table(head, rows)
-
-
-def _needed(nodes: int, rate: int) -> dict[str, tuple[str, str]]:
-    """Return the CPU and the memory to request for each process."""
-    memory, cpu, more = _measured_memory()[nodes], _measured_cpu(), _more(nodes)
-    return {
-        each: (
-            _millicores(cpu[each] * rate * CPU_REQUEST * more),
-            _mib(memory[each] * MEMORY_REQUEST + _decisions(each)),
-        )
-        for each in PROCESSES
-    }
-
-
-def _limit(process: str, measured: float) -> str:
-    return _mib(measured * MEMORY_LIMIT + _decisions(process))
+    cpu = _measured_cpu()
+    rows = (
+        (str(rate), *(_millicores(cpu[each] * rate * CPU_REQUEST) for each in PROCESSES))
+        for rate in RATES
+    )
+    return table(("pods/s", *PROCESSES), rows)
 
 
 def _memory() -> str:
-    rows = [
-        (f"{nodes:,}", *(f"{found[each]} / {_limit(each, found[each])}" for each in PROCESSES))
+    def cell(process: str, measured: float) -> str:
+        whole = (measured * share + _decisions(process) for share in (MEMORY_REQUEST, MEMORY_LIMIT))
+        return " / ".join(map(_mib, whole))
+
+    rows = (
+        (f"{nodes:,}", *(cell(each, found[each]) for each in PROCESSES))
         for nodes, found in _measured_memory().items()
-    ]
+    )
     return table(("nodes", *PROCESSES), rows)
 
 
@@ -145,18 +121,6 @@ def _measured_cpu() -> dict[str, float]:
                 for process, milliseconds in re.findall(r"(\w+)(?:-1)? ([\d.]+)", cells[3]):
                     most[process] = max(most[process], float(milliseconds))
     return most
-
-
-def _more(nodes: int) -> float:
-    """Return how much more processor time a call takes than one of a cluster of 5,000 nodes."""
-    (low, at_low), (high, at_high) = ((names, _edge_cpu(names)) for names in (500, 5_000))
-    guess = at_low + (at_high - at_low) * (sampled(nodes) - low) / (high - low)
-    return max(guess / at_low, 1.0)
-
-
-def _edge_cpu(names: int) -> float:
-    rows = _section_table("edge", f"{names} names, filter then prioritize at once")
-    return next(float(cells[-1]) for kind, cells in rows.items() if kind.startswith("moorage 3+3 "))
 
 
 def _section_table(part: str, title: str) -> Cells:

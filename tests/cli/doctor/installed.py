@@ -21,9 +21,9 @@ from sandbox.apiserver import ApiServer
 from sandbox.apiserver.settings import Settings
 from tools.inprocess.api import Api, Object
 from tools.manifests.rendering import DEPLOY, installed
-from tools.planes.embedded import answers
 from tools.planes.kubelet import HOST, forward
 from tools.planes.programs import Program, start_all, stop_all
+from tools.planes.services import service
 
 POLICY = DEPLOY / "files" / "policy.yaml"
 NAMESPACE = "moorage"
@@ -151,36 +151,22 @@ class Installed:
         return list(yaml.safe_load_all(text))
 
     def _program(self, name: str) -> Program:
-        options = [
-            f"--tls={self.certificates / name}",
-            f"--admin-host={HOST}",
-            f"--admin-port={self._admin[name]}",
-            "--shutdown-delay=0s",
-            "--log-format=text",
-        ]
         if name == "gateway":
             policy = self.directory / "policy.yaml"
             policy.write_text(POLICY.read_text())
-            options += [
+            options = [
                 f"--extender-host={HOST}",
                 f"--extender-port={self._ports[name]}",
                 f"--config={policy}",
                 *(f"--{each}={HOST}:{self._ports[each]}" for each in SERVICES[1:]),
             ]
         else:
-            options += [f"--host={HOST}", f"--port={self._ports[name]}"]
+            options = [f"--host={HOST}", f"--port={self._ports[name]}"]
         if name in ("gateway", "binder"):
             options.append(f"--kubeconfig={self.kubeconfig}")
-        module = name if name == "gateway" else f"services.{name}"
-        probe = "readyz" if name == "gateway" else "livez"
-        url = f"https://{HOST}:{self._admin[name]}/{probe}"
-        return Program(
-            name=name,
-            module=module,
-            command=options,
-            log=self.directory / f"{name}.log",
-            ready=lambda: answers(url, ssl=False),
-        )
+        probe, tls = "readyz" if name == "gateway" else "livez", self.certificates / name
+        admin = self._admin[name]
+        return service(name, options, folder=self.directory, admin=admin, tls=tls, probe=probe)
 
     async def _call(self) -> None:
         """Call the extender as kube-scheduler would."""
