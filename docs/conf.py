@@ -40,6 +40,7 @@ exclude_patterns = [
 ]
 add_module_names = False
 toc_object_entries_show_parents = "hide"
+autodoc_member_order = "bysource"  # what one learns first stands first
 default_role = "code"
 maximum_signature_line_length = 88
 napoleon_use_ivar = True

@@ -2,7 +2,7 @@
 
 Every page must load all that it needs from the site itself. A few pages, and the search, are opened
 in Chromium where there is one: without errors in its console, not wider than a phone, and with the
-right page first for what users search.
+right page first for what users search, every message that pages explain among it.
 """
 
 import re
@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import ConsoleMessage, sync_playwright
 
 from tools.chromium import ARGUMENTS, chromium
-from tools.docs.pages import ROOT
+from tools.docs.pages import DOCS, ROOT
 
 SITE = ROOT / ".venv" / "docs" / "html"
 PAGES = (
@@ -34,6 +34,8 @@ QUERIES = {
     "Moorage's view of the cluster is too old": "how-to/operate/troubleshoot",
     "the gateway did not decide in time": "how-to/operate/troubleshoot",
     "node(s) not known to Moorage yet": "how-to/operate/troubleshoot",
+    "filter service: plugin PriceCap failed in Filter: ValueError: could not convert string "
+    "to float: 'cheap' for node node-0001 (price_cap.py:16)": "how-to/operate/troubleshoot",
     "uninstall": "how-to/install",
     "upgrade": "how-to/install",
     "roll back": "how-to/install",
@@ -56,11 +58,42 @@ QUERIES = {
 }
 """What users type into the search, and the page that must come first."""
 
+EXAMPLES = {
+    "NAME": "MaxTemperature",
+    "PLUGIN": "MaxTemperature",
+    "POINT": "Filter",
+    "NODE": "node-0001",
+    "KIND": "racks.example.com",
+    "...": "10.0.0.7:50051",
+}
+"""What stands in a message of a user in place of what the pages write."""
+
 PHONE = 360
 """The width of a small phone in pixels."""
 
+FIRST = """query => {
+  const [found] = Search._performSearch(...Search._parseQuery(query)).slice(-1);
+  return found ? found[0] : "";
+}"""
+"""The page that the search finds first, without its list."""
+
 _LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"([^\"]+)\"|<link ([^>]+)>")
 _HREF = re.compile(r"href=\"([^\"]+)\"")
+
+
+def messages() -> Iterator[str]:
+    """Yield the messages that Troubleshooting and the binder's page explain, as users see them."""
+    for page, heading, column in (
+        ("how-to/operate/troubleshoot", "## Nothing is scheduled at all", 1),
+        ("how-to/operate/troubleshoot", "## Messages, and what to do", 0),
+        ("reference/services/binder", "## Refusals", 3),
+    ):
+        text = (DOCS / f"{page}.md").read_text().partition(f"\n{heading}\n")[2]
+        for row in re.findall(r"^\| (.+) \|$", text.partition("\n## ")[0], re.M):
+            for shown in re.findall(r"`([^`]+ [^`]+)`", row.split(" | ")[column]):
+                words = "|".join(map(re.escape, EXAMPLES))
+                said = re.sub(words, lambda match: EXAMPLES[match[0]], shown)
+                yield said if column < 3 else f"binder service: pod default/web {said}"
 
 
 def main() -> None:
@@ -70,7 +103,8 @@ def main() -> None:
     seen = ""
     if chromium() is not None:
         problems += in_chromium()
-        seen = f", {len(PAGES)} of them and {len(QUERIES)} searches in Chromium"
+        searches = len(QUERIES) + len([*messages()])
+        seen = f", {len(PAGES)} of them and {searches} searches in Chromium"
     if problems:
         sys.exit("\n".join(problems))
     print(f"Looked at {len(pages)} pages{seen}: {SITE}/index.html")
@@ -116,6 +150,12 @@ def in_chromium() -> list[str]:
             found = first.get_attribute("href") or ""
             if not found.partition("#")[0].partition("?")[0].endswith(f"docs/{wanted}.html"):
                 problems.append(f"the search for {query!r} finds {found} before {wanted}")
+        page.goto(f"{address}/search.html?{urlencode({'q': 'a message of some words'})}")
+        page.wait_for_selector("#search-results p.search-summary", timeout=20_000)
+        for message in messages():
+            found = page.evaluate(FIRST, message)
+            if not re.search(r"operate/troubleshoot$|services/binder$", found):
+                problems.append(f"the search for {message!r} finds {found or 'nothing'}")
         browser.close()
     return problems
 
