@@ -42,10 +42,8 @@ MOST_AT_ONCE = 100
 SETTLE_SECONDS = 0.1
 """Changes of an object within this time are handled together."""
 
-FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 30.0
-
-MOST_RETRIES = 10
-"""Tries after a failure; then only another change brings the object back."""
+RETRY_SECONDS = 2.0
+"""After a failure, unless a change brings the object back before."""
 
 Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name of an object that controllers look after."""
@@ -142,7 +140,6 @@ class Controllers:
     def __init__(self, cluster: Cluster) -> None:
         self._objects = Objects(cluster)
         self._timers: dict[Key, asyncio.TimerHandle] = {}
-        self._failures: dict[Key, int] = {}
         for kind in (*_RECONCILE, "Pod"):
             cluster.store.listen(RESOURCES[kind].stored_as, self._changed)
 
@@ -170,23 +167,17 @@ class Controllers:
 
     def _reconcile(self, key: Key) -> None:
         del self._timers[key]
-        kind, _, name = key
-        failures, obj = self._failures.pop(key, 0), self._objects.find(*key)
+        obj = self._objects.find(*key)
         if obj is None or not _is_managed(obj):
             return
         try:
-            _RECONCILE[kind](self._objects, obj)
-        except StatusError as error:
-            _log.warning("not reconciled", kind=kind, name=name, error=str(error))
+            _RECONCILE[key[0]](self._objects, obj)
+        except StatusError:  # an event says so
+            self._await(key, RETRY_SECONDS)
         except Exception:  # noqa: BLE001 - their fields are hardly checked, and others go on
-            _log.exception("not reconciled", kind=kind, name=name)
+            _log.exception("not reconciled", kind=key[0], name=key[2])
             message = "the sandbox cannot read the spec; the log of the API server says why"
             self._objects.record(obj, "Warning", "FailedReconcile", message)
-        else:
-            return
-        self._failures[key] = failures + 1
-        if failures < MOST_RETRIES:
-            self._await(key, min(FIRST_RETRY_SECONDS * 2.0**failures, LAST_RETRY_SECONDS))
 
 
 HASH = "pod-template-hash"

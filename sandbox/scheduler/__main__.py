@@ -5,6 +5,7 @@ python -m sandbox.scheduler --config FILE --api-server URL [--extender-url URL] 
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ async def _schedule(settings: Settings) -> None:
         if settings.default_scheduler and DEFAULT_NAME not in configurations[0].scheduler_names:
             configurations.append(DEFAULT_CONFIGURATION)
         # As two processes of a cluster: each has its own queue and its own view of the cluster.
-        decisions = Decisions()
+        decisions: Decisions = OrderedDict()
         schedulers = [
             Scheduler(each, settings.api_server, seed=settings.seed, decisions=decisions)
             for each in configurations
@@ -109,7 +110,7 @@ async def _serving_decisions(
 
     async def show(request: web.Request) -> web.Response:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
-        decision = decisions.get(namespace, pod)
+        decision = decisions.get((namespace, pod))
         if decision is None:
             message = f"there is no decision about {namespace}/{pod}"
             return web.json_response({"error": message}, status=404)

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from moorage.errors import PluginFailedError
 from sandbox.client import Api, ApiError, Informer
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import Configuration
-from sandbox.scheduler.cycle.attempt import Attempt, Decisions, NoNodesError
+from sandbox.scheduler.cycle.attempt import Attempt, Decisions, NoNodesError, keep
 from sandbox.scheduler.cycle.cycle import Cycle, Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
 from sandbox.scheduler.cycle.preemption import NAME, Plan, Preemption, PreemptionError
@@ -71,7 +72,7 @@ class Scheduler:
         self._stop = asyncio.Event()
         self._bindings: set[asyncio.Task[None]] = set()
         self.cache = Cache()
-        self.decisions = decisions or Decisions()
+        self.decisions = OrderedDict() if decisions is None else decisions
         self.queue = SchedulingQueue(
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
@@ -154,7 +155,7 @@ class Scheduler:
         except (ExtenderError, PluginFailedError) as error:
             await self._break_off(queued, error, "SchedulerError")
         else:
-            self.decisions.add(attempt, node or "")
+            keep(self.decisions, attempt, node or "")
             if node:
                 self._assume(queued, node, group)
             else:

@@ -99,28 +99,11 @@ def _pending(obj: Object) -> None:
     obj["status"] = {"phase": "Pending"}
 
 
-def _default_claim(obj: Object) -> None:
-    obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
-def _default_volume(obj: Object) -> None:
-    _default_claim(obj)
-    obj["spec"].setdefault("persistentVolumeReclaimPolicy", "Retain")
-
-
 def _encode_secret(obj: Object) -> None:
     """Move stringData into data, as text in base64."""
     for key, text in obj.pop("stringData", {}).items():
         obj.setdefault("data", {})[key] = b64encode(text.encode()).decode()
     obj.setdefault("type", "Opaque")
-
-
-def _default_service(service: Object) -> None:
-    spec = service.setdefault("spec", {})
-    spec.setdefault("type", "ClusterIP")
-    for port in spec.get("ports", ()):
-        port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port"))
 
 
 def _establish(definition: Object) -> None:
@@ -173,9 +156,8 @@ _BY_STORAGE: Mapping[str, Hooks] = {
     "/nodes": pods.NODES,
     "/namespaces": Hooks(on_create=_activate, name_syntax=DNS_LABEL),
     "/secrets": Hooks(default=_encode_secret),
-    "/services": Hooks(default=_default_service),
-    "/persistentvolumes": Hooks(default=_default_volume, on_create=_pending),
-    "/persistentvolumeclaims": Hooks(default=_default_claim, on_create=_pending),
+    "/persistentvolumes": Hooks(on_create=_pending),
+    "/persistentvolumeclaims": Hooks(on_create=_pending),
     "apps/daemonsets": SELECTING,
     "apps/deployments": SELECTING,
     "apps/replicasets": SELECTING,

@@ -144,8 +144,7 @@ class Cluster:
             target: The object.
             uid: Delete only the object with this UID.
             version: Delete only this version.
-            propagation: What becomes of dependents: Background and Foreground delete them, Orphan
-                leaves them.
+            propagation: What becomes of dependents: Orphan leaves them, else they are deleted.
             dry_run: Only check.
 
         Raises:
@@ -162,10 +161,8 @@ class Cluster:
             return item
         if is_namespace:
             return self._delete_namespace(target, item)
-        if propagation in ("Foreground", "Orphan"):
-            self._release_dependents(metadata["uid"], delete=propagation == "Foreground")
-            if self.collection(target.resource).get(target.space, target.name) is None:
-                return item  # its dependents own it
+        if propagation == "Orphan":
+            self._release_dependents(metadata["uid"], delete=False)
         if metadata.get("finalizers"):
             return self._mark_deleted(target.resource, item)
         return self._remove(target.resource, metadata)

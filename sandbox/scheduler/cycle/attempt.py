@@ -117,40 +117,30 @@ def summary(nodes: int, rejections: Mapping[str, Rejection], elsewhere: str = ""
 
 KEPT = 4096  # decisions
 
-Decision: TypeAlias = dict[str, Any]
-"""The newest attempt on a pod, as `GET /decisions/NAMESPACE/POD` shows it."""
+Decisions: TypeAlias = OrderedDict[tuple[str, str], dict[str, Any]]
+"""The newest attempt on each pod, as `GET /decisions/NAMESPACE/POD` shows it."""
 
 
-class Decisions:
-    """The newest decision about each pod; the oldest make room."""
-
-    def __init__(self) -> None:
-        self._decisions: OrderedDict[tuple[str, str], Decision] = OrderedDict()
-
-    def get(self, namespace: str, pod: str) -> Decision | None:
-        """Return the decision about a pod, if it is still kept."""
-        return self._decisions.get((namespace, pod))
-
-    def add(self, attempt: Attempt, node: str) -> None:
-        """Record an attempt; *node* is empty if it found none."""
-        pod = attempt.pod.pod
-        key = (pod.namespace, pod.name)
-        self._decisions[key] = {
-            "namespace": pod.namespace,
-            "pod": pod.name,
-            "uid": pod.uid,
-            "node": node,
-            "nodes": attempt.nodes,
-            "rejected": _rejected(attempt, is_placed=bool(node)),
-            "offered": attempt.offered,
-            "accepted": attempt.accepted,
-            "feasible": attempt.feasible,
-            "nominated": attempt.nominated,
-            "scores": _scores(attempt, node) if node and attempt.names else None,
-        }
-        self._decisions.move_to_end(key)
-        if len(self._decisions) > KEPT:
-            self._decisions.popitem(last=False)
+def keep(decisions: Decisions, attempt: Attempt, node: str) -> None:
+    """Record an attempt, the oldest make room; *node* is empty if it found none."""
+    pod = attempt.pod.pod
+    key = (pod.namespace, pod.name)
+    decisions[key] = {
+        "namespace": pod.namespace,
+        "pod": pod.name,
+        "uid": pod.uid,
+        "node": node,
+        "nodes": attempt.nodes,
+        "rejected": _rejected(attempt, is_placed=bool(node)),
+        "offered": attempt.offered,
+        "accepted": attempt.accepted,
+        "feasible": attempt.feasible,
+        "nominated": attempt.nominated,
+        "scores": _scores(attempt, node) if node and attempt.names else None,
+    }
+    decisions.move_to_end(key)
+    if len(decisions) > KEPT:
+        decisions.popitem(last=False)
 
 
 def _rejected(attempt: Attempt, *, is_placed: bool) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ async def test_in_tree_scores_decide_where_no_extender_does(world: World) -> Non
     world.pod("web", cpu="1")
     async with world.scheduler() as scheduler:
         await until(world.placed("web"))
-        decision = scheduler.decisions.get("default", "web")
+        decision = scheduler.decisions.get(("default", "web"))
     assert world.place("web") == "large"
     assert decision
     chosen = decision["scores"]["chosen"]
@@ -141,7 +141,7 @@ async def test_extender_scores_are_added_to_in_tree_scores(
     world.pod("web")
     async with world.scheduler(scorer) as scheduler:
         await until(world.placed("web"))
-        decision = scheduler.decisions.get("default", "web")
+        decision = scheduler.decisions.get(("default", "web"))
     assert world.place("web") == place
     assert decision
     scores = decision["scores"]
