@@ -12,15 +12,17 @@ Form = Literal["text", "wide", "json", "yaml"]
 FORMS = ("text", "wide", "json", "yaml")
 
 
-def output_option(wide: str) -> Callable[[FunctionT], FunctionT]:
-    """Return the option `--output`, with what *wide* shows in addition."""
+def output_option(wide: str = "") -> Callable[[FunctionT], FunctionT]:
+    """Return the option `--output`, with what *wide* shows in addition; "" if there is none."""
+    forms = FORMS if wide else [form for form in FORMS if form != "wide"]
+    about = f"wide is text that shows {wide}; " if wide else ""
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(FORMS),
+        type=click.Choice(forms),
         default="text",
         show_default=True,
-        help=f"wide is text that shows {wide}; json and yaml have everything.",
+        help=f"{about}json and yaml have everything.",
     )
 
 

@@ -31,14 +31,8 @@ from cli.shared.output import Form, is_for_programs, output_option, write
     metavar="+N",
     type=click.IntRange(0, 100_000),
     default=0,
-    help="Compare the cluster with one that has N more nodes, empty ones.",
-)
-@click.option(
-    "--like",
-    default="",
-    metavar="NODE",
-    help="Which node those of --nodes are like: its labels, taints and resources. Without it: the "
-    "schedulable one with the most CPU.",
+    help="Compare the cluster with one that has N more nodes, empty ones, like those of which "
+    "there are most.",
 )
 @click.option(
     "--config",
@@ -49,10 +43,7 @@ from cli.shared.output import Form, is_for_programs, output_option, write
 )
 @plugins_option
 @scheduler_config_option
-@click.option(
-    "--seed", default=0, type=int, show_default=True, help="Decides between equally good nodes."
-)
-@output_option("every pod in each table")
+@output_option()
 def simulate(*, output: Form, **given: Any) -> None:
     """Place pods in a copy of a cluster, and compare two policies, or more nodes.
 
@@ -67,8 +58,6 @@ def simulate(*, output: Form, **given: Any) -> None:
         raise click.UsageError("--config can be given twice: two policies are compared")
     if given["more_nodes"] and len(given["configs"]) > 1:
         raise click.UsageError("--nodes compares without and with them: give one --config at most")
-    if given["like"] and not given["more_nodes"]:
-        raise click.UsageError("--like is about the nodes of --nodes +N: give that too")
     with clear_failures():
         from cli.whatif.simulate.output import show
         from cli.whatif.simulate.run import SimulateOptions
@@ -78,4 +67,4 @@ def simulate(*, output: Form, **given: Any) -> None:
         if is_for_programs(output):
             write(result, output)
         else:
-            show(result, wide=output == "wide")
+            show(result)

@@ -5,9 +5,8 @@ gateway would write them. Nothing is cached, and plugins see the copy of the clu
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -178,39 +177,24 @@ SMALLEST = 0.5
 """Points below which a difference is not shown."""
 
 
-class WhyNot(msgspec.Struct, frozen=True, kw_only=True):
-    """Why not the other node.
-
-    Attributes:
-        text: In words.
-        plugin: Who rejected it, empty if nobody did.
-        points: What each plugin adds to the lead of the chosen node, if both were scored.
-    """
-
-    text: str
-    plugin: str = ""
-    points: dict[str, float] = {}
-
-
-def why_not(attempt: Attempt, moorage: InProcess, chosen: str, other: str) -> WhyNot:
+def why_not(attempt: Attempt, moorage: InProcess, chosen: str, other: str) -> str:
     """Return why *chosen* was chosen and not *other*, which is empty if that is no node."""
     if not other:
-        return WhyNot(text="a node fits here")
+        return "a node fits here"
     if rejection := attempt.rejections.get(other):
         plugin, reason = _rejection(moorage, other, rejection)
-        return WhyNot(text=f"{plugin} rejects {other}: {reason}", plugin=plugin)
+        return f"{plugin} rejects {other}: {reason}"
     if claimants := moorage.claimants:
         text = f"claimed for {', '.join(claimants)}"
-        points = _lead(moorage.parts(chosen), moorage.parts(other))
-        return WhyNot(text=_with_points(text, points), points=points)
+        return _with_points(text, moorage.parts(chosen), moorage.parts(other))
     if other not in attempt.names:
-        return WhyNot(text=f"{other} was not in the sample of nodes")
-    points = _lead(_parts(attempt, moorage, chosen), _parts(attempt, moorage, other))
+        return f"{other} was not in the sample of nodes"
     lead = int(attempt.points[attempt.names.index(chosen)])
     lead -= int(attempt.points[attempt.names.index(other)])
     if lead <= 0:
-        return WhyNot(text=f"as many points as {other}: by lot", points=points)
-    return WhyNot(text=_with_points(f"{lead} points ahead of {other}", points), points=points)
+        return f"as many points as {other}: by lot"
+    parts = (_parts(attempt, moorage, node) for node in (chosen, other))
+    return _with_points(f"{lead} points ahead of {other}", *parts)
 
 
 def why_pending(attempt: Attempt, moorage: InProcess) -> str:
@@ -244,17 +228,9 @@ def _parts(attempt: Attempt, moorage: InProcess, node: str) -> Mapping[str, floa
     return {**in_tree, **moorage.parts(node)}
 
 
-def _lead(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    return {name: points - other.get(name, 0.0) for name, points in one.items()}
-
-
-def _with_points(text: str, points: Mapping[str, float]) -> str:
-    parts = ", ".join(_largest(points))
-    return f"{text}: {parts}" if parts else text
-
-
-def _largest(points: Mapping[str, float]) -> Iterator[str]:
-    ranked = sorted(points.items(), key=lambda part: -abs(part[1]))
-    for plugin, difference in ranked[:SHOWN]:
-        if abs(difference) >= SMALLEST:
-            yield f"{plugin} {difference:+.0f}"
+def _with_points(text: str, one: Mapping[str, float], other: Mapping[str, float]) -> str:
+    """Return a text with the plugins that add most to the lead of one node on another."""
+    leads = {name: points - other.get(name, 0.0) for name, points in one.items()}
+    ranked = sorted(leads.items(), key=lambda part: -abs(part[1]))[:SHOWN]
+    parts = [f"{plugin} {lead:+.0f}" for plugin, lead in ranked if abs(lead) >= SMALLEST]
+    return f"{text}: {', '.join(parts)}" if parts else text

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from cli.shared.screen import Screen
-from cli.whatif.simulate.measures import Measures
 from cli.whatif.simulate.placing import Placement
-from cli.whatif.simulate.run import Result, Variant
+from cli.whatif.simulate.run import Measures, Result, Variant
 
 ROWS = 20
-"""Pods in each table, unless it is wide."""
+"""Pods in each table."""
 
 MOST_REASONS = 10
 """Reasons of pending pods that are shown, the most frequent ones."""
@@ -17,9 +16,9 @@ MOST_REASONS = 10
 GIB = 1 << 30
 
 
-def show(result: Result, *, wide: bool) -> None:
-    """Write text to stdout; if it is *wide*, with every pod in each table."""
-    screen, most = Screen(), None if wide else ROWS
+def show(result: Result) -> None:
+    """Write text to stdout."""
+    screen = Screen()
     for note in _notes(result):
         screen.sentence(f"Note: {note}")
     screen.sentence(f"{result.pods} pods on {result.before.nodes} nodes of {result.cluster}")
@@ -31,9 +30,9 @@ def show(result: Result, *, wide: bool) -> None:
     for variant in result.policies:
         _show_pending(screen, result, variant)
     if _two(result):
-        _show_moved(screen, result, most)
+        _show_moved(screen, result)
     else:
-        _show_placements(screen, result.policies[0], most)
+        _show_placements(screen, result.policies[0])
 
 
 def _notes(result: Result) -> Iterator[str]:
@@ -61,7 +60,7 @@ def _figures(result: Result) -> Iterator[Sequence[str]]:
     yield "pods pending", "", *(str(each.pending) for each in result.policies)
     states = [result.before, *(each.after for each in result.policies)]
     yield "nodes used", *(str(each.nodes_used) for each in states)
-    yield "nodes free", *(str(each.nodes_free) for each in states)
+    yield "nodes free", *(str(each.nodes - each.nodes_used) for each in states)
     for name in result.before.resources:
         yield from _resource(name, states)
 
@@ -96,30 +95,30 @@ def _show_pending(screen: Screen, result: Result, variant: Variant) -> None:
         screen.sentence(f"{len(counts) - len(rows)} more reasons: -o json has them")
 
 
-def _show_moved(screen: Screen, result: Result, most: int | None) -> None:
+def _show_moved(screen: Screen, result: Result) -> None:
     moved = result.moved
     screen.write("")
     screen.sentence(f"Placed differently: {len(moved)} of {result.pods} pods")
     if not moved:
         return
     one, other = ({each.pod: each for each in v.placements} for v in result.policies)
-    shown = moved[:most]
+    shown = moved[:ROWS]
     table = [(pod, one[pod].node or "-", other[pod].node or "-", _why(other[pod])) for pod in shown]
     screen.table(("POD", "A", "B", "WHY B DIFFERS"), table)
     if len(shown) < len(moved):
-        screen.sentence(f"{len(moved) - len(shown)} more: -o wide shows all")
+        screen.sentence(f"{len(moved) - len(shown)} more: -o json has them")
 
 
 def _why(placement: Placement) -> str:
-    return placement.why_not_there.text if placement.why_not_there else placement.reason
+    return placement.why_not_there or placement.reason
 
 
-def _show_placements(screen: Screen, variant: Variant, most: int | None) -> None:
+def _show_placements(screen: Screen, variant: Variant) -> None:
     placed = [each for each in variant.placements if each.node]
-    shown = placed[:most]
+    shown = placed[:ROWS]
     if not shown:
         return
     screen.write("")
     screen.table(("POD", "NODE"), [(each.pod, each.node) for each in shown])
     if len(shown) < len(placed):
-        screen.sentence(f"{len(placed) - len(shown)} more: -o wide shows all")
+        screen.sentence(f"{len(placed) - len(shown)} more: -o json has them")

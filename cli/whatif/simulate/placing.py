@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from cli.shared.manifests import Object, is_finished, key_of
-from cli.whatif.simulate.moorage import InProcess, WhyNot, why_not, why_pending
+from cli.whatif.simulate.moorage import InProcess, why_not, why_pending
 from cli.whatif.simulate.reading import ClusterObjects, placed_mistakes, readable, uid_of
 from moorage.errors import PluginFailedError
 from moorage.models import ObjectName
@@ -39,7 +39,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     node: str
     reason: str = ""
     claimants: tuple[str, ...] = ()
-    why_not_there: WhyNot | None = None
+    why_not_there: str = ""
 
 
 class Placing:
@@ -49,7 +49,6 @@ class Placing:
         cache: The copy of the cluster; placed pods are counted there.
         configuration: The scheduler's configuration.
         moorage: The extender.
-        seed: Breaks ties: the same pod draws the same lot, whatever came before it.
         others: The nodes that pods got by another policy.
     """
 
@@ -59,14 +58,12 @@ class Placing:
         configuration: Configuration,
         moorage: InProcess,
         *,
-        seed: int,
         others: Mapping[str, str] | None = None,
     ) -> None:
         self._cache = cache
         self._moorage = moorage
-        self._seed = seed
         self._others = others or {}
-        self._rng = random.Random(seed)
+        self._rng = random.Random()
         self._cycle = Cycle(configuration, cache, moorage, self._rng)
         self._profiles = {
             profile.scheduler_name: (
@@ -102,7 +99,7 @@ class Placing:
     async def _try(self, queued: QueuedPod, queue: SchedulingQueue) -> None:
         pod = queued.pod
         attempt = Attempt(pod=pod, nodes=len(self._cache.nodes))
-        self._rng.seed(f"{self._seed}/{pod.key}")
+        self._rng.seed(pod.key)  # the same pod draws the same lot, whatever came before it
         try:
             node = await self._cycle.choose(attempt, *self._profiles[pod.pod.spec.scheduler_name])
         except (ExtenderError, PluginFailedError, NoNodesError) as error:
@@ -125,7 +122,7 @@ class Placing:
             pod=pod,
             node=node,
             claimants=tuple(self._moorage.claimants),
-            why_not_there=why_not(attempt, self._moorage, node, other) if other != node else None,
+            why_not_there=why_not(attempt, self._moorage, node, other) if other != node else "",
         )
 
     def _pending(self, pod: KnownPod, reason: str) -> None:

@@ -21,8 +21,8 @@ from cli.shared.manifests import (
     read_located,
     without_nulls,
 )
-from moorage.errors import ConfigurationError, suggestion
-from moorage.models import ObjectKind, decode_node, decode_pod
+from moorage.errors import ConfigurationError
+from moorage.models import ObjectKind, decode_pod
 from moorage.rules import selects_object
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from moorage_host.kube.client import KubeClient
@@ -120,24 +120,16 @@ async def read_cluster(kubeconfig: Path | None, context: str, readers: Readers) 
     return found
 
 
-def with_more_nodes(cluster: ClusterObjects, count: int, like: str) -> ClusterObjects:
+def with_more_nodes(cluster: ClusterObjects, count: int) -> ClusterObjects:
     """Return a cluster with so many empty nodes more, and a note that says which.
 
-    Args:
-        cluster: The cluster, which is left as it is.
-        count: How many.
-        like: The node that they are copies of; "" for the schedulable one with the most CPU.
-
-    Raises:
-        ConfigurationError: There is no such node.
+    They are copies of one of the schedulable nodes with the resources and taints that most have.
     """
     nodes = {str(obj["metadata"]["name"]): obj for _, obj in cluster.nodes}
-    if like and like not in nodes:
-        raise ConfigurationError(
-            f"--like: {cluster.place} has no node {like}{suggestion(like, nodes)}"
-        )
     usable = [name for name, obj in nodes.items() if not obj.get("spec", {}).get("unschedulable")]
-    model = like or max(usable or nodes, key=lambda name: _cpu(nodes[name]))
+    usable = usable or list(nodes)
+    ((shape, _),) = Counter(_shape(nodes[name]) for name in usable).most_common(1)
+    model = next(name for name in usable if _shape(nodes[name]) == shape)
     names = (f"{model}-{number}" for number in itertools.count(1))
     new = list(itertools.islice((name for name in names if name not in nodes), count))
     more = [(f"a copy of node {model}", _named(nodes[model], name)) for name in new]
@@ -145,8 +137,9 @@ def with_more_nodes(cluster: ClusterObjects, count: int, like: str) -> ClusterOb
     return replace(cluster, nodes=[*cluster.nodes, *more], notes=[note])
 
 
-def _cpu(node: Object) -> int:
-    return decode_node(msgspec.json.encode(node)).allocatable.get("cpu", 0)
+def _shape(node: Object) -> str:
+    status, spec = node.get("status") or {}, node.get("spec") or {}
+    return str((status.get("allocatable") or status.get("capacity"), spec.get("taints")))
 
 
 def _named(node: Object, name: str) -> Object:

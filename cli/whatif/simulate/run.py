@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 from rich.console import Console
 
 from cli.config.policies import Policy as ChosenPolicy
@@ -15,16 +16,26 @@ from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object, key_of, serve
 from cli.shared.screen import Screen
 from cli.up.processes.stack import scheduler_config
-from cli.whatif.simulate.measures import Measures, measure, resources_of
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out
-from cli.whatif.simulate.reading import read_cluster, read_dump, read_pods, with_more_nodes
+from cli.whatif.simulate.reading import (
+    MIRROR,
+    read_cluster,
+    read_dump,
+    read_pods,
+    with_more_nodes,
+)
+from moorage import Nodes, Pod
 from moorage.models import ObjectKind
+from moorage.snapshot import Snapshot
 from moorage_host.plugins.host import PluginHost
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.config import parse_configuration
 
 NAMES = ("A", "B")
+
+ALWAYS = ("cpu", "memory", "pods")
+"""Resources that are measured in any case; others if a pod asks for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +48,42 @@ class SimulateOptions:
     pods: Path
     count: int | None
     more_nodes: int
-    like: str
     configs: tuple[Path, ...]
     plugins: tuple[GivenPlugin, ...]
     scheduler_config: Path | None
-    seed: int
 
     @property
     def paths(self) -> list[Path]:
         """The files and folders with plugins."""
         return [each.path for each in self.plugins]
+
+
+class ResourceUse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How much of a resource is requested.
+
+    Attributes:
+        used: The share of the cluster, 0..1.
+        std_dev: The standard deviation of the nodes' shares: 0 if all are equally full.
+        largest_free: The largest free amount on one node.
+    """
+
+    used: float
+    std_dev: float
+    largest_free: int
+
+
+class Measures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a cluster looks like.
+
+    Attributes:
+        nodes: How many nodes there are.
+        nodes_used: How many have a pod that is not of a DaemonSet.
+        resources: The use of each resource.
+    """
+
+    nodes: int
+    nodes_used: int
+    resources: dict[str, ResourceUse]
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -121,11 +158,11 @@ async def _simulate(
     moved = set(map(key_of, pods))
     clusters = [cluster] * len(policies)
     if options.more_nodes:
-        clusters.append(larger := with_more_nodes(cluster, options.more_nodes, options.like))
+        clusters.append(larger := with_more_nodes(cluster, options.more_nodes))
         policies = [*policies, replace(policies[0], notes=tuple(larger.notes))]
     before = copy_of(cluster, moved)
     asked = {name for pod in pods for name in KnownPod(pod).pod.requests}
-    resources = resources_of(before.snapshot, asked)
+    resources = _resources_of(before.snapshot, asked)
     variants: list[Variant] = []
     elsewhere: list[str] = []
     others: dict[str, str] = {}
@@ -140,7 +177,7 @@ async def _simulate(
         cluster=cluster.place,
         pods=len(pods),
         notes=[*cluster.notes, *left_out(cluster, moved), *notes],
-        before=measure(before.snapshot, resources),
+        before=_measure(before.snapshot, resources),
         policies=variants,
         moved=elsewhere,
     )
@@ -171,7 +208,7 @@ async def _variant(
             scorers=await scorers.use(resolved.revision, resolved.for_kind("score")),
             score_scale=resolved.score_scale,
         )
-        placing = Placing(cache, configuration, moorage, seed=options.seed, others=others)
+        placing = Placing(cache, configuration, moorage, others=others)
         screen = Screen(Console(stderr=True, markup=False, emoji=False, highlight=False))
         with screen.progress(f"Placing pods, policy {name}", len(pods)) as done:
             start = time.perf_counter()
@@ -189,6 +226,43 @@ async def _variant(
         pending=pending,
         attempts=attempts,
         seconds=round(seconds, 3),
-        after=measure(cache.snapshot, resources),
+        after=_measure(cache.snapshot, resources),
         placements=placements,
+    )
+
+
+def _resources_of(snapshot: Snapshot, others: Iterable[str]) -> list[str]:
+    """Return the resources to measure: the usual ones, those of pods, and those of *others*."""
+    pods = (pod for row in snapshot.nodes().rows for pod in snapshot.pods_at(int(row)))
+    asked = {name for pod in pods for name, amount in pod.requests.items() if amount}
+    return list(dict.fromkeys((*ALWAYS, *sorted(asked), *sorted(others))))
+
+
+def _measure(snapshot: Snapshot, resources: Iterable[str]) -> Measures:
+    """Return what the cluster looks like now."""
+    nodes = snapshot.nodes()
+    return Measures(
+        nodes=len(nodes),
+        nodes_used=sum(any(not _is_on_each(pod) for pod in node.pods) for node in nodes),
+        resources={name: use for name in resources if (use := _use(nodes, name))},
+    )
+
+
+def _use(nodes: Nodes, resource: str) -> ResourceUse | None:
+    """Return the use of a resource; None if no node has it."""
+    allocatable, requested = nodes.allocatable(resource), nodes.requested(resource)
+    has = allocatable > 0
+    if not has.any():
+        return None
+    return ResourceUse(
+        used=float(requested[has].sum() / allocatable.sum()),
+        std_dev=float((requested[has] / allocatable[has]).std()),
+        largest_free=int(np.maximum(allocatable - requested, 0).max()),
+    )
+
+
+def _is_on_each(pod: Pod) -> bool:
+    """Whether each node has such a pod, which does not show whether the node is needed."""
+    return (pod.owner is not None and pod.owner.kind in ("DaemonSet", "Node")) or (
+        MIRROR in pod.annotations
     )

@@ -92,33 +92,29 @@ def test_two_policies_differ_by_the_plugins_that_are_named(files: Files) -> None
     ]
     assert answer["moved"] == ["default/web"]
     why = answer["policies"][1]["placements"][0]["whyNotThere"]
-    assert "points ahead of empty: NodeResourcesMostAllocated +" in why["text"]
-    assert (
-        why["points"]["NodeResourcesMostAllocated"] > 0 > why["points"]["in-tree NodeResourcesFit"]
-    )
+    assert "points ahead of empty: NodeResourcesMostAllocated +" in why
+    assert "in-tree NodeResourcesFit -" in why
     text = files.run("--config", spread, "--config", pack).stdout
     assert "Placed differently: 1 of 1 pods" in text
     assert "nodes used" in text
 
 
 def test_more_nodes_are_compared_with_the_cluster_as_it_is(files: Files) -> None:
-    small = node("small", cpu="2", labels={"kubernetes.io/hostname": "small", "disk": "ssd"})
-    there = sized("there", "8", nodeName="n1")
-    files.write("dump.json", dump(node("n1"), small, there))
+    labels = {"kubernetes.io/hostname": "small", "disk": "ssd"}
+    small = (node(name, cpu="2", labels=labels) for name in ("small", "small-1"))
+    cordoned = [node(f"old-{number}") for number in range(3)]
+    for each in cordoned:
+        each["spec"] = {"unschedulable": True}
+    files.write("dump.json", dump(node("n1"), *small, *cordoned))
     files.write("pods.yaml", sized("web", "2", nodeSelector={"disk": "ssd"}))
-    answer = files.json("--count", 3, "--nodes", "+2", "--like", "small")
+    answer = files.json("--count", 4, "--nodes", "+2")
     without, larger = answer["policies"]
-    assert [each["placed"] for each in (without, larger)] == [1, 3]
-    assert larger["notes"][0] == "2 more nodes like small: small-1 to small-2"
-    assert set(places(answer, 1).values()) == {"small", "small-1", "small-2"}
-    text = files.run("--count", 3, "--nodes", "+2", "--like", "small").stdout
+    assert [each["placed"] for each in (without, larger)] == [2, 4]
+    assert larger["notes"][0] == "2 more nodes like small: small-2 to small-3"
+    assert set(places(answer, 1).values()) == {"small", "small-1", "small-2", "small-3"}
+    text = files.run("--count", 4, "--nodes", "+2").stdout
     assert re.search(r"pods pending +2 +0\n", text)
-    assert "Note: B: 2 more nodes like small: small-1 to small-2\n" in text
-    # The largest one, which has no such label.
-    assert [each["placed"] for each in files.json("--nodes", "+2")["policies"]] == [1, 1]
-    assert (
-        "has no node smal, did you mean `small`?" in files.run("--nodes=+1", "--like=smal").output
-    )
+    assert "Note: B: 2 more nodes like small: small-2 to small-3\n" in text
     assert files.run("--nodes", "more").exit_code == 2
 
 
@@ -190,12 +186,13 @@ def test_a_dump_given_as_pods_too_is_placed_again(files: Files) -> None:
     assert answer["before"]["resources"]["cpu"]["used"] == 0
 
 
-def test_the_same_seed_gives_the_same_result(files: Files) -> None:
+def test_the_same_pods_are_placed_alike(files: Files) -> None:
     files.write("dump.json", dump(*(node(f"n{i}") for i in range(20))))
     files.write("pods.yaml", sized("a", "1"), sized("b", "2"))
     config = files.write("a.yaml", policy("NodeResourcesLeastAllocated"))
-    runs = [places(files.json("--count", 10, "--config", config, "--seed", s)) for s in (1, 1, 2)]
-    assert runs[0] == runs[1] != runs[2]
+    one, other = (places(files.json("--count", 10, "--config", config)) for _ in range(2))
+    assert one == other
+    assert len(set(one.values())) > 10
     answer = files.json("--count", 10, "--config", config, "--config", config)
     assert answer["moved"] == []
 
