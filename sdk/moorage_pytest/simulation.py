@@ -56,7 +56,6 @@ class Simulate:
         existing: Iterable[Pod] = (),
         arguments: Mapping[str, Mapping[str, Any]] | None = None,
         weights: Mapping[str, int] | None = None,
-        seed: int = 0,
         timeout: float = SECONDS,
     ) -> Placements:
         """Place *pods*, one after another, and return where they went.
@@ -68,7 +67,6 @@ class Simulate:
             existing: Pods that are on nodes already.
             arguments: The arguments of plugins, by their names, as a policy has them.
             weights: The weights of score plugins, by their names.
-            seed: Decides between equally good nodes.
             timeout: How many seconds it may take.
 
         Raises:
@@ -83,7 +81,7 @@ class Simulate:
         _write(folder / "policy.json", _policy(plugins, arguments or {}, weights or {}))
         command = [sys.executable, "-c", "from moorage_apps.command import main; main()"]
         command += ["simulate", "-o", "json", "--cluster", "cluster.json", "--pods", "pods.json"]
-        command += ["--config", "policy.json", f"--seed={seed}"]
+        command += ["--config", "policy.json"]
         files = dict.fromkeys(str(Path(inspect.getfile(plugin)).resolve()) for plugin in plugins)
         for file in files:
             command += ["--plugin", file]
