@@ -224,9 +224,9 @@ def _parameters(found: click.Command) -> Iterator[Row]:
             metavar = "" if parameter.is_flag else f" {_metavar(parameter, found)}"
             text, _, default = (parameter.help or "").removesuffix("]").partition("[default: ")
             if parameter.opts[0] == "-o":  # the page explains it once
-                metavar = " FORMAT"
-                text = text.removeprefix("wide is text that ")
-                text = "`wide` " + text.removesuffix("; json and yaml have everything.") + "."
+                metavar, wide = " FORMAT", text.removeprefix("wide is text that ")
+                wide = wide.removesuffix("json and yaml have everything.").removesuffix("; ")
+                text = f"`wide` {wide}." if wide else "Not `wide`."
             elif default := default or _default(parameter):
                 text = f"{text.strip()} Default: {default}."
             yield code(parameter.opts[0] + metavar), escaped(text.strip())
