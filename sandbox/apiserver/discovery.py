@@ -39,6 +39,7 @@ def add_routes(router: web.UrlDispatcher, resources: ResourceTable, settings: Se
     router.add_get("/apis", documents.groups)
     router.add_get("/api/{version}", documents.resources)
     router.add_get("/apis/{group}/{version}", documents.resources)
+    router.add_get("/openapi/v2", _openapi_v2)
     router.add_get("/openapi/v3", documents.openapi_index)
     router.add_get("/openapi/v3/{key:.+}", documents.openapi)
 
@@ -143,6 +144,12 @@ def _json(document: object) -> web.Response:
 
 async def _healthy(_: web.Request) -> web.Response:
     return web.Response(text="ok")
+
+
+async def _openapi_v2(_: web.Request) -> web.Response:
+    """Answer with an empty message: kubectl checks each `kind: List` by it, and it allows all."""
+    kind = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    return web.Response(content_type=kind)
 
 
 def _path(row: Resource) -> str:

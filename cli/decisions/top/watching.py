@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import ExitStack, aclosing
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -32,16 +32,17 @@ async def watch(options: GatewayOptions, *, once: bool, output: Form, interval: 
         GatewayError: The gateway cannot be asked at first; later that is shown.
     """
     console = Console(markup=False, emoji=False, highlight=False)
+    is_data = is_for_programs(output)
     with ExitStack() as stack:
-        is_data = is_for_programs(output)
         show = _shows(console, stack, live=console.is_terminal and not once and not is_data)
-        async for found, problem in _views(options, interval):
-            if not is_data:
-                show(_drawn(found, problem, wide=output == "wide"))
-            elif found is not None and not problem:
-                write(found, output, one_of_many=True)
-            if once:
-                return
+        async with aclosing(_views(options, interval)) as views:
+            async for found, problem in views:
+                if not is_data:
+                    show(_drawn(found, problem, wide=output == "wide"))
+                elif found is not None and not problem:
+                    write(found, output, one_of_many=True)
+                if once:
+                    return
 
 
 def _drawn(found: View | None, problem: str, *, wide: bool) -> RenderableType:
@@ -58,7 +59,7 @@ def _shows(console: Console, stack: ExitStack, *, live: bool) -> Callable[[Rende
 
 async def _views(
     options: GatewayOptions, interval: float
-) -> AsyncIterator[tuple[View | None, str]]:
+) -> AsyncGenerator[tuple[View | None, str]]:
     """Yield the newest view after each interval, and what is wrong since; connect again then."""
     last: View | None = None
     while True:

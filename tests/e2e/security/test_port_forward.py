@@ -124,16 +124,20 @@ async def account(world: World, directory: Path, name: str, *roles: str) -> Path
     return file
 
 
-async def explained(kubeconfig: Path, *options: str) -> str:
+async def printed(kubeconfig: Path, *words: str) -> str:
     program = Path(sys.executable).with_name("moorage")
     process = await asyncio.create_subprocess_exec(
         program,
-        *("explain", "default/web", f"--kubeconfig={kubeconfig}", *options),
+        *(*words, f"--kubeconfig={kubeconfig}"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
     out, _ = await process.communicate()
-    return out.decode().partition("\n")[0]
+    return out.decode()
+
+
+async def explained(kubeconfig: Path, *options: str) -> str:
+    return (await printed(kubeconfig, "explain", "default/web", *options)).partition("\n")[0]
 
 
 async def test_an_administrator_needs_a_kubeconfig_alone(world: World, folders: Path) -> None:
@@ -150,6 +154,8 @@ async def test_an_administrator_needs_a_kubeconfig_alone(world: World, folders: 
     for secret in yaml.safe_load_all(secrets(folders, OUR_NAMESPACE, ["operator"])):
         (await world.request("POST", f"{CORE}/secrets", secret)).check()
     assert REASON in await explained(config)
+    top = await printed(config, "top", "--once")
+    assert (top.startswith("pod moorage/gateway-b"), "exception" in top) == (True, False), top
     assert REASON in await explained(config, "--gateway=moorage/gateway-b")
     line = await explained(config, "--gateway=moorage/gateway-a")
     assert "connection refused" in line, line

@@ -66,6 +66,12 @@ def bind(kubectl: Kubectl, pod: str, node: str) -> None:
     kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
 
 
+def test_what_get_prints_as_json_can_be_given_back(kubectl: Kubectl, pod: str, node: str) -> None:
+    printed = kubectl.run("get", f"pod/{pod}", f"node/{node}", "-o", "json")
+    applied = kubectl.run("replace", "-f", "-", stdin=printed)
+    assert applied == f"pod/{pod} replaced\nnode/{node} replaced\n"
+
+
 def test_get_prints_columns_and_wide_ones(kubectl: Kubectl, pod: str) -> None:
     header, row = kubectl.run("get", "pods", pod).splitlines()
     assert header.split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
