@@ -72,7 +72,6 @@ def table(
                 "name": column.name,
                 "type": "string",
                 "format": "name" if column.name == "Name" and not column.wide else "",
-                "description": column.name,
                 "priority": int(column.wide),
             }
             for column in columns

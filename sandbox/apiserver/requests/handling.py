@@ -37,7 +37,6 @@ _BY_METHOD = {
     "PATCH": ("patch", ""),
     "DELETE": ("delete", "deletecollection"),
 }
-_OPTIONS = {"dryRun": ("All",), "fieldValidation": ("Ignore", "Warn", "Strict")}
 _PODS = parse("/api/v1/pods").resource
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -48,7 +47,6 @@ class DeleteOptions(msgspec.Struct, rename="camel"):
 
     preconditions: dict[str, str | None] | None = None
     propagation_policy: Literal["Background", "Foreground", "Orphan"] | None = None
-    orphan_dependents: bool | None = None
     dry_run: list[str] | None = None
 
 
@@ -151,8 +149,7 @@ class Requests:
         return _answer(call, replace(self._cluster, call, decode(call.body, call.media_type)))
 
     def _patch(self, call: Call) -> tuple[int, bytes]:
-        item, created = patch(self._cluster, call)
-        return _answer(call, item, 201 if created else 200)
+        return _answer(call, patch(self._cluster, call))
 
     def _delete(self, call: Call) -> tuple[int, bytes]:
         item = self._remove(call, call.target, _delete_options(call))
@@ -188,7 +185,7 @@ class Requests:
             version=wanted.get("resourceVersion") or "",
             propagation=options.propagation_policy
             or call.query.get("propagationPolicy")
-            or ("Orphan" if options.orphan_dependents else "Background"),
+            or "Background",
             dry_run=call.dry_run or options.dry_run == ["All"],
         )
 
@@ -223,10 +220,6 @@ async def read_call(request: web.Request, target: Target) -> Call:
         web.HTTPRequestEntityTooLarge: The body exceeds the limit.
     """
     query = dict(request.query)
-    for name, supported in _OPTIONS.items():
-        if query.get(name, "") not in ("", *supported):
-            cause = errors.unsupported_value(name, query[name], supported)
-            raise errors.invalid("Options", "", [cause], group="meta.k8s.io")
     return Call(
         target=target,
         query=query,

@@ -54,12 +54,8 @@ def scaled(obj: Object, scale: Object) -> Object:
     return obj | {"spec": obj.get("spec", {}) | {"replicas": replicas}, "metadata": metadata}
 
 
-APPLY = "application/apply-patch+yaml"
-NO_OWNERS = "the sandbox merges what is applied; it records no field owners and finds no conflicts"
-
-
-def patch(cluster: Cluster, call: Call) -> tuple[Item, bool]:
-    """Apply a patch; return the object as stored, and whether the patch created it.
+def patch(cluster: Cluster, call: Call) -> Item:
+    """Apply a patch; return the object as stored.
 
     Raises:
         StatusError: 400, 404, 409, 415 or 422.
@@ -67,15 +63,8 @@ def patch(cluster: Cluster, call: Call) -> tuple[Item, bool]:
     apply = _KINDS.get(call.media_type)
     if apply is None:
         raise unsupported_media_type(call.media_type, list(_KINDS))
-    value = decode(call.body, "")
-    if call.media_type == APPLY:
-        call.warnings.append(NO_OWNERS)
-        if not cluster.collection(call.target.resource).get(call.target.space, call.target.name):
-            obj = read_object(call, value)
-            obj["metadata"].setdefault("name", call.target.name)
-            return cluster.create(call.target, obj, dry_run=call.dry_run), True
     old = shown(call.target, cluster.get(call.target).object)
-    return replace(cluster, call, apply(old, value), old), False
+    return replace(cluster, call, apply(old, decode(call.body, "")), old)
 
 
 def shown(target: Target, stored: Object) -> Object:
@@ -174,10 +163,7 @@ def apply_strategic(old: Any, patch: Any) -> Object:
         StatusError: 400, the patch is no object, or a directive or a list in it is malformed.
     """
     _require_object(patch)
-    directive = patch.get(_DIRECTIVE, "merge")
-    if directive == "replace":
-        return {key: value for key, value in patch.items() if key != _DIRECTIVE}
-    if directive == "delete":
+    if patch.get(_DIRECTIVE) == "delete":
         return {}
     result = dict(old) if isinstance(old, dict) else {}
     if _RETAIN in patch:
@@ -222,8 +208,6 @@ def _apply_field(result: Object, key: str, value: Any) -> None:
 def _merge_elements(
     field: str, key: str, old: Sequence[Object], new: Sequence[Object]
 ) -> list[Object]:
-    if any(each.get(_DIRECTIVE) == "replace" for each in new):
-        return [each for each in new if _DIRECTIVE not in each]
     merged: dict[Any, Object] = {_identity(field, key, each): each for each in old}
     for each in new:
         identity = _identity(field, key, each)
@@ -265,5 +249,4 @@ _KINDS: dict[str, Callable[[Object, Any], Any]] = {
     "application/json-patch+json": apply_json_patch,
     "application/merge-patch+json": merge,
     "application/strategic-merge-patch+json": apply_strategic,
-    APPLY: apply_strategic,
 }

@@ -103,8 +103,6 @@ class Cluster:
             oldest := self.collection(resource).oldest(target.space, hooks.most)
         ):
             self._remove(resource, oldest.object["metadata"])
-        if self.store.owners.is_orphaned(metadata):
-            self.delete(replace(target, name=name))
         return item
 
     def update(self, target: Target, obj: Object, *, dry_run: bool = False) -> Item:

@@ -18,38 +18,31 @@ _Key: TypeAlias = tuple[str, str, str]
 
 
 class Kubelet:
-    """Starts pods on all nodes; a pod of a node that does not exist waits for it."""
+    """Starts pods on all nodes that exist."""
 
     def __init__(self, store: Store, delay_seconds: float) -> None:
         self._store = store
         self._delay = delay_seconds
-        self._waiting: dict[str, set[_Key]] = {}
         store.listen(PODS, self._on_pod)
         store.listen(NODES, self._on_node)
 
     def _on_pod(self, change: Change) -> None:
         pod, previous = change.item.object, change.previous
-        node, key = pod["spec"].get("nodeName"), _key_of(pod)
-        if change.kind == "DELETED":
-            self._waiting.get(node, set()).discard(key)
-        elif node and (previous is None or not previous.object["spec"].get("nodeName")):
-            asyncio.get_running_loop().call_later(self._delay, self._start, key)
+        is_new = previous is None or not previous.object["spec"].get("nodeName")
+        if pod["spec"].get("nodeName") and is_new and change.kind != "DELETED":
+            asyncio.get_running_loop().call_later(self._delay, self._start, _key_of(pod))
 
     def _on_node(self, change: Change) -> None:
         if change.kind == "ADDED":
-            node = change.item.object["metadata"]
-            self._store.put(LEASES, _lease(node))
-            for key in self._waiting.pop(node["name"], ()):
-                asyncio.get_running_loop().call_later(self._delay, self._start, key)
+            self._store.put(LEASES, _lease(change.item.object["metadata"]))
 
     def _start(self, key: _Key) -> None:
         pod = self._store.find(PODS, *key[:2])
         if pod is None or _key_of(pod) != key:
             return
-        node = pod["spec"]["nodeName"]
-        if self._store.find(NODES, "", node) is None:
-            self._waiting.setdefault(node, set()).add(key)
-        elif pod["status"]["phase"] == "Pending" and not pod["metadata"].get("deletionTimestamp"):
+        exists = self._store.find(NODES, "", pod["spec"]["nodeName"]) is not None
+        is_pending = pod["status"]["phase"] == "Pending"
+        if exists and is_pending and not pod["metadata"].get("deletionTimestamp"):
             self._store.put(PODS, pod | {"status": running_status(pod)})
             if seconds := _run_seconds(pod):
                 asyncio.get_running_loop().call_later(seconds, self._end, key)

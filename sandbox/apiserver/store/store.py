@@ -6,7 +6,6 @@ every watcher share them, and each is encoded once. Nothing awaits, so every cal
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
@@ -147,16 +146,12 @@ class Collection:
 Key: TypeAlias = tuple[str, str, str]
 """Collection, namespace and name of an object."""
 
-MOST_DELETED = 8192
-"""UIDs of deleted objects that are kept: a controller may still create dependents of theirs."""
-
 
 class Owners:
     """Which stored objects name which owner by metadata.ownerReferences."""
 
     def __init__(self) -> None:
         self._dependents: dict[str, dict[Key, None]] = {}
-        self._deleted: OrderedDict[str, None] = OrderedDict()
 
     def update(self, key: Key, before: Object, after: Object) -> None:
         """Note a change of the metadata of one object; empty where it does not exist."""
@@ -168,19 +163,10 @@ class Owners:
                 del self._dependents[uid]
         for uid in new - old:
             self._dependents.setdefault(uid, {})[key] = None
-        if not after:
-            self._deleted[before.get("uid", "")] = None
-            if len(self._deleted) > MOST_DELETED:
-                self._deleted.popitem(last=False)
 
     def dependents(self, uid: str) -> list[Key]:
         """Return the objects that name this owner, in the order in which they did."""
         return list(self._dependents.get(uid, ()))
-
-    def is_orphaned(self, metadata: Object) -> bool:
-        """Return whether an object has owners and all of them were deleted."""
-        owners = owner_uids(metadata)
-        return bool(owners) and owners <= self._deleted.keys()
 
 
 def owner_uids(metadata: Object) -> set[str]:

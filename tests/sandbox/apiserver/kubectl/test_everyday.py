@@ -117,9 +117,6 @@ def test_a_service_keeps_its_other_ports_when_one_changes(kubectl: Kubectl) -> N
     for port in ("81", "82"):
         kubectl.run("apply", "-f", "-", stdin=SERVICE.replace("PORT", port))
     assert [each["port"] for each in kubectl.json("service", "day")["spec"]["ports"]] == [80, 82]
-    applied = kubectl.run("apply", "--server-side", "-f", "-", stdin=SERVICE.replace("PORT", "82"))
-    assert "records no field owners" in applied
-    assert "service/day serverside-applied" in applied
     kubectl.run("delete", "service", "day")
 
 

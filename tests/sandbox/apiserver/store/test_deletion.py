@@ -1,7 +1,5 @@
 """Deleting: finalizers, preconditions, collections, namespaces, and what has lost its owners."""
 
-from typing import Any
-
 import pytest
 
 from tests.sandbox.apiserver.resources.test_any_kind import WORKLOAD
@@ -132,12 +130,9 @@ async def test_dependents_go_with_their_owner_over_generations(http: Http, polic
     assert await http.names(PODS) == ["other"]
 
 
-@pytest.mark.parametrize(
-    "options", [{"propagationPolicy": "Orphan"}, {"orphanDependents": True}], ids=str
-)
-async def test_orphans_stay_without_the_reference(http: Http, options: Any) -> None:
+async def test_orphans_stay_without_the_reference(http: Http) -> None:
     await http.create(PODS, owned(pod("a"), await owner(http)))
-    await http.send("DELETE", f"{MAPS}/owner", options)
+    await http.send("DELETE", f"{MAPS}/owner", {"propagationPolicy": "Orphan"})
     assert "ownerReferences" not in (await http.get(f"{PODS}/a")).body["metadata"]
     assert await http.names(MAPS) == []
 
@@ -159,16 +154,6 @@ async def test_an_owner_with_finalizers_keeps_its_dependents_until_it_is_gone(ht
     assert await http.names(PODS) == ["a"]
     await http.patch(f"{MAPS}/owner", {"metadata": {"finalizers": None}})
     assert await http.names(PODS) == []
-
-
-async def test_what_is_created_for_a_deleted_owner_is_deleted_at_once(http: Http) -> None:
-    gone = await owner(http)
-    await http.send("DELETE", f"{MAPS}/owner")
-    await http.create(PODS, owned(pod("late"), gone))
-    assert await http.names(PODS) == []
-    elsewhere: Object = gone | {"metadata": gone["metadata"] | {"uid": "of-another-cluster"}}
-    await http.create(PODS, owned(pod("dumped"), elsewhere))
-    assert await http.names(PODS) == ["dumped"]
 
 
 async def test_owners_of_each_other_go_together(http: Http) -> None:
