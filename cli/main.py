@@ -5,10 +5,7 @@ import click
 from cli.certs.command import certs
 from cli.config.command import config
 from cli.conformance.command import conformance
-from cli.decisions.dashboard.command import dashboard
-from cli.decisions.explain.command import explain
-from cli.decisions.shadow.command import shadow
-from cli.decisions.top.command import top
+from cli.decisions.commands import dashboard, explain, shadow, top
 from cli.doctor.command import doctor
 from cli.gate.command import gate
 from cli.legacy.command import convert_policy

@@ -16,7 +16,7 @@ import pytest_asyncio
 import yaml
 
 from cli.certs.certificates import keep_certificates
-from cli.decisions.explain.sources import explained as ask
+from cli.decisions.explain import explained as ask
 from cli.shared.gateway.options import GatewayOptions
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from cli.decisions.explain.sources import explained as ask
+from cli.decisions.explain import explained as ask
 from cli.shared.gateway.options import GatewayOptions
 from gateway.decisions.why import Explanation
 from tests.scenarios.world import World

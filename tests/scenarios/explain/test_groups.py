@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from cli.decisions.explain.sources import explained
+from cli.decisions.explain import explained
 from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import KubeClient, connect
 from tests.scenarios.conftest import PLANES

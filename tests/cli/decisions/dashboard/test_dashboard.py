@@ -5,7 +5,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cli.decisions.dashboard.serving import serving
+from cli.decisions.dashboard import serving
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cli.decisions.explain.output import show
-from cli.decisions.explain.sources import Explained
+from cli.decisions.explain import Explained
+from cli.decisions.explain_output import show
 from gateway.decisions.known import Known
 from gateway.decisions.why import explanation
 

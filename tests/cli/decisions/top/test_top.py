@@ -6,8 +6,7 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from cli.decisions.top.view import View, draw, view
-from cli.decisions.top.watching import newest
+from cli.decisions.top import View, draw, newest, view
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.metrics import Change, sample
 from cli.shared.gateway.options import GatewayOptions
@@ -95,16 +94,6 @@ def test_a_silence_of_the_api_server_is_told_if_it_is_none_of_every_minute(
     age = f'moorage_cache_age_seconds{{resource="pods"}} {seconds}\n'
     shown = "\n".join(drawn(seen(metrics(1, 0, 0), metrics(2, 0, 0) + age), 80))
     assert ("API server silent for 150 s" in shown) == is_told
-
-
-def test_namespaces_with_large_pods_are_named() -> None:
-    sizes = "".join(
-        f'moorage_large_pods_bytes{{pod_namespace="n{number}"}} {number * 2**20}\n'
-        for number in range(1, 9)
-    )
-    found = seen(metrics(1, 0, 0), metrics(2, 0, 0) + sizes)
-    assert list(found.large_pods) == ["n8", "n7", "n6", "n5", "n4"]
-    assert "large pods: n8 8.0 MiB, n7 7.0 MiB" in "\n".join(drawn(found, 100))
 
 
 async def test_a_pod_has_one_row_however_often_it_was_decided_on() -> None:

@@ -1,24 +1,37 @@
-"""What `moorage top` shows of an interval, as JSON or drawn on a terminal."""
+"""`moorage top`: reads a gateway again and again, shows each interval as JSON or on a terminal."""
 
+import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.shared.gateway.metrics import Change
+from cli.shared.gateway.client import Gateway, connected
+from cli.shared.gateway.finding import GatewayError
+from cli.shared.gateway.metrics import Change, Sample, sample
+from cli.shared.gateway.options import GatewayOptions
+from cli.shared.output import Form, is_for_programs, write
 from gateway.decisions.why import OLD_SECONDS
+from moorage_host.kube import KubeError
 
 CALLS = "moorage_extender_request_duration_seconds"
 PHASES = "moorage_cycle_duration_seconds"
 QUEUE = "moorage_cycle_queue_seconds"
-LARGE = "moorage_large_pods_bytes"
-MOST_NAMESPACES = 5
 PLUGINS = "moorage_plugin_execution_duration_seconds"
+
+NEWEST = 5
+"""Pods that are shown."""
+
+LOOKED_AT = 50
+"""Decisions among which they are looked for: a pod may have many."""
 
 
 class Work(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
@@ -69,7 +82,6 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
         cycles: Scheduling cycles in each second, those from the cache too.
         services: Filter and scorer with their replicas, as `GET /replicas` has them; only how many
             take part if that is not answered.
-        large_pods: Bytes of pods of 16 KiB and more, of the namespaces with most.
         decisions: The newest ones, as `GET /decisions` has them.
     """
 
@@ -83,7 +95,6 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     cycles: float
     work: Sequence[Work]
     plugins: Sequence[PluginWork]
-    large_pods: Mapping[str, int] = {}
     services: Sequence[Any]
     decisions: Sequence[Any]
 
@@ -107,16 +118,9 @@ def view(change: Change, gateway: str, replicas: Any | None, decisions: Sequence
         cycles=change.rate(f"{CALLS}_count", verb="filter"),
         work=[*_calls(change), *_phases(change)],
         plugins=_plugins(change),
-        large_pods=_large(change),
         services=replicas["services"] if replicas is not None else _counted(change),
         decisions=decisions,
     )
-
-
-def _large(change: Change) -> dict[str, int]:
-    names = [name for (name,) in change.values_of(LARGE, "pod_namespace")]
-    sizes = {name: int(change.now(LARGE, pod_namespace=name)) for name in names}
-    return dict(sorted(sizes.items(), key=lambda each: -each[1])[:MOST_NAMESPACES])
 
 
 def _calls(change: Change) -> list[Work]:
@@ -190,9 +194,6 @@ def _parts(view: View, *, wide: bool) -> Iterator[RenderableType]:
     yield Text(f"{view.gateway}  {role}, epoch {view.epoch}", style="bold", no_wrap=True)
     counts = f"{view.cycles:.1f} cycles/s  {view.nodes} nodes  {view.pods} pods"
     yield Text(counts, overflow="fold")
-    if view.large_pods:
-        large = (f"{name} {size / 2**20:.1f} MiB" for name, size in view.large_pods.items())
-        yield Text(f"large pods: {', '.join(large)}", overflow="fold")
     if view.age > OLD_SECONDS:
         yield Text(f"API server silent for {view.age:.0f} s", style="bold red", overflow="fold")
     yield from _table(
@@ -277,3 +278,92 @@ def _time(seconds: float | None) -> str:
 
 def _few(rate: float) -> str:
     return f"{rate:.1f}" if rate >= 0.05 else ("0" if not rate else "<0.1")
+
+
+# ---- read again and again
+
+
+async def watch(options: GatewayOptions, *, once: bool, output: Form, interval: float) -> None:
+    """Show intervals until cancelled, or one.
+
+    Raises:
+        GatewayError: The gateway cannot be asked at first; later that is shown.
+    """
+    console = Console(markup=False, emoji=False, highlight=False)
+    is_data = is_for_programs(output)
+    with ExitStack() as stack:
+        screen: Live | None = None
+        if console.is_terminal and not once and not is_data:
+            screen = stack.enter_context(Live(console=console, screen=True, auto_refresh=False))
+        async with aclosing(_views(options, interval)) as views:
+            async for found, problem in views:
+                if is_data:
+                    if found is not None and not problem:
+                        write(found, output, one_of_many=True)
+                else:
+                    problems = [Text(problem, style="bold red")] if problem else []
+                    drawn = [draw(found, wide=output == "wide")] if found else []
+                    shown = Group(*problems, *drawn)
+                    if screen is None:
+                        console.print(shown)
+                    else:
+                        screen.update(shown, refresh=True)
+                if once:
+                    return
+
+
+async def _views(
+    options: GatewayOptions, interval: float
+) -> AsyncGenerator[tuple[View | None, str]]:
+    """Yield the newest view after each interval, and what is wrong since; connect again then."""
+    last: View | None = None
+    while True:
+        try:
+            async with connected(options) as gateway:
+                before = await _read(gateway)
+                while True:
+                    await asyncio.sleep(interval)
+                    after = await _read(gateway)
+                    last = await _view(gateway, Change(before, after))
+                    yield last, ""
+                    before = after
+        except (GatewayError, KubeError) as error:
+            if last is None:
+                raise
+            yield last, str(error)
+            await asyncio.sleep(interval)
+
+
+async def _read(gateway: Gateway) -> Sample:
+    text = await gateway.text("/metrics")
+    try:
+        found = sample(text, time.monotonic())
+    except ValueError as error:
+        raise GatewayError(f"{gateway.place}/metrics has no metrics: {error}") from error
+    if not found.values:
+        raise GatewayError(f"{gateway.place}/metrics has no metrics of Moorage")
+    return found
+
+
+async def _view(gateway: Gateway, change: Change) -> View:
+    replicas, decisions = await asyncio.gather(_optional(gateway, "/replicas"), newest(gateway))
+    return view(change, gateway.place, replicas, decisions)
+
+
+async def newest(gateway: Gateway) -> Sequence[Any]:
+    """Return the newest decision about each of the pods that were decided on last."""
+    found = await _optional(gateway, "/decisions", limit=str(LOOKED_AT))
+    pods: dict[tuple[str, str], Any] = {}
+    for each in found["items"] if found else ():
+        pods.setdefault((each["namespace"], each["pod"]), each)
+    return list(pods.values())[:NEWEST]
+
+
+async def _optional(gateway: Gateway, path: str, **query: str) -> Any | None:
+    """Return an answer; None if it may not be read."""
+    try:
+        return await gateway.get(path, query)
+    except GatewayError as error:
+        if error.status in (403, 404):
+            return None
+        raise

@@ -1,1 +1,0 @@
-"""`moorage dashboard`: the inspector in a browser."""

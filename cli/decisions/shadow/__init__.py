@@ -1,1 +1,0 @@
-"""`moorage shadow`: how far the shadows of profiles agree with them, and where they do not."""

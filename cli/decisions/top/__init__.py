@@ -1,1 +1,0 @@
-"""`moorage top`: what a gateway is doing now, from its metrics, replicas and decisions."""
