@@ -24,7 +24,7 @@ def convert_policy(file: Path, scheduler_name: str) -> None:
     with clear_failures():
         from cli.legacy.convert import convert
 
-        conversion = convert(file, scheduler_name)
-    for note in conversion.notes:
+        configuration, notes = convert(file, scheduler_name)
+    for note in notes:
         click.echo(f"Note: {note}", err=True)
-    click.echo(conversion.configuration, nl=False)
+    click.echo(configuration, nl=False)

@@ -5,27 +5,15 @@ the same extenders. Reading finds all mistakes about predicates and priorities a
 pass as they are, but for what is spelt differently today: kube-scheduler checks them at its start.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import yaml
 from msgspec import Meta
 
-from cli.legacy.names import (
-    FILTERS,
-    MANDATORY,
-    PREDICATE_REMARKS,
-    PREDICATES,
-    PRIORITIES,
-    PRIORITY_REMARKS,
-    SCORES,
-    SPREADING,
-    STRATEGIES,
-    Strategy,
-)
 from cli.shared.manifests import without_nulls
 from moorage.errors import suggestion
 from moorage.units.durations import format_duration
@@ -34,6 +22,108 @@ from moorage_host.policy.checks import Problem, child, find_problems
 from moorage_host.policy.yaml_lines import Tree, read_tree
 
 Object = dict[str, Any]
+
+Strategy: TypeAlias = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
+
+MANDATORY = ("NodeUnschedulable", "TaintToleration")
+"""Filters that ran with every Policy, listed or not."""
+
+FILTERS = (
+    "NodeUnschedulable",
+    "NodeName",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeResourcesFit",
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+)
+"""The filters that predicates became, in the order in which kube-scheduler runs them.
+
+Filters that came after the Policy (DynamicResources, for one) are none of its business: they stay.
+"""
+
+SCORES = (
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesFit",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+)
+"""The scores that priorities became, in the order in which kube-scheduler runs them."""
+
+PREDICATES: Mapping[str, tuple[str, ...]] = {
+    "GeneralPredicates": ("NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
+    "HostName": ("NodeName",),
+    "PodFitsHostPorts": ("NodePorts",),
+    "PodFitsPorts": ("NodePorts",),
+    "PodFitsResources": ("NodeResourcesFit",),
+    "MatchNodeSelector": ("NodeAffinity",),
+    "NoDiskConflict": ("VolumeRestrictions",),
+    "PodToleratesNodeTaints": ("TaintToleration",),
+    "PodToleratesNodeNoExecuteTaints": ("TaintToleration",),
+    "CheckNodeUnschedulable": ("NodeUnschedulable",),
+    "CheckNodeCondition": ("TaintToleration",),
+    "CheckNodeMemoryPressure": ("TaintToleration",),
+    "CheckNodeDiskPressure": ("TaintToleration",),
+    "CheckNodePIDPressure": ("TaintToleration",),
+    "MaxEBSVolumeCount": ("NodeVolumeLimits",),
+    "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
+    "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
+    "MaxCinderVolumeCount": ("NodeVolumeLimits",),
+    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
+    "CheckVolumeBinding": ("VolumeBinding",),
+    "NoVolumeZoneConflict": ("VolumeZone",),
+    "EvenPodsSpread": ("PodTopologySpread",),
+    "MatchInterPodAffinity": ("InterPodAffinity",),
+}
+"""The filters that a predicate became."""
+
+PRIORITIES: Mapping[str, str | None] = {
+    "LeastRequestedPriority": "NodeResourcesFit",
+    "MostRequestedPriority": "NodeResourcesFit",
+    "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
+    "SelectorSpreadPriority": "PodTopologySpread",
+    "ServiceSpreadingPriority": "PodTopologySpread",
+    "EvenPodsSpreadPriority": "PodTopologySpread",
+    "InterPodAffinityPriority": "InterPodAffinity",
+    "NodeAffinityPriority": "NodeAffinity",
+    "TaintTolerationPriority": "TaintToleration",
+    "ImageLocalityPriority": "ImageLocality",
+    "EqualPriority": None,
+    "NodePreferAvoidPodsPriority": None,
+    "ResourceLimitsPriority": None,
+}
+"""The score that a priority became; None: kube-scheduler has none any more."""
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "LeastRequestedPriority": "LeastAllocated",
+    "MostRequestedPriority": "MostAllocated",
+}
+
+SPREADING = frozenset({"SelectorSpreadPriority", "ServiceSpreadingPriority"})
+"""They spread pods of Services and controllers without being asked by the pod."""
+
+_SPREAD = (
+    "its system default constraints spread pods of Services and controllers alike, over hosts and "
+    "zones, by another formula"
+)
+
+PRIORITY_REMARKS: Mapping[str, str] = {
+    "SelectorSpreadPriority": _SPREAD,
+    "ServiceSpreadingPriority": _SPREAD,
+    "EqualPriority": "it gave every node the same",
+    "NodePreferAvoidPodsPriority": (
+        "removed in Kubernetes 1.24: taint the nodes with effect PreferNoSchedule instead"
+    ),
+    "ResourceLimitsPriority": "removed in Kubernetes 1.20",
+}
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
@@ -73,25 +163,16 @@ class _Policy(_Part, frozen=True, kw_only=True):
     always_check_all_predicates: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
-    """What a Policy became.
-
-    Attributes:
-        configuration: The KubeSchedulerConfiguration, in YAML.
-        notes: What was changed or dropped and why, in the order of the Policy's lines.
-    """
-
-    configuration: str
-    notes: tuple[str, ...]
-
-
-def convert(file: Path, scheduler_name: str) -> Conversion:
+def convert(file: Path, scheduler_name: str) -> tuple[str, list[str]]:
     """Translate a Policy in JSON or YAML.
 
     Args:
         file: The Policy.
         scheduler_name: The name of the profile.
+
+    Returns:
+        The KubeSchedulerConfiguration in YAML; what was changed or dropped and why, in the order of
+        the Policy's lines.
 
     Raises:
         ConfigurationError: The Policy cannot be read, or one line for each mistake in it.
@@ -121,16 +202,8 @@ def convert(file: Path, scheduler_name: str) -> Conversion:
         plan.notes.append(("extenders", "percentageOfNodesToScore is 100: extenders see all nodes"))
         document |= {"percentageOfNodesToScore": 100, "extenders": extenders}
     notes = sorted(plan.notes, key=lambda note: tree.line(note[0]))
-    return Conversion(
-        configuration=yaml.dump(document, Dumper=_Dumper, sort_keys=False),
-        notes=tuple(f"{tree.where(path)}: {text}" for path, text in notes),
-    )
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: object) -> bool:
-        """Repeat what occurs twice: kube-scheduler's readers know no YAML anchors."""
-        return True
+    lines = [f"{tree.where(path)}: {text}" for path, text in notes]
+    return yaml.safe_dump(document, sort_keys=False), lines
 
 
 def _read(path: Path) -> tuple[_Policy, Tree]:
@@ -215,9 +288,7 @@ class _Plan:
             self.notes.append((path, f"{predicate.name} (serviceAffinity) {text}"))
             return ()
         filters = PREDICATES[predicate.name]
-        remark = PREDICATE_REMARKS.get(predicate.name)
-        became = f"{predicate.name} became {', '.join(filters)}"
-        self.notes.append((path, f"{became}: {remark}" if remark else became))
+        self.notes.append((path, f"{predicate.name} became {', '.join(filters)}"))
         return filters
 
     def take_priorities(self, priorities: tuple[_Priority, ...] | None) -> None:

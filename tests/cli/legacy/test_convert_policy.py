@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.legacy.convert import Conversion, convert
-from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
+from cli.legacy.convert import FILTERS, PREDICATES, PRIORITIES, SCORES, convert
 from cli.main import main
 from sandbox.scheduler.config import Configuration, load_configuration
 
@@ -25,13 +24,14 @@ HEADER: Object = {"kind": "Policy", "apiVersion": "v1"}
 class Converted:
     """The configuration as the stand-in for kube-scheduler reads it; notes without the file."""
 
-    def __init__(self, conversion: Conversion, folder: Path) -> None:
+    def __init__(self, conversion: tuple[str, list[str]], folder: Path) -> None:
         file = folder / "kube-scheduler-config.yaml"
-        file.write_text(conversion.configuration)
+        configuration, notes = conversion
+        file.write_text(configuration)
         self.configuration: Configuration = load_configuration(file)
-        self.upstream = yaml.safe_load(conversion.configuration)
+        self.upstream = yaml.safe_load(configuration)
         (self.profile,) = self.upstream["profiles"]
-        self.notes = [note.partition(": ")[2] for note in conversion.notes]
+        self.notes = [note.partition(": ")[2] for note in notes]
 
     @property
     def filters(self) -> list[str]:
@@ -106,8 +106,8 @@ def test_the_article_s_policy_becomes_both_documents(tmp_path: Path) -> None:
 
 
 def test_each_part_of_the_article_s_policy_has_its_line() -> None:
-    conversion = convert(POLICY, "default-scheduler")
-    told = [note.removeprefix(f"{POLICY}:") for note in conversion.notes]
+    _, notes = convert(POLICY, "default-scheduler")
+    told = [note.removeprefix(f"{POLICY}:") for note in notes]
     for expected in (
         "5: predicates[0]: PodFitsHostPorts became NodePorts",
         "9: predicates[4]: HostName became NodeName",
@@ -299,6 +299,7 @@ def test_it_prints_the_configuration_on_stdout_and_notes_on_stderr() -> None:
     result = moorage(POLICY, "--scheduler-name=batch")
     assert result.exit_code == 0
     upstream = yaml.safe_load(result.stdout)
+    assert "&id" not in result.stdout, "kube-scheduler's reader knows no YAML anchors"
     assert upstream["kind"] == "KubeSchedulerConfiguration"
     assert upstream["profiles"][0]["schedulerName"] == "batch"
     assert all(line.startswith(f"Note: {POLICY}:") for line in result.stderr.splitlines())
