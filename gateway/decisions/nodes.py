@@ -12,7 +12,6 @@ from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord,
 from gateway.cycle.nodes import index_of, rows_of
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Verdicts
-from gateway.decisions.query import BadQueryError, Page
 
 REASON_BYTES = 200
 """What a reason takes, about."""
@@ -150,8 +149,6 @@ class KeptArrays:
 MOST_NODES = 100_000
 """Nodes in an answer."""
 
-COLUMNS = ("rank", "total", "node", "verdict", "plugin", "reason")
-
 
 class NodeScore(Record, omit_defaults=False):
     """A plugin's opinion of a node."""
@@ -178,13 +175,10 @@ class NodeItem(Record, omit_defaults=False):
     scores: dict[str, NodeScore] = msgspec.field(default_factory=dict)
 
 
-def node_table(arrays: NodeArrays, page: Page) -> dict[str, Any]:
-    """Return a part of the table as JSON-like content; raises BadQueryError."""
+def node_table(arrays: NodeArrays, part: slice) -> dict[str, Any]:
+    """Return a part of the nodes, best first, as JSON-like content."""
     plugins = arrays.scores.plugins if arrays.scores is not None else ()
-    key = _sort_key(page.sort, [each.plugin for each in plugins])
-    nodes = [node for node in nodes_of(arrays) if _contains(node, page.search)]
-    nodes.sort(key=lambda node: node.node)
-    nodes.sort(key=key, reverse=page.descending)
+    nodes = sorted(nodes_of(arrays), key=lambda node: (node.rank or math.inf, node.node))
     reasons = arrays.verdicts.reasons if arrays.verdicts is not None else ()
     return {
         "total": len(nodes),
@@ -192,7 +186,7 @@ def node_table(arrays: NodeArrays, page: Page) -> dict[str, Any]:
             "filter": list(dict.fromkeys(reason.plugin for reason in reasons)),
             "score": [{"plugin": each.plugin, "weight": each.weight} for each in plugins],
         },
-        "items": nodes[page.offset : page.offset + page.limit],
+        "items": nodes[part],
     }
 
 
@@ -228,23 +222,6 @@ def _add_scores(nodes: Mapping[int, NodeItem], scores: Scores) -> None:
             plugin: NodeScore(raw=raw[index], normalized=normalized[index])
             for plugin, raw, normalized in columns
         }
-
-
-def _contains(node: NodeItem, text: str) -> bool:
-    return not text or any(text in each.lower() for each in (node.node, node.plugin, node.reason))
-
-
-def _sort_key(column: str, plugins: list[str]) -> Callable[[NodeItem], Any]:
-    if column == "rank":
-        return lambda node: math.inf if node.rank is None else node.rank
-    if column == "total":
-        return lambda node: -math.inf if node.total is None else node.total
-    if column in COLUMNS:
-        return lambda node: getattr(node, column)
-    if column in plugins:
-        return lambda node: node.scores[column].normalized if node.scores else -math.inf
-    known = ", ".join((*COLUMNS, *plugins))
-    raise BadQueryError(f"sort is one of {known}, not {column[:100]}")
 
 
 # ---- one node

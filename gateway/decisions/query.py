@@ -70,29 +70,11 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a list is wanted: of what contains *search*, by *sort*, from *offset* on."""
-
-    search: str
-    sort: str
-    descending: bool
-    limit: int
-    offset: int
-
-
-def page_query(parameters: Parameters, *, sort: str, limit: int, most: int) -> Page:
+def part_query(parameters: Parameters, *, limit: int, most: int) -> slice:
     """Return the part of a list that is asked for; raises BadQueryError."""
-    values = checked(parameters, ("search", "sort", "order", "limit", "offset"))
-    order = values.get("order", "asc")
-    if order not in ("asc", "desc"):
-        raise BadQueryError(f"order is asc or desc, not {order[:100]}")
-    return Page(
-        search=values.get("search", "").lower(),
-        sort=values.get("sort", sort),
-        descending=order == "desc",
-        limit=number(values, "limit", limit, least=1, most=most),
-        offset=number(values, "offset", 0, least=0, most=10_000_000),
-    )
+    values = checked(parameters, ("limit", "offset"))
+    begin = number(values, "offset", 0, least=0, most=10_000_000)
+    return slice(begin, begin + number(values, "limit", limit, least=1, most=most))
 
 
 def refusing(handler: Handler) -> Handler:

@@ -32,7 +32,7 @@ from gateway.decisions.query import (
     checked,
     decision_query,
     number,
-    page_query,
+    part_query,
     refusing,
 )
 from gateway.decisions.sentences import facts, sentences
@@ -328,7 +328,7 @@ class DecisionRoutes:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
         decision = request.match_info["id"]
-        page = page_query(request.query.items(), sort="rank", limit=DEFAULT_LIMIT, most=MOST_NODES)
+        part = part_query(request.query.items(), limit=DEFAULT_LIMIT, most=MOST_NODES)
         if all(each.id != decision for each in self.decisions.log.attempts(namespace, pod)):
             return _error(404, f"there is no decision {decision} about pod {namespace}/{pod}")
         arrays = self.decisions.arrays.get(decision)
@@ -339,7 +339,7 @@ class DecisionRoutes:
                 "--decision-arrays and --decision-array-memory",
             )
         # Thousands of nodes take milliseconds, in which cycles go on.
-        return _json(await asyncio.to_thread(node_table, arrays, page))
+        return _json(await asyncio.to_thread(node_table, arrays, part))
 
     def _shown(self, decision: Decision, place: str) -> dict[str, Any]:
         content: dict[str, Any] = msgspec.to_builtins(decision)

@@ -4,14 +4,15 @@ The line of a node is made again only after it changed.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections import defaultdict
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from gateway.cluster.state import ClusterState, Placement
-from gateway.decisions.query import BadQueryError, page_query, refusing
+from gateway.decisions.query import part_query, refusing
 from moorage.models import NodeManifest
 from moorage_host.http.callers import readable
 
@@ -121,27 +122,15 @@ GROUPS = 100
 LIMIT, MOST = 200, 5000
 """Nodes in an answer, without a limit in the query and at most."""
 
-SORTED_BY = ("name", "zone", "pods", "cpu", "memory", "changed")
-
 
 def node_routes(state: ClusterState) -> list[web.RouteDef]:
     """Return the routes of nodes, as they are in *state*."""
     usage = Usage(state)
 
     async def show_nodes(request: web.Request) -> web.Response:
-        page = page_query(request.query.items(), sort="name", limit=LIMIT, most=MOST)
-        if page.sort not in SORTED_BY:
-            raise BadQueryError(f"sort is one of {', '.join(SORTED_BY)}, not {page.sort[:100]}")
-        lines = await usage.lines()
-        matching = [each for each in lines if page.search in f"{each.name} {each.zone}".lower()]
-        matching.sort(key=lambda line: _key(line, page.sort), reverse=page.descending)
-        return _json(
-            {
-                "total": len(matching),
-                "generation": state.generation,
-                "items": matching[page.offset : page.offset + page.limit],
-            }
-        )
+        part = part_query(request.query.items(), limit=LIMIT, most=MOST)
+        lines = sorted(await usage.lines(), key=attrgetter("name"))
+        return _json({"total": len(lines), "items": lines[part]})
 
     async def show_node(request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -154,7 +143,6 @@ def node_routes(state: ClusterState) -> list[web.RouteDef]:
         return _json(
             {
                 **msgspec.to_builtins(line),
-                "row": entry.row,
                 "labels": dict(node.metadata.labels),
                 "taints": [msgspec.to_builtins(taint) for taint in node.spec.taints],
                 "conditions": [msgspec.to_builtins(each) for each in node.status.conditions],
@@ -166,18 +154,22 @@ def node_routes(state: ClusterState) -> list[web.RouteDef]:
     async def show_map(request: web.Request) -> web.Response:
         by = request.query.get("by", ZONE)
         lines = await usage.lines()
-        labels = _Labels()
+        values: dict[str, set[str]] = defaultdict(set)  # by label
         tiles: list[Tile] = []
         for count, line in enumerate(lines, start=1):
             if (entry := state.rows.entries.get(line.name)) is None:
                 continue
             of_node = entry.manifest.metadata.labels
-            labels.note(of_node)
+            for label, value in of_node.items():
+                if len(values[label]) <= GROUPS:
+                    values[label].add(value)
             if len(tiles) < TILES:
                 tiles.append(_tile(line, of_node.get(by, "")))
             if count % AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return _json({"by": by, "labels": labels.useful(), "total": len(lines), "nodes": tiles})
+        most = min(GROUPS, max(1, len(lines) // 2))
+        labels = sorted(label for label, found in values.items() if len(found) <= most)
+        return _json({"by": by, "labels": labels, "total": len(lines), "nodes": tiles})
 
     return [
         web.get("/map", show_map),
@@ -198,29 +190,6 @@ def _tile(line: NodeLine, value: str) -> Tile:
     )
     fits = line.allocatable.get("pods", 0)
     return line.name, value, line.cpu, line.memory, line.pods, fits, flags
-
-
-class _Labels:
-    """Which labels group nodes: those with few values."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, set[str]] = {}
-        self._nodes = 0
-
-    def note(self, labels: Mapping[str, str]) -> None:
-        self._nodes += 1
-        for key, value in labels.items():
-            values = self._values.setdefault(key, set())
-            if len(values) <= GROUPS:
-                values.add(value)
-
-    def useful(self) -> list[str]:
-        most = min(GROUPS, max(1, self._nodes // 2))
-        return sorted(key for key, values in self._values.items() if len(values) <= most)
-
-
-def _key(line: NodeLine, sort: str) -> tuple[Any, str]:
-    return getattr(line, sort), line.name
 
 
 def _pod(placement: Placement) -> dict[str, Any]:

@@ -180,14 +180,12 @@ async def test_the_nodes_of_a_decision_are_a_table(tmp_path: Path) -> None:
             "total": None,
             "scores": {},
         }
-        _, found = await running.get(f"{path}?search=PLACE")
-        assert [each["node"] for each in found["items"]] == ["n3"]
-        _, sorted_ = await running.get(f"{path}?sort=Numbered&order=desc&limit=2&offset=1")
-        assert (sorted_["total"], [each["node"] for each in sorted_["items"]]) == (4, ["n1", "n0"])
+        _, part = await running.get(f"{path}?limit=2&offset=1")
+        assert (part["total"], [each["node"] for each in part["items"]]) == (4, ["n1", "n0"])
         status, refused = await running.get(f"{path}?sort=size")
         assert (status, refused["error"]) == (
             400,
-            "sort is one of rank, total, node, verdict, plugin, reason, Numbered, not size",
+            "there is no parameter sort; there are limit, offset",
         )
         status, missing = await running.get("/decisions/default/a/other/nodes")
         assert (status, missing["error"]) == (

@@ -112,6 +112,7 @@ class Cluster:
     nodes: int
     decisions: list[Object]
     waiting: list[Object] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
     groups: list[Object] = field(default_factory=list)
     shadows: list[Object] = field(default_factory=list)
     clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
@@ -255,10 +256,22 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
 
     async def pending(request: web.Request) -> web.Response:
         search = request.query.get("search", "")
-        found = [each for each in cluster.waiting if search in each["name"]]
-        waiting = [each for each in found if not each["node"]]
+        without_node = [
+            waiting(
+                0,
+                each["reason"],
+                **{key: each[key] for key in ("namespace", "uid")},
+                name=each["pod"],
+                since=each["time"],
+                attempts=each["attempt"],
+            )
+            for each in cluster.decisions
+            if each["outcome"] != "bound" and each["pod"] not in cluster.gone
+        ]
+        found = [each for each in [*cluster.waiting, *without_node] if search in each["name"]]
+        items = [each for each in found if not each["node"]]
         placed = [each for each in found if each["node"]] if search else []
-        return web.json_response({"items": waiting, "placed": placed, "pods": len(waiting)})
+        return web.json_response({"items": items, "placed": placed, "pods": len(items)})
 
     async def tiles(request: web.Request) -> web.Response:
         by = request.query["by"]

@@ -27,6 +27,10 @@ def a_cluster(nodes: int = 60, decisions: int = 70) -> Cluster:
     return Cluster(nodes=nodes, decisions=made)
 
 
+def bound_cluster(decisions: int) -> Cluster:
+    return Cluster(nodes=50, decisions=[summary(each) for each in range(decisions, 0, -1)])
+
+
 async def test_pods_are_listed_by_outcome_and_found_by_words(page: Page) -> None:
     async with serving(a_cluster()) as url:
         await page.goto(url)
@@ -44,7 +48,7 @@ async def test_pods_are_listed_by_outcome_and_found_by_words(page: Page) -> None
 async def test_pods_that_wait_come_first_asked_or_not_and_the_address_keeps_the_search(
     page: Page,
 ) -> None:
-    cluster = a_cluster(decisions=7)
+    cluster = bound_cluster(7)
     gate = "it waits for its scheduling gates: example.com/quota"
     cluster.waiting = [
         waiting(1, gate),
@@ -68,6 +72,18 @@ async def test_pods_that_wait_come_first_asked_or_not_and_the_address_keeps_the_
         await expect(rows.first).to_contain_text("n7")
 
 
+async def test_a_pod_that_does_not_exist_any_more_is_gone(page: Page) -> None:
+    cluster = a_cluster(decisions=1)
+    cluster.decisions += [summary(8, "binding", pod="moorage-conformance-1"), summary(7, "binding")]
+    cluster.gone = {"moorage-conformance-1"}
+    async with serving(cluster) as url:
+        await page.goto(url)
+        row = page.locator(".window .row", has_text="conformance")
+        await expect(row).to_contain_text("gone")
+        await expect(row).to_contain_text("there is no such pod any more; binding: node-0001")
+        await expect(page.get_by_role("button", name="binding")).to_contain_text("1")
+
+
 async def test_an_attempt_that_is_not_kept_is_said_to_be_and_the_timeline_is_whole(
     page: Page,
 ) -> None:
@@ -82,7 +98,7 @@ async def test_an_attempt_that_is_not_kept_is_said_to_be_and_the_timeline_is_who
 
 
 async def test_a_decision_appears_and_changes_while_one_looks(page: Page) -> None:
-    cluster = a_cluster(decisions=3)
+    cluster = bound_cluster(3)
     async with serving(cluster) as url:
         await page.goto(url)
         await expect(page.locator("#live")).to_have_text("Live")
@@ -113,7 +129,7 @@ async def test_the_newest_attempt_of_a_pod_stays_when_the_one_before_it_is_repor
 
 
 async def test_decisions_that_were_missed_are_there_after_the_stream_was_lost(page: Page) -> None:
-    cluster = a_cluster(decisions=3)
+    cluster = bound_cluster(3)
     async with serving(cluster) as url:
         await page.goto(url)
         await expect(page.locator("#live")).to_have_text("Live")
@@ -189,7 +205,7 @@ async def test_the_map_has_a_tile_for_each_node_and_a_pod_colours_them(page: Pag
 
 
 async def test_the_keyboard_suffices(page: Page) -> None:
-    async with serving(a_cluster()) as url:
+    async with serving(bound_cluster(70)) as url:
         await page.goto(url)
         await expect(page.locator(".window .row").first).to_be_visible()
         await page.keyboard.press("?")
@@ -239,10 +255,11 @@ async def test_a_name_that_is_cut_off_keeps_its_end_unless_it_has_a_domain(page:
     cluster.decisions = [summary(1, pod=pod, node="ip-10-0-12-34.eu-west-1.compute.internal")]
     async with serving(cluster) as url:
         await page.goto(url)
-        first, last = page.locator(".cut").first.locator("span").first, page.locator(".cut > span")
-        assert await first.evaluate("(one) => one.scrollWidth > one.clientWidth")
-        await expect(last.nth(1)).to_have_text(pod[-12:])
-        await expect(last.nth(2)).to_have_text("ip-10-0-12-34.eu-west-1.compute.internal")
+        parts = page.locator(".cut > span")
+        await expect(parts.nth(1)).to_have_text(pod[-12:])
+        is_cut = "document.querySelector('.cut > span').scrollWidth > 200"
+        await page.wait_for_function(is_cut)
+        await expect(parts.nth(2)).to_have_text("ip-10-0-12-34.eu-west-1.compute.internal")
 
 
 async def test_a_phone_shows_the_reason_and_never_scrolls_sideways(page: Page) -> None:

@@ -115,11 +115,18 @@ function evidence(attempt, reason) {
   if (!phase) return section;
   const rejecting = phase.plugins?.filter((each) => each.rejected).sort((one, other) => other.rejected - one.rejected) || [];
   const funnel = el("div", { class: "funnel" });
-  append(funnel, [line("offered", phase.nodes, phase.nodes, "named", phase === attempt.preempt ? "by kube-scheduler, with pods that it might evict" : ""), rejecting.map((each) => line(each.plugin, each.rejected, phase.nodes, "rejected", each.reasons?.map((reason) => `${count(reason.nodes)}: ${reason.reason}`).join("\n"))), line("feasible", phase.feasible, phase.nodes, "feasible")]);
+  append(funnel, [line("offered", phase.nodes, phase.nodes, "named", phase === attempt.preempt ? "by kube-scheduler, with pods that it might evict" : ""), rejecting.map((each) => line(each.plugin, each.rejected, phase.nodes, "rejected", reasonsOf(each))), line("feasible", phase.feasible, phase.nodes, "feasible")]);
   section.append(funnel);
   const failed = [...(attempt.filter?.plugins || []), ...(attempt.score?.plugins || [])].filter((each) => each.failure || each.note);
   if (failed.length) section.append(el("ul", { class: "why" }, failed.map((each) => el("li", {}, `${each.plugin}: ${each.failure || each.note}`))));
   return section;
+}
+
+// Kube-scheduler tells apart whether evicting pods would help; people read a reason once.
+function reasonsOf({ reasons = [] }) {
+  const nodes = {};
+  for (const each of reasons) nodes[each.reason] = (nodes[each.reason] || 0) + each.nodes;
+  return Object.entries(nodes).map(([reason, number]) => `${count(number)}: ${reason}`).join("\n");
 }
 
 function line(title, nodes, of, kind, detail = "") {

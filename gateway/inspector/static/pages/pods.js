@@ -8,6 +8,7 @@ import { Table } from "../lib/table.js";
 const PAGE = 1000; // decisions in an answer
 const MOST = 20000; // pods in the list; older ones leave it
 const REFRESH = 5000; // milliseconds
+const SETTLED = 60000; // milliseconds after which a decision shows in the list of pods that wait
 let left = {}; // what was asked for when the page was left
 
 // Times are whole seconds: of a pod's attempts in one second, the number tells; of other pods', the order in which they came.
@@ -23,6 +24,7 @@ export async function pods({ stream }) {
   let waiting = new Map(); // pods without a node
   let found = []; // other pods whose names match, which Moorage has not decided on
   let all = 0; // pods that wait, also those that are not listed
+  let read = 0; // when the pods that wait were asked for, in milliseconds since 1970
   let next = "";
   let taken = 0; // attempts
   const wanted = { q: "", outcome: "", ...asked() };
@@ -58,7 +60,13 @@ export async function pods({ stream }) {
       rest.delete(name);
       first.push({ ...(same ? newest : {}), ...each, outcome: same ? newest.outcome : "pending", waits: true });
     }
-    return [...first, ...rest.values(), ...found.filter((each) => !rest.has(pod(each)))];
+    return [...first, ...[...rest.values()].map(orGone), ...found.filter((each) => !rest.has(pod(each)))];
+  }
+
+  // Neither bound nor waiting: it was deleted, or whoever asked made it up, as `moorage conformance` does.
+  function orGone(row) {
+    const isKnown = all > waiting.size || row.outcome === "bound" || new Date(row.time) > read - SETTLED;
+    return isKnown ? row : { ...row, outcome: "gone", reason: `there is no such pod any more; ${row.outcome}: ${row.reason || ""}` };
   }
 
   const isIn = (row, outcome) => !outcome || (outcome === "pending" ? row.waits : row.outcome === outcome);
@@ -105,9 +113,11 @@ export async function pods({ stream }) {
 
   async function loadPods() {
     const text = wanted.q;
+    const asked = Date.now();
     const [every, matching] = await Promise.all([get(`../decisions/pending?${query({ limit: PAGE })}`), text ? get(`../decisions/pending?${query({ search: text })}`) : { items: [], placed: [] }]);
     if (text !== wanted.q) return;
     const former = waiting;
+    read = asked;
     const row = (each) => ({ namespace: each.namespace, pod: each.name, uid: each.uid, node: each.node || "", reason: each.reason, scheduler: each.schedulerName, attempt: each.attempts, time: each.since || each.created, outcome: "bound" });
     const listed = [...every.items, ...matching.items].map(row).sort((one, other) => (one.time < other.time ? 1 : -1));
     waiting = new Map(listed.map((each) => [pod(each), { ...each, settled: former.get(pod(each))?.uid === each.uid }]));
