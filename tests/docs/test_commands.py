@@ -28,6 +28,7 @@ PROCESSES = {
 """The tables of settings by the module that is run."""
 
 KUBECTL = {
+    "--all",
     *("--as", "--cascade", "--field-selector", "--flatten", "--for", "--image", "--labels"),
     *("--minify", "--overrides", "--patch", "--raw", "--replicas", "--server-side", "--sort-by"),
     *("--subresource", "--tail", "--type"),
@@ -83,7 +84,10 @@ def commands(*programs: str) -> list[tuple[str, list[str]]]:
             line = written.removeprefix(".venv/bin/")
             if line.partition(" ")[0] in programs:
                 found.append(
-                    (f"{block}: {line}", shlex.split(re.split(" [|>] ", line)[0], comments=True))
+                    (
+                        f"{block}: {line}",
+                        shlex.split(re.split(r" (?:\||>>?) ", line)[0], comments=True),
+                    )
                 )
     return found
 
