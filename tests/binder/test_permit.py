@@ -104,10 +104,13 @@ async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
     second = asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG))
     error = await failure(first)
     assert error.reason is Reason.PERMIT_TIMEOUT
-    assert str(error) == (
-        "pod default/first was not bound: plugin Gang: waited 0.3 s for 1 more of train; "
-        "1 other had come"
+    said = re.fullmatch(
+        r"pod default/first was not bound: plugin Gang: waited (\d\.\d) s for 1 more of train; "
+        "1 other had come",
+        str(error),
     )
+    assert said
+    assert float(said[1]) >= 0.3  # a busy machine may wake it late
     assert api.node_of("first") is None
     # The one that gave up does not count any more.
     third = asyncio.create_task(world.bind(member(api, "third", 3), policy=GANG))
