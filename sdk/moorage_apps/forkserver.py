@@ -23,6 +23,8 @@ from moorage_apps.__main__ import PROCESSES, run
 if TYPE_CHECKING:
     from cli.up.processes.forking import Request
 
+prctl = ctypes.CDLL(None).prctl
+PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 
 
@@ -37,11 +39,10 @@ def serve(requests: socket.socket) -> NoReturn:
 
     This process has a session of its own: Ctrl-C is for the process that asks.
     """
-    _call_itself(b"forkserver")
+    prctl(PR_SET_NAME, b"forkserver")
     _import_all()
-    code = 0
+    request, code = _serve(requests), 0
     try:
-        request = _serve(requests)
         run(request.module, request.arguments)
     except SystemExit as end:
         code = _code(end)
@@ -107,10 +108,11 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     import msgspec
 
     from cli.up.processes.forking import Request
-    from moorage_host.process.lifecycle import exit_with_parent
 
     os.setsid()
-    exit_with_parent(server)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:
+        os._exit(1)  # silently, unlike exit_with_parent: Ctrl-C has ended the server
     asked = b""
     # Who asked may have left before it read the id.
     with link, link.makefile("rb") as file, suppress(ConnectionResetError):
@@ -124,16 +126,12 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True)
-    _call_itself(request.name.encode())
+    prctl(PR_SET_NAME, request.name.encode())
     os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
     importlib.invalidate_caches()
     return request
-
-
-def _call_itself(name: bytes) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_NAME, name)
 
 
 def _code(end: SystemExit) -> int:
