@@ -55,7 +55,7 @@ OTHERS = {
         "sed",
         "sort",
     ),
-    *("ssh", "tr", "unset", "wc", "."),
+    *("ssh", "tee", "tr", "unset", "wc", "."),
 }
 """Programs of which only the syntax of the line is checked."""
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from cli.legacy.convert import Conversion, convert
+from cli.legacy.convert import convert
 from cli.main import main
 from moorage import Pod
 from moorage.models.decoding import decode_pod
@@ -63,17 +63,17 @@ def converted(language: str, begin: str = "") -> str:
 
 
 @pytest.fixture
-def conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversion:
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)
     file = Path("legacy-policy.json")
     file.write_text(POLICY.read_text())
-    return convert(file, "default-scheduler")
+    return convert(file, "default-scheduler")[1]
 
 
-def test_the_lines_that_are_shown_are_said(conversion: Conversion) -> None:
+def test_the_lines_that_are_shown_are_said(notes: list[str]) -> None:
     lines = converted("text").splitlines()
     assert lines
-    assert [line for line in lines if line not in conversion.notes] == []
+    assert [line for line in lines if line not in notes] == []
 
 
 def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: Path) -> None:
