@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Entry, Installation
-from cli.doctor.installation.objects import NotReadError, known
+from cli.doctor.installation.objects import NotReadError
 from cli.shared.gateway.pods import Object, is_active, name_of, runs
 from moorage.errors import suggestion
 from moorage_host.tls.certificate import SHARE_LEFT
@@ -183,7 +183,7 @@ def extender_called(installation: Installation) -> Iterator[Finding]:
             f"{next(iter(installation.policy['profiles']), 'moorage')}, and run this again; if it "
             "waits, look at kube-scheduler's log, and at the other checks of this group",
         )
-    metrics = known(installation.report.process).metrics
+    metrics = installation.report.process.metrics
     if hidden := metrics.grown("moorage_extender_hidden_failures_total"):
         yield warning(
             f"{hidden:.0f} prioritize calls failed, which kube-scheduler does not report: pods are "

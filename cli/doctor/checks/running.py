@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import Installation
-from cli.doctor.installation.objects import NotReadError, known
+from cli.doctor.installation.objects import NotReadError
 from cli.shared.gateway.pods import Object, is_active, is_ready, name_of, runs, scheduler_in
 from moorage import __version__
 
@@ -60,7 +60,6 @@ def processes_ready(installation: Installation) -> Iterator[Finding]:
                 )
         for check, note in process.notes.items():
             yield warning(f"{name}: {check}: {note}", _mend(note) or "see the log of that process")
-    known(gateway.process)
 
 
 def _mend(reason: str) -> str:
@@ -143,7 +142,7 @@ def policy_active(installation: Installation) -> Iterator[Finding]:
 
 def plugins_work(installation: Installation) -> Iterator[Finding]:
     """No plugin fails in cycles, and scores have an effect."""
-    metrics = known(installation.report.process).metrics
+    metrics = installation.report.process.metrics
     cycles = metrics.grown("moorage_extender_requests_total", verb="prioritize", result="ok")
     for (plugin,) in metrics.values_of("moorage_plugin_failures_total", "plugin"):
         if failed := metrics.grown("moorage_plugin_failures_total", plugin=plugin):

@@ -13,7 +13,6 @@ import msgspec
 from cli.doctor.installation.objects import (
     NotReadError,
     Objects,
-    known,
     read_objects,
     read_server,
 )
@@ -93,9 +92,9 @@ class GatewayReport:
     place: str
     pod: str
     is_secured: bool
-    replicas: Object | NotReadError
-    policy: Object | NotReadError
-    process: Process | NotReadError
+    replicas: Object
+    policy: Object
+    process: Process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +150,12 @@ class Installation:
     @property
     def replicas(self) -> Object:
         """What the gateway answers to `GET /replicas`."""
-        return known(self.report.replicas)
+        return self.report.replicas
 
     @property
     def policy(self) -> Object:
         """What the gateway answers to `GET /policy`."""
-        return known(self.report.policy)
+        return self.report.policy
 
     @property
     def configurations(self) -> Sequence[tuple[Scheduler, Configuration]]:
@@ -257,31 +256,16 @@ async def read_installation(
 
 
 async def read_gateway(options: GatewayOptions, client: KubeClient) -> GatewayReport:
-    """Ask the gateway; what it does not answer is missing, with the reason.
-
-    Raises:
-        GatewayError: It cannot be asked, or answers nothing.
-    """
+    """Ask the gateway; raises GatewayError if it does not answer."""
     async with connected(options, client) as gateway:
-
-        async def asked(path: str) -> Object | NotReadError:
-            try:
-                found: Object = await gateway.get(path)
-            except GatewayError as error:
-                return NotReadError(str(error))
-            return found
-
-        pod, replicas, policy = gateway.pod, await asked("/replicas"), await asked("/policy")
-        process = await read_process(gateway, "gateway")
-        if all(isinstance(each, NotReadError) for each in (replicas, policy, process)):
-            raise GatewayError(str(replicas))
+        pod = gateway.pod
         return GatewayReport(
             place=gateway.place,
             pod=str(pod or ""),
             is_secured=pod.is_secured if pod else options.admin.startswith("https:"),
-            replicas=replicas,
-            policy=policy,
-            process=process,
+            replicas=await gateway.get("/replicas"),
+            policy=await gateway.get("/policy"),
+            process=await read_process(gateway, "gateway"),
         )
 
 
@@ -315,21 +299,20 @@ async def read_processes(
     return dict(zip(names, answers, strict=True))
 
 
-async def read_process(port: Gateway, service: str) -> Process | NotReadError:
-    """Ask an admin port for probes and metrics."""
+async def read_process(port: Gateway, service: str) -> Process:
+    """Ask an admin port for probes and metrics; raises GatewayError if it does not answer."""
+    text, metrics = await port.text("/readyz", statuses=(200, 503)), await port.text("/metrics")
     try:
-        ready = msgspec.json.decode(await port.text("/readyz", statuses=(200, 503)))
-        metrics = since_start(await port.text("/metrics"))
-    except GatewayError as error:
-        return NotReadError(str(error))
-    except ValueError:  # msgspec.DecodeError too
-        return NotReadError(f"{port.place} answers something else than a process of Moorage")
-    return Process(
-        service=service,
-        problems=_reasons(ready.get("checks"), "reason"),
-        notes=_reasons(ready.get("notes"), "note"),
-        metrics=metrics,
-    )
+        ready = msgspec.json.decode(text)
+        return Process(
+            service=service,
+            problems=_reasons(ready.get("checks"), "reason"),
+            notes=_reasons(ready.get("notes"), "note"),
+            metrics=since_start(metrics),
+        )
+    except ValueError as error:  # msgspec.DecodeError too
+        text = f"{port.place} answers something else than a process of Moorage"
+        raise GatewayError(text) from error
 
 
 def _reasons(listed: Any, key: str) -> Mapping[str, str]:

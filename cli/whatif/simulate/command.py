@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from cli.shared.failures import clear_failures
-from cli.shared.gateway.options import FILE, context_option
+from cli.shared.gateway.options import FILE
 from cli.shared.given import plugins_option, scheduler_config_option
 from cli.shared.output import Form, is_for_programs, output_option, write
 
@@ -15,10 +15,9 @@ from cli.shared.output import Form, is_for_programs, output_option, write
     "--cluster",
     metavar="DUMP",
     type=FILE,
+    required=True,
     help="The cluster: what `kubectl get nodes,pods -A -o json` (or yaml) prints.",
 )
-@click.option("--kubeconfig", type=FILE, help="Read the cluster of this kubeconfig instead.")
-@context_option
 @click.option("--pods", type=FILE, required=True, help="The pods to place.")
 @click.option(
     "--count",
@@ -50,10 +49,6 @@ def simulate(*, output: Form, **given: Any) -> None:
     Nothing is written to the cluster, and no process is started. Pods that the cluster has under
     the same names are placed again; other pods stay where they are.
     """
-    if (given["cluster"] is None) == (not given["kubeconfig"] and not given["context"]):
-        raise click.UsageError(
-            "give the cluster: either --cluster DUMP or --kubeconfig FILE, perhaps with --context"
-        )
     if len(given["configs"]) > 2:
         raise click.UsageError("--config can be given twice: two policies are compared")
     if given["more_nodes"] and len(given["configs"]) > 1:

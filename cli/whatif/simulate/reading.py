@@ -1,4 +1,4 @@
-"""What is given: a cluster, from a dump or from an API server, and the pods to place."""
+"""What is given: a dump of a cluster, and the pods to place."""
 
 import copy
 import itertools
@@ -24,19 +24,12 @@ from cli.shared.manifests import (
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind, decode_pod
 from moorage.rules import selects_object
-from moorage_host.kube import KubeError, KubeStatusError, connect
-from moorage_host.kube.client import KubeClient
 from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.kinds import pods as pod_rules
 from sandbox.apiserver.kinds.pods import CLASSES, SYSTEM_CLASSES, resolve_priority
 from sandbox.apiserver.resources.table import BUILT_IN
 from sandbox.apiserver.store.store import Store
 
-READ_SECONDS: Final = 30.0
-"""How long the API server may take for one answer."""
-
-PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
-NOT_FOUND: Final = 404
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 Located = tuple[str, Object]
@@ -97,29 +90,6 @@ def read_dump(path: Path, readers: Readers) -> ClusterObjects:
     return found
 
 
-async def read_cluster(kubeconfig: Path | None, context: str, readers: Readers) -> ClusterObjects:
-    """Read the same from the API server of a kubeconfig's context; nothing is written there.
-
-    Raises:
-        ConfigurationError: It cannot be reached, or does not let the user read.
-    """
-    client = await connect(kubeconfig, context=context or None)
-    found = ClusterObjects(place=client.host)
-    try:
-        found.nodes = [*_located(await _read(client, "/api/v1/nodes", {}), "Node")]
-        found.pods = [*_located(await _read(client, "/api/v1/pods", {}), "Pod")]
-        found.classes = await _read(client, PRIORITY_CLASSES, {})
-        for kind in readers:
-            found.further[kind] = await _read(client, kind.path, kind.query, kind.optional)
-    except (KubeError, TimeoutError, msgspec.DecodeError) as error:
-        raise ConfigurationError(f"cannot read the cluster: {error}") from error
-    finally:
-        await client.close()
-    if not found.nodes:
-        raise ConfigurationError(f"the cluster at {client.host} has no nodes")
-    return found
-
-
 def with_more_nodes(cluster: ClusterObjects, count: int) -> ClusterObjects:
     """Return a cluster with so many empty nodes more, and a note that says which.
 
@@ -149,25 +119,6 @@ def _named(node: Object, name: str) -> Object:
     if HOSTNAME in (metadata.get("labels") or {}):
         metadata["labels"] = {**metadata["labels"], HOSTNAME: name}
     return found
-
-
-async def _read(
-    client: KubeClient, path: str, query: Mapping[str, str], optional: bool = False
-) -> list[Object]:
-    try:
-        items = await client.items(path, query=query, timeout=READ_SECONDS)
-    except KubeStatusError as error:
-        if optional and error.status == NOT_FOUND:
-            return []
-        raise
-    return [msgspec.json.decode(item) for item in items]
-
-
-def _located(items: Iterable[Object], kind: str) -> Iterator[Located]:
-    for item in items:
-        metadata = item["metadata"]
-        name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-        yield f"{kind} {name}", item
 
 
 def _custom(objects: Iterable[Object]) -> Iterator[tuple[str, str]]:

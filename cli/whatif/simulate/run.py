@@ -20,7 +20,6 @@ from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out
 from cli.whatif.simulate.reading import (
     MIRROR,
-    read_cluster,
     read_dump,
     read_pods,
     with_more_nodes,
@@ -40,11 +39,9 @@ ALWAYS = ("cpu", "memory", "pods")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """What the user gave; either a dump or a cluster."""
+    """What the user gave."""
 
-    cluster: Path | None
-    kubeconfig: Path | None
-    context: str
+    cluster: Path
     pods: Path
     count: int | None
     more_nodes: int
@@ -150,10 +147,7 @@ def simulate(options: SimulateOptions) -> Result:
 async def _simulate(
     options: SimulateOptions, policies: Sequence[ChosenPolicy], readers: Mapping[ObjectKind, str]
 ) -> Result:
-    if options.cluster is not None:
-        cluster = read_dump(options.cluster, readers)
-    else:
-        cluster = await read_cluster(options.kubeconfig, options.context, readers)
+    cluster = read_dump(options.cluster, readers)
     pods, notes = read_pods(options.pods, options.count, cluster.classes)
     moved = set(map(key_of, pods))
     clusters = [cluster] * len(policies)

@@ -55,7 +55,7 @@ def test_commands_with_tables_have_all_forms(name: str) -> None:
 
 def test_who_reads_a_kubeconfig_takes_a_context_but_for_up_which_serves_one_cluster() -> None:
     reading = {name for name, each in COMMANDS.items() if _has(each, "kubeconfig")}
-    assert {"explain", "simulate", "up"} <= reading
+    assert {"explain", "up"} <= reading
     assert {name for name in reading if not _has(COMMANDS[name], "context")} == {"up"}
 
 

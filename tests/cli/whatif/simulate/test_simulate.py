@@ -1,6 +1,5 @@
 """`moorage simulate` on files: where pods go, what differs, what stays pending, and bad input."""
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -11,9 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from sandbox.apiserver import ApiServer
 from tests.cli.support import Object, dump, pod
-from tools.inprocess.api import Api
 from tools.planes.objects import node
 
 POLICY = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
@@ -197,29 +194,6 @@ def test_the_same_pods_are_placed_alike(files: Files) -> None:
     assert answer["moved"] == []
 
 
-async def test_a_cluster_is_read_from_its_api_server_and_left_as_it_is(files: Files) -> None:
-    files.write("pods.yaml", sized("a", "6"), sized("b", "6"))
-    async with ApiServer() as server:
-        api = Api(server)
-        for name in ("n1", "n2"):
-            api.create("/api/v1/nodes", node(name))
-        pods = "/api/v1/namespaces/default/pods"
-        before = api.create(pods, sized("there", "7", nodeName="n1"))
-        writes = [api.count(verb, "pods") for verb in ("create", "update", "patch", "delete")]
-        (files.folder / "kubeconfig").write_text(server.kubeconfig())
-        given = [
-            f"--kubeconfig={files.folder}/kubeconfig",
-            f"--pods={files.folder}/pods.yaml",
-            "--context=sandbox",
-        ]
-        invoke = CliRunner().invoke
-        result = await asyncio.to_thread(invoke, main, ["simulate", "-o", "json", *given])
-        assert api.read(f"{pods}/there") == before
-        assert [count() for count in writes] == [0, 0, 0, 0]
-    assert result.exit_code == 0, result.output
-    assert places(json.loads(result.stdout)) == {"default/a": "n2", "default/b": ""}
-
-
 def test_pods_of_a_run_claim_one_node_as_with_the_gateway(files: Files) -> None:
     files.write("dump.json", dump(*(node(f"n{i}") for i in range(4))))
     task = sized("task", "1")
@@ -318,13 +292,3 @@ def test_what_is_wrong_with_a_file_is_one_line_with_its_place(files: Files, what
     assert result.exit_code == 1
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize("arguments", [(), ("--cluster", "x", "--kubeconfig", "x")])
-def test_the_cluster_comes_from_one_place(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    file = tmp_path / "x"
-    file.write_text("")
-    given = [str(file) if each == "x" else each for each in arguments]
-    result = CliRunner().invoke(main, ["simulate", "--pods", str(file), *given])
-    assert result.exit_code == 2
-    assert "either --cluster DUMP or --kubeconfig FILE" in result.stderr
