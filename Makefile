@@ -25,7 +25,7 @@ up: $(VENV)/.run ## The same, but keep it running: kubectl works against it unti
 # What `make test` leaves to `make test-all`: packages, type checkers, pages, walkthroughs, the browser, tools.
 BEYOND := tests/bench tests/deploy/test_distributions.py tests/deploy/test_pytest_plugin.py tests/deploy/test_typing.py \
   tests/deploy/test_wheel.py tests/docs tests/gateway/inspector/test_page.py tests/gateway/inspector/test_pages_of_a_gateway.py \
-  tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py tests/tools
+  tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py tests/soak tests/tools
 
 test: $(VENV)/.dev ## Run the tests of behaviour in a few minutes; TESTS=... selects files or folders
 	$(PYTEST) $(or $(TESTS),$(BEYOND:%=--ignore=%))
@@ -80,7 +80,7 @@ matrix: ## Run `make test` with each of PYTHONS="python3.13 python3.14 ..." that
 
 MINUTES ?= 30
 soak: $(VENV)/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
-	$(BIN)/python -m tools.soak --minutes $(MINUTES)
+	MOORAGE_SOAK=$(MINUTES) $(BIN)/pytest -q -o log_cli=true -o log_cli_level=INFO tests/soak
 
 fuzz: export MOORAGE_EXAMPLES := 2500
 fuzz: $(VENV)/.dev ## Feed mutated bodies, messages, policies ... to what reads them, a hundred times as many as `make test`

@@ -1,1 +1,0 @@
-"""Steady churn; `make soak`."""
