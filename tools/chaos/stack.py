@@ -47,6 +47,8 @@ LEASE = (
     f"--lease-retry-period={LEASE_SECONDS * 0.1}s",
 )
 
+HTTP_TIMEOUT = "10s"
+
 RESTART_SECONDS = 0.3
 """How long a process stays away that has ended, as a kubelet starts it again."""
 
@@ -69,9 +71,7 @@ class Stack:
         policy: The file, which faults may change.
     """
 
-    def __init__(
-        self, plane: Plane, layout: Layout = "one gateway", *, http_timeout: float = 10.0
-    ) -> None:
+    def __init__(self, plane: Plane, layout: Layout) -> None:
         self.plane = plane
         self.directory = plane.directory
         self.layout = layout
@@ -84,7 +84,6 @@ class Stack:
         self.policy = self.directory / "policy.yaml"
         self.policy.write_text(POLICY)
         self._held_back: set[str] = set()
-        self._http_timeout = http_timeout
         self._services: Sequence[str] = (
             [*SERVICES, "filter-2"] if layout == "two filters" else SERVICES
         )
@@ -244,7 +243,7 @@ class Stack:
             options.append(f"--plugin={FIRST}")
         if kind == "binder":
             options.append(f"--kubeconfig={self._kubeconfig(name)}")
-            options.append(f"--bind-timeout={self._http_timeout}s")
+            options.append(f"--bind-timeout={HTTP_TIMEOUT}")
         return self._program(name, options)
 
     def _gateway(self, name: str) -> Program:
@@ -257,7 +256,7 @@ class Stack:
             f"--config={self.policy}",
             "--config-reload-interval=200ms",
             *(f"--{each.partition('-')[0]}={place}" for each, place in at.items()),
-            f"--http-timeout={self._http_timeout}s",
+            f"--http-timeout={HTTP_TIMEOUT}",
             "--resolve-interval=1s",
         ]
         if self.layout in WITH_ELECTION:
@@ -284,7 +283,7 @@ class Stack:
         entry["urlPrefix"] = f"{self.scheme}://{HOST}:{self.links[f'{SCHEDULER}>gateway'].port}"
         if self.certificates:
             entry |= {"enableHTTPS": True, "tlsConfig": self.certificates.for_kube_scheduler()}
-        entry |= {"bindVerb": "bind", "httpTimeout": f"{self._http_timeout:g}s"}
+        entry |= {"bindVerb": "bind", "httpTimeout": HTTP_TIMEOUT}
         config["clientConnection"] = {"kubeconfig": str(self._kubeconfig(SCHEDULER))}
         program = self.plane.scheduler(SCHEDULER, config)
         api = f"http://{HOST}:{self.links[f'{SCHEDULER}>api'].port}"

@@ -1,4 +1,4 @@
-"""Builds the image as an OCI layout and prints what it is made of: `make image`."""
+"""Builds the image as an OCI layout: `make image`."""
 
 import sys
 from pathlib import Path
@@ -18,10 +18,7 @@ def main(out: Path, python_image: str) -> None:
     except BuildError as error:
         sys.exit(f"make image: {error}")
     layout = Layout(out)
-    click.echo(f"{out}: {layout.digest}")
-    click.echo(f"{layout.compressed / 1e6:.0f} MB compressed, {layout.size / 1e6:.0f} MB unpacked:")
-    for folder, size in layout.largest(12):
-        click.echo(f"  {size / 1e6:6.1f} MB  {folder}")
+    click.echo(f"{out}: {layout.digest}, {layout.compressed / 1e6:.0f} MB compressed")
     click.echo(f"Push it with: skopeo copy oci:{out}:moorage docker://REGISTRY/moorage:TAG")
 
 

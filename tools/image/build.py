@@ -10,10 +10,9 @@ import tarfile
 import tempfile
 import time
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from tools.build import cache_root
@@ -78,25 +77,11 @@ class Layout:
         """The bytes of the layers as a registry keeps them."""
         return sum(layer["size"] for layer in self.manifest["layers"])
 
-    @property
-    def size(self) -> int:
-        """The bytes of all files."""
-        return sum(member.size for member in self.members())
-
     def members(self) -> Iterator[tarfile.TarInfo]:
         """Give every file, folder and link of every layer."""
         for layer in self.layers:
             with tarfile.open(self._blob(layer)) as archive:
                 yield from archive
-
-    def largest(self, count: int) -> list[tuple[str, int]]:
-        """Return the largest packages and folders, with their bytes."""
-        sizes: Counter[str] = Counter()
-        for member in self.members():
-            parts = PurePosixPath(member.name).parts
-            depth = 5 if parts[3:4] == ("site-packages",) else 3
-            sizes["/".join(parts[:depth])] += member.size
-        return sizes.most_common(count)
 
     def unpack(self, folder: Path) -> None:
         """Write the file system into a folder, with owners and modes."""

@@ -3,7 +3,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sandbox.apiserver import ApiServer
-from tests.sandbox.scheduler.support import ScriptedExtender, World
+from tests.sandbox.scheduler.support import World
+from tools.inprocess.extender import ScriptedExtender
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 from sandbox.scheduler.cache import Cache, KnownPod
 from sandbox.scheduler.cycle.attempt import Attempt, Rejection, summary
 from sandbox.scheduler.cycle.cycle import sample_size
-from tests.sandbox.scheduler.support import World, known_pod, node_names, requesting
+from tests.sandbox.scheduler.support import World, known_pod, requesting
+from tools.inprocess.extender import node_names
 from tools.waiting import until
 
 CPU = 1000  # millicores

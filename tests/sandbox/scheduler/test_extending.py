@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.scheduler.support import ScriptedExtender, World, keep, never, node_names
+from tests.sandbox.scheduler.support import World, never
 from tools.inprocess.api import Object
+from tools.inprocess.extender import ScriptedExtender, keep, node_names
 from tools.waiting import until
 
 FULL: Object = {

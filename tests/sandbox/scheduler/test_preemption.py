@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from sandbox.apiserver.resources.table import parse
-from tests.sandbox.scheduler.support import World, keep, metas, node_names
+from tests.sandbox.scheduler.support import World
 from tools.inprocess.api import Object
+from tools.inprocess.extender import keep, metas, node_names
 from tools.waiting import until
 
 FULL: Object = {

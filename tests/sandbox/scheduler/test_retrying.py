@@ -2,8 +2,9 @@
 
 import asyncio
 
-from tests.sandbox.scheduler.support import World, keep
+from tests.sandbox.scheduler.support import World
 from tools.inprocess.api import Object
+from tools.inprocess.extender import keep
 from tools.waiting import until
 
 FILTER: Object = {"filterVerb": "filter", "nodeCacheCapable": True}
