@@ -173,7 +173,7 @@ E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/pac
   tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
 E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%)
 e2e: WORKERS = 2
-e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it, print a table; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG
+e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG
 	$(BIN)/python -m tools.build
 	$(BIN)/python -m bench.processes.goprograms
 	MOORAGE_E2E=1 $(PYTEST) $(E2E)

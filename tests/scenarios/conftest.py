@@ -1,7 +1,6 @@
 """Runs each scenario on the embedded cluster, or on a real one: MOORAGE_E2E=1."""
 
 import os
-import re
 from collections.abc import AsyncIterator, Generator
 
 import pytest
@@ -53,29 +52,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print how each scenario ended on a real control plane."""
-    if PLANES == ("embedded",):
-        return
-    table = _results(terminalreporter)
-    width = max(map(len, table), default=0)
-    terminalreporter.section("scenarios")
-    for scenario, ends in table.items():
-        cells = "  ".join(f"{ends.get(plane, '-'):>16}" for plane in PLANES)
-        terminalreporter.write_line(f"{scenario:{width}}  {cells}")
+    """Print what scenarios have measured."""
     for report in terminalreporter.stats.get("passed", ()):
         for name, value in report.user_properties if report.when == "call" else ():
             terminalreporter.write_line(f"{name}: {value}")
-
-
-def _results(reporter: pytest.TerminalReporter) -> dict[str, dict[str, str]]:
-    table: dict[str, dict[str, str]] = {}
-    for outcome in ("passed", "failed", "error", "skipped"):
-        for report in reporter.stats.get(outcome, ()):
-            found = re.fullmatch(
-                r".*::test_(\w+)\[(embedded|real)(?:-(.*))?\](?:@\w+)?", report.nodeid
-            )
-            if found and (report.when == "call" or outcome != "passed"):
-                name = " ".join([found[1].replace("_", " "), *filter(None, [found[3]])])
-                end = f"{outcome} {report.duration:6.1f} s"
-                table.setdefault(name, {})[found[2]] = end
-    return table

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -15,7 +16,7 @@ HOP_HEADERS = frozenset(
 
 
 class Proxy:
-    """Passes requests on as they are, credentials too.
+    """Passes requests on as they are, credentials too, but for *routes* of its own.
 
     Attributes:
         before: Requests wait for this before they are passed on.
@@ -28,13 +29,16 @@ class Proxy:
         binds: Bindings passed on so far, as (pod, status).
     """
 
-    def __init__(self, directory: Path, kubeconfig: Path) -> None:
+    def __init__(
+        self, directory: Path, kubeconfig: Path, routes: Sequence[web.RouteDef] = ()
+    ) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         self._upstream: str = cluster["server"]
         self._ca: str | None = cluster.pop("certificate-authority", None)
         self._config = config
         self._directory = directory
+        self._routes = routes
         self.before = asyncio.Event()
         self.after = asyncio.Event()
         self.waiting = 0
@@ -60,7 +64,7 @@ class Proxy:
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, ssl=tls))
         )
         app = web.Application(client_max_size=1 << 24)
-        app.router.add_route("*", "/{path:.*}", self._pass)
+        app.add_routes([*self._routes, web.route("*", "/{path:.*}", self._pass)])
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -68,7 +72,7 @@ class Proxy:
         await site.start()
         host, port = runner.addresses[0][:2]
         self._config["clusters"][0]["cluster"]["server"] = f"http://{host}:{port}"
-        file = self._directory / "binder-through-proxy.kubeconfig"
+        file = self._directory / "through-proxy.kubeconfig"
         file.write_text(yaml.safe_dump(self._config))
         return file
 

@@ -1,20 +1,18 @@
 """A cluster with Moorage, and what scenarios do with it: the same for both control planes."""
 
 import asyncio
-import json
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
-import aiohttp
 import msgspec
 
 from moorage_host.kube import KubeClient, Response, connect
 from tests.scenarios.proxy import Proxy
 from tests.scenarios.services import Services
+from tools.planes.caller import Caller
 from tools.planes.embedded import Object, Plane, shipped_config
-from tools.planes.objects import NAMESPACE, pod
+from tools.planes.objects import NAMESPACE
 from tools.planes.programs import Program
 from tools.waiting import until
 
@@ -46,7 +44,7 @@ EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 PODS = PATHS["Pod"]
 
 
-class World:
+class World(Caller):
     """One control plane, Moorage, and schedulers as scenarios want them.
 
     Attributes:
@@ -56,6 +54,7 @@ class World:
     """
 
     def __init__(self, plane: Plane, services: Services, client: KubeClient) -> None:
+        super().__init__(services.extender, services.admin)
         self.plane = plane
         self.services = services
         self.client = client
@@ -235,77 +234,24 @@ class World:
 
     # ---- Moorage
 
-    async def call(self, verb: str, body: Object) -> Any:
-        """Call the gateway as kube-scheduler does."""
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"{self.services.extender}/{verb}", json=body) as response,
-        ):
-            assert response.status == 200, await response.text()
-            return await response.json(content_type=None)
-
-    async def bind(self, obj: Object, node: str) -> str:
-        """Call the bind verb; return the error, "" for success."""
-        metadata = obj["metadata"]
-        names = {"PodName": metadata["name"], "PodNamespace": metadata["namespace"]}
-        answer = await self.call("bind", {**names, "PodUID": metadata["uid"], "Node": node})
-        return str(answer["Error"] or "")
-
-    async def filter(self, obj: Object | str, nodes: Iterable[str]) -> Object:
-        """Call the filter verb for a pod; a name is one that does not exist."""
-        asked = pod(obj) if isinstance(obj, str) else obj
-        body = {"Pod": asked, "Nodes": None, "NodeNames": list(nodes)}
-        answer: Object = await self.call("filter", body)
-        return answer
-
-    async def decision(self, name: str) -> Object:
-        """Return the newest attempt on a pod."""
-        newest, *_ = await self.decisions(name)
-        return newest
-
-    async def decisions(self, name: str) -> list[Object]:
-        """Return the attempts on a pod that are kept, the newest first."""
-        attempts: list[Object] = (await self.admin(f"decisions/{NAMESPACE}/{name}"))["attempts"]
-        return attempts
-
     async def groups(self) -> Object:
         """Return the groups that the gateway knows."""
-        return await self.admin("groups")
+        return await self.get("groups")
 
     async def explanation(self, name: str) -> Object:
         """Return why a pod is where it is, as the gateway says it."""
-        found: Object = await self.admin(f"decisions/{NAMESPACE}/{name}?explain=true")
+        found: Object = await self.get(f"decisions/{NAMESPACE}/{name}?explain=true")
         explanation: Object = found["explanation"]
         return explanation
 
     async def shadow(self, profile: str) -> Object:
         """Return what is known about the shadow of a profile."""
-        profiles: list[Object] = (await self.admin("shadow"))["profiles"]
+        profiles: list[Object] = (await self.get("shadow"))["profiles"]
         return next(each for each in profiles if each["profile"] == profile)
-
-    async def admin(self, path: str) -> Object:
-        """Ask the gateway's admin port."""
-        answer: Object = json.loads(await self._text(path))
-        return answer
-
-    async def _text(self, path: str) -> str:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{self.services.admin}/{path}") as response,
-        ):
-            return await response.text()
 
     async def was_tried(self, name: str, *, times: int) -> bool:
         """Whether so many attempts on a pod have got their verdicts: one is kept from its begin."""
         return sum("filter" in each for each in await self.decisions(name)) >= times
-
-    async def metric(self, name: str, **labels: str) -> float:
-        """Return a sample of the gateway's metrics, 0 if there is none."""
-        for line in (await self._text("metrics")).splitlines():
-            found = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)", line)
-            if found and all(f'{k}="{v}"' in (found[1] or "") for k, v in labels.items()):
-                return float(found[2])
-        return 0.0
 
     # ---- all the rest
 

@@ -1,10 +1,8 @@
 """What tests do with a running stack."""
 
 import os
-import re
 import signal
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from cli.up.cluster import PODS, create
 from cli.up.processes import Processes
 from cli.up.processes.stack import Addresses
 from sandbox.client import Api
+from tools.planes.caller import Caller
 from tools.waiting import until
 
 PATIENCE = 60.0
@@ -27,16 +26,25 @@ KEPT = {
 """What the gateway keeps here, by its name in the metrics: where to delete it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class Stack(Caller):
     """A running stack, and shorthand for what tests ask of it."""
 
-    addresses: Addresses
-    cluster: Api
-    session: aiohttp.ClientSession
-    processes: Processes
-    messages: list[str]
-    trace: Path
+    def __init__(
+        self,
+        addresses: Addresses,
+        cluster: Api,
+        session: aiohttp.ClientSession,
+        processes: Processes,
+        messages: list[str],
+        trace: Path,
+    ) -> None:
+        super().__init__(addresses.extender, addresses.admin)
+        self.addresses = addresses
+        self.cluster = cluster
+        self.session = session
+        self.processes = processes
+        self.messages = messages
+        self.trace = trace
 
     async def create(
         self, nodes: Iterable[Object] = (), pods: Iterable[Object] = ()
@@ -57,31 +65,6 @@ class Stack:
 
         await self.until(known)
 
-    async def filter(self, obj: Object, names: list[str]) -> Any:
-        """Call the extender's filter verb as kube-scheduler does."""
-        return await self.call("filter", {"Pod": obj, "Nodes": None, "NodeNames": names})
-
-    async def prioritize(self, obj: Object, names: list[str]) -> Any:
-        """Call the extender's prioritize verb as kube-scheduler does."""
-        return await self.call("prioritize", {"Pod": obj, "Nodes": None, "NodeNames": names})
-
-    async def bind(self, obj: Object, node: str) -> Any:
-        """Call the extender's bind verb as kube-scheduler does."""
-        metadata = obj["metadata"]
-        call = {
-            "PodName": metadata["name"],
-            "PodNamespace": metadata["namespace"],
-            "PodUID": metadata["uid"],
-            "Node": node,
-        }
-        return await self.call("bind", call)
-
-    async def call(self, verb: str, body: Object) -> Any:
-        """Call the extender."""
-        async with self.session.post(f"{self.addresses.extender}/{verb}", json=body) as response:
-            assert response.status == 200, await response.text()
-            return await response.json(content_type=None)
-
     async def pods(self) -> dict[str, Object]:
         """Return all pods by name."""
         found, _ = await self.cluster.list(PODS)
@@ -99,23 +82,6 @@ class Stack:
 
         await self.until(bound)
         return await self.places()
-
-    async def decision(self, name: str, namespace: str = "default") -> Any:
-        """Return the newest attempt on a pod."""
-        url = f"{self.addresses.admin}/decisions/{namespace}/{name}"
-        async with self.session.get(url) as response:
-            assert response.status == 200, await response.text()
-            return (await response.json())["attempts"][0]
-
-    async def metric(self, name: str, **labels: str) -> float:
-        """Return a sample of the gateway's metrics, 0 if there is none yet."""
-        async with self.session.get(f"{self.addresses.admin}/metrics") as response:
-            text = await response.text()
-        for line in text.splitlines():
-            found = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)", line)
-            if found and all(f'{k}="{v}"' in (found[1] or "") for k, v in labels.items()):
-                return float(found[2])
-        return 0.0
 
     async def post(self, path: str, obj: Object) -> None:
         """Create an object of any kind at the API server."""

@@ -1,6 +1,5 @@
 """An installation as deploy/ has it: real processes, and an embedded API server with objects."""
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,10 +14,10 @@ from aiohttp import web
 from cli.certs.certificates import keep_certificates, secrets
 from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
-from cli.up.kubeconfig import kubeconfig
 from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.settings import Settings
+from tests.scenarios.proxy import Proxy
 from tools.inprocess.api import Api, Object
 from tools.manifests.rendering import DEPLOY, installed
 from tools.planes.kubelet import HOST, forward
@@ -27,6 +26,7 @@ from tools.planes.services import service
 
 POLICY = DEPLOY / "files" / "policy.yaml"
 NAMESPACE = "moorage"
+FORWARD = "/api/v1/namespaces/{namespace}/pods/{pod}/portforward"
 SERVICES = ("gateway", "filter", "scorer", "binder")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -57,7 +57,8 @@ class Installed:
         self.directory = directory
         self.api = Api(server)
         self.certificates = directory / "certs"
-        self.kubeconfig = directory / "kubeconfig"
+        self.kubeconfig = directory / "through-proxy.kubeconfig"
+        self._own = directory / "kubeconfig"
         self.options = GatewayOptions(kubeconfig=self.kubeconfig)
         self._ports = dict(zip((*SERVICES, *SERVICES), free_ports(4), strict=False))
         self._admin = dict(zip(SERVICES, free_ports(4), strict=False))
@@ -76,8 +77,10 @@ class Installed:
         """Start everything; stop it in the end."""
         keep_certificates(self.certificates, namespace=NAMESPACE)
         async with AsyncExitStack() as stack:
-            url = await stack.enter_async_context(_reached(self.api.server.url))
-            self.kubeconfig.write_text(yaml.safe_dump(kubeconfig(url)))
+            self._own.write_text(self.api.server.kubeconfig())
+            # As one with kubelets, it also forwards ports.
+            proxy = Proxy(self.directory, self._own, [web.get(FORWARD, forward)])
+            assert await proxy.start(stack) == self.kubeconfig
             self._create_objects()
             programs = [self._program(name) for name in SERVICES]
             stack.push_async_callback(stop_all, programs)
@@ -163,7 +166,7 @@ class Installed:
         else:
             options = [f"--host={HOST}", f"--port={self._ports[name]}"]
         if name in ("gateway", "binder"):
-            options.append(f"--kubeconfig={self.kubeconfig}")
+            options.append(f"--kubeconfig={self._own}")
         probe, tls = "readyz" if name == "gateway" else "livez", self.certificates / name
         admin = self._admin[name]
         return service(name, options, folder=self.directory, admin=admin, tls=tls, probe=probe)
@@ -189,47 +192,6 @@ async def installation(directory: Path) -> AsyncIterator[Installed]:
     settings = Settings(version="v1.36.1+sandbox")
     async with ApiServer(settings) as server, Installed(directory, server).started() as running:
         yield running
-
-
-@asynccontextmanager
-async def _reached(url: str) -> AsyncIterator[str]:
-    """Serve an API server that also forwards ports, as one with kubelets does; give its URL."""
-
-    answering: set[asyncio.Task[object]] = set()
-
-    async def passed(request: web.Request) -> web.StreamResponse:
-        if (own := asyncio.current_task()) is not None:
-            answering.add(own)
-            own.add_done_callback(answering.discard)
-        target = f"{url}{request.raw_path}"
-        body = await request.read()
-        headers = {k: v for k, v in request.headers.items() if k in ("Content-Type", "Accept")}
-        async with session.request(
-            request.method, target, data=body or None, headers=headers
-        ) as answer:
-            response = web.StreamResponse(status=answer.status)
-            response.content_type = answer.content_type
-            await response.prepare(request)
-            async for chunk in answer.content.iter_any():
-                await response.write(chunk)
-            return response
-
-    app = web.Application(client_max_size=1 << 24)
-    app.router.add_get("/api/v1/namespaces/{namespace}/pods/{pod}/portforward", forward)
-    app.router.add_route("*", "/{path:.*}", passed)
-    runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
-    timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(timeout=timeout, auto_decompress=True) as session:
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, HOST, 0).start()
-            yield f"http://{HOST}:{runner.addresses[0][1]}"
-        finally:
-            await runner.cleanup()
-            for each in answering:  # watches whose callers are gone
-                each.cancel()
-            if answering:
-                await asyncio.wait(answering)
 
 
 def event(message: str) -> Object:

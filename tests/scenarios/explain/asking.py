@@ -1,7 +1,7 @@
 """Asks `moorage explain` and the gateway alone, and compares with what the test knows."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import aiohttp
@@ -11,9 +11,6 @@ from cli.shared.gateway.options import GatewayOptions
 from gateway.decisions.why import Explanation
 from tests.scenarios.world import World
 from tools.planes.objects import NAMESPACE
-
-Record = Callable[[str, object], None]
-"""pytest's fixture record_property."""
 
 WITHIN = 30.0
 """Seconds in which the first line has to name the cause."""
@@ -85,8 +82,8 @@ async def said_by_gateway(world: World, name: str) -> list[str]:
     ]
 
 
-async def answered(world: World, rows: Sequence[Row]) -> int:
-    """Check what is said about each situation; return how many there were."""
+async def answered(world: World, rows: Sequence[Row]) -> None:
+    """Check what is said about each situation."""
     wrong = []
     for row in rows:
         try:
@@ -94,15 +91,14 @@ async def answered(world: World, rows: Sequence[Row]) -> int:
         except AssertionError as error:
             wrong.append(str(error))
     assert not wrong, "\n\n".join(wrong)
-    return len(rows)
 
 
-async def named(world: World, expected: Mapping[str, str]) -> int:
-    """Check that the first line about each pod names its cause; return how many there were.
+async def named(world: World, expected: Mapping[str, str]) -> None:
+    """Check that the first line about each pod names its cause.
 
     Args:
         world: The cluster.
         expected: For each pod a regular expression that the first line matches.
     """
     rows = [Row("", name, pattern, next="|.*") for name, pattern in expected.items()]
-    return await answered(world, rows)
+    await answered(world, rows)

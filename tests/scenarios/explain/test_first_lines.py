@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 import yaml
 
-from tests.scenarios.explain.asking import Record, Row, answered
-from tests.scenarios.explain.conftest import EXPLAINED
+from tests.scenarios.explain.asking import Row, answered
 from tests.scenarios.test_preemption import priority_class
 from tests.scenarios.world import PODS, World
 from tools.planes.embedded import Object
@@ -528,9 +527,7 @@ STAGES: Sequence[Stage] = (
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
-async def test_first_lines_are_right(world: World, stage: Stage, record_property: Record) -> None:
-    count = 0
+async def test_first_lines_are_right(world: World, stage: Stage) -> None:
     async with contextlib.aclosing(stage(world)) as situations:  # type: ignore[type-var]
         async for rows in situations:
-            count += await answered(world, rows)
-    record_property(EXPLAINED, count)
+            await answered(world, rows)

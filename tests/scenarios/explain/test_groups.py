@@ -11,8 +11,6 @@ from cli.decisions.explain import explained
 from cli.shared.gateway.options import GatewayOptions
 from moorage_host.kube import KubeClient, connect
 from tests.scenarios.conftest import PLANES
-from tests.scenarios.explain.asking import Record
-from tests.scenarios.explain.conftest import EXPLAINED
 from tests.scenarios.services import profiles
 from tests.scenarios.world import PODS
 from tools.planes.embedded import EmbeddedPlane, Object, Plane
@@ -53,7 +51,7 @@ def member(name: str, **spec: str) -> Object:
     return pod(name, spec={"schedulingGroup": {"podGroupName": "ring"}, **spec})
 
 
-async def test_members_wait_for_each_other(plane: Plane, record_property: Record) -> None:
+async def test_members_wait_for_each_other(plane: Plane) -> None:
     config = plane.kubeconfig("admin")
     client = await connect(config)
 
@@ -95,4 +93,3 @@ async def test_members_wait_for_each_other(plane: Plane, record_property: Record
         assert nodes == ("Pod group ring: 1/3 placed, 3 needed at once; nodes: n1 accepted 1")
     finally:
         await client.close()
-    record_property(EXPLAINED, 2)
