@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 REPEAT_SECONDS = 0.05
 
+NOTICE_SECONDS = 1.0
+"""How late a signal is noticed that neither Python's main thread nor `_take_signal` takes."""
+
 _NEVER = math.inf
 _MAIN_THREAD = threading.main_thread().ident
 
@@ -83,10 +86,13 @@ class _Alarm:
 def _take_signal() -> None:
     """Take the signal where the main thread blocks it: Python runs the handler there all the same.
 
-    A plugin that blocks signals and never ends would keep its replica from everybody else.
+    A plugin that blocks signals and never ends would keep its replica from everybody else. The
+    kernel may give the signal to a thread of C code instead, of numpy or gRPC. Up to Python 3.12
+    the main thread hears of that only when another thread asks for its turn.
     """
     pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))
-    threading.Event().wait()
+    while True:
+        time.sleep(NOTICE_SECONDS)
 
 
 _alarm = _Alarm()

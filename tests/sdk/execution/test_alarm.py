@@ -1,7 +1,9 @@
 import asyncio
 import contextlib
 import gc
+import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -63,6 +65,34 @@ def test_code_that_takes_too_long_is_interrupted(function: Callable[[], None]) -
     functions = {entry.name for entry in interruption.traceback}
     assert function.__name__ in functions, "the traceback shows where time was spent"
     assert_comes_to_rest()
+
+
+IN_C_CODE = """
+import signal
+import numpy
+from moorage.execution.alarm import BudgetExceededError, call_within
+
+def block_signals():
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    while True:
+        pass
+
+try:
+    call_within(0.05, block_signals)
+except BudgetExceededError:
+    print("interrupted")
+"""
+
+
+def test_code_is_interrupted_whose_signal_a_thread_of_numpy_takes() -> None:
+    environment = {
+        **os.environ,
+        "OPENBLAS_NUM_THREADS": "2",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    command = [sys.executable, "-c", IN_C_CODE]
+    printed = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True)
+    assert printed.stdout == b"interrupted\n"
 
 
 def test_results_and_exceptions_pass() -> None:
