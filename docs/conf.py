@@ -61,7 +61,7 @@ html_title = f"Moorage {release}"
 html_favicon = html_logo = "../gateway/inspector/static/icon.svg"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
-html_js_files = ["copy.js"]
+html_js_files = ["site.js"]
 html_search_scorer = "docs/site/scorer.js"
 html_extra_path = ["site/root"]
 html_copy_source = False

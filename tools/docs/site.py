@@ -1,8 +1,9 @@
 """Looks at the built site as a reader without a network does: `make docs` runs it.
 
 Every page must load all that it needs from the site itself. A few pages, and the search, are opened
-in Chromium where there is one: without errors in its console, not wider than a phone, and with the
-right page first for what users search, every message that pages explain among it.
+in Chromium where there is one: without errors in its console, not wider than a phone, usable by
+everybody as far as axe can tell, and with the right page first for what users search, every message
+that pages explain among it.
 """
 
 import re
@@ -13,11 +14,12 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Literal
 from urllib.parse import urlencode
 
 from playwright.sync_api import ConsoleMessage, sync_playwright
 
-from tools.chromium import ARGUMENTS, chromium
+from tools.chromium import ARGUMENTS, axe, chromium
 from tools.docs.pages import DOCS, ROOT
 
 SITE = ROOT / ".venv" / "docs" / "html"
@@ -27,6 +29,7 @@ PAGES = (
     "docs/reference/settings.html",
     "docs/reference/services/gateway.html",
     "docs/reference/api/plugins.html",
+    "404.html",
 )
 QUERIES = {
     "why is my pod pending": "how-to/operate/troubleshoot",
@@ -68,6 +71,8 @@ EXAMPLES = {
 }
 """What stands in a message of a user in place of what the pages write."""
 
+SCHEMES: tuple[Literal["light"], Literal["dark"]] = ("light", "dark")
+SERIOUS = ("serious", "critical")
 PHONE = 360
 """The width of a small phone in pixels."""
 
@@ -142,6 +147,10 @@ def in_chromium() -> list[str]:
             wide = page.evaluate("document.documentElement.scrollWidth")
             if wide > PHONE:
                 problems.append(f"{name}: {wide} pixels wide on a phone of {PHONE}")
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                found = page.evaluate(axe())
+                problems += [f"{name}: {each}" for each in found if each.startswith(SERIOUS)]
         for query, wanted in QUERIES.items():
             page.goto(f"{address}/search.html?{urlencode({'q': query})}")
             first = page.locator("#search-results li a").first

@@ -39,7 +39,7 @@ export async function pods({ stream }) {
     key: pod,
     open: (row) => { location.hash = to(row); },
     columns: [
-      { key: "pod", title: "Pod", width: "minmax(170px, 2.6fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, to(row)) },
+      { key: "pod", title: "Pod", width: "minmax(190px, 2.7fr)", narrow: "minmax(0, 1fr)", cell: (row) => podName(row, to(row)) },
       { key: "outcome", title: "Outcome", width: "124px", narrow: "118px", cell: (row) => badge(row.outcome) },
       { key: "node", title: "Node", width: "minmax(80px, 1.8fr)", phone: "hide", cell: (row) => row.node ? named(row.node, path("node", row.node)) : "–" },
       { key: "reason", title: "Reason", width: "minmax(160px, 5.6fr)", phone: "line", cell: (row) => el("span", { title: row.reason }, typed(row.reason || "")) },
