@@ -6,13 +6,15 @@ document.addEventListener("DOMContentLoaded", () => {
     button.type = "button";
     button.textContent = "Copy";
     const code = block.querySelector("pre");
-    code.tabIndex = code.scrollWidth > code.clientWidth ? 0 : -1;
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(code.innerText);
       button.textContent = "Copied";
       setTimeout(() => (button.textContent = "Copy"), 1500);
     });
     block.append(button);
+  }
+  for (const each of document.querySelectorAll(".highlight pre, .table-wrapper, .diagram")) {
+    if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;
   }
   for (const each of document.querySelectorAll(".caption[role=heading]")) each.ariaLevel = "2";
   for (const each of document.querySelectorAll(".sig dl, .sig dd")) each.role = "presentation";
