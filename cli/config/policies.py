@@ -1,7 +1,5 @@
 """Chooses, checks and shows policies, with the plugins of this machine."""
 
-import inspect
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,13 +7,12 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from moorage import Arguments, BindPlugin, FilterPlugin, ScorePlugin
+from moorage import BindPlugin, FilterPlugin, ScorePlugin
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
 from moorage.plugin.base import Plugin
-from moorage.plugin.errors import place_of
 from moorage.plugin.points import extension_points
-from moorage_host.plugins.registry import Registered, Registry, load_registry
+from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.policy import (
     API_VERSION,
     DEFAULT_PROFILE,
@@ -166,16 +163,14 @@ def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -
     profile = {"schedulerName": DEFAULT_PROFILE, "plugins": enabled}
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
     text = yaml.safe_dump(document, sort_keys=False)
-    enabled_here = [r.get(name) for name in names for r in registries.values()]
-    missing = dict.fromkeys(missing_argument(each) for each in enabled_here if each)
-    if problems := [problem for problem in missing if problem]:
-        wanted = dict.fromkeys(placeholders(e.kind.name, e.kind.Args) for e in enabled_here if e)
-        lines = "\n".join(["  pluginConfig:", *filter(None, wanted)])
-        raise ConfigurationError("\n".join([*problems, "such as FILE:", f"{text}{lines}"]))
     try:
         resolved = resolve(parse(text, FROM_PLUGINS), _catalogue(registries))
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error}; give arguments in a policy: --config FILE") from error
+        config = "".join(f"  - {{name: {name}, args: {{}}}}\n" for name in names)
+        raise ConfigurationError(
+            f"{error}\ngive arguments in a policy, --config FILE, such as:\n"
+            f"{text}  pluginConfig:\n{config.rstrip()}"
+        ) from error
     note = f"without --config, profile {DEFAULT_PROFILE} enables just {', '.join(names)}"
     return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
 
@@ -215,29 +210,3 @@ def _defaults(arguments: type[msgspec.Struct]) -> dict[str, object]:
     except TypeError:  # some arguments are required
         return {}
     return defaults
-
-
-def missing_argument(registered: Registered) -> str:
-    """Return which argument a plugin needs a policy for, and where it is; empty if none."""
-    arguments = registered.kind.Args
-    required = [each.name for each in msgspec.structs.fields(arguments) if each.required]
-    if not required:
-        return ""
-    name = f"{registered.kind.__name__}.Args.{required[0]}"
-    place = _place(arguments, required[0])
-    return f"{place}: {name} has no default: set it in a policy: --config FILE"
-
-
-def placeholders(name: str, arguments: type[Arguments]) -> str:
-    """Return the lines of a profile in a policy that set what has no default; empty if nothing."""
-    required = [each for each in msgspec.structs.fields(arguments) if each.required]
-    if not required:
-        return ""
-    given = [f"      {each.encode_name}: # required" for each in required]
-    return "\n".join([f"  - name: {name}", "    args:", *given])
-
-
-def _place(arguments: type[Arguments], name: str) -> str:
-    lines, first = inspect.getsourcelines(arguments)
-    declared = (i for i, line in enumerate(lines, first) if re.match(rf"\s*{name}\s*:", line))
-    return place_of(inspect.getfile(arguments), next(declared, first))

@@ -79,7 +79,7 @@ class Following:
         self._shown: dict[str, tuple[Outcome, str]] = {}
         self._all = made
         self._changed = asyncio.Event()
-        self._began_at = self._decided_at = self._changed_at = self._now()
+        self._changed_at = self._now()
 
     @property
     def pods(self) -> list[PodState]:
@@ -91,11 +91,6 @@ class Following:
         """Whether a pod has no node because something is broken."""
         return self._outcomes[Outcome.FAILING] > 0
 
-    @property
-    def seconds(self) -> float:
-        """The time from the first pod to the newest verdict."""
-        return self._decided_at - self._began_at
-
     def expect(self, pod: Object) -> None:
         """Follow a pod that was created; one that was created bound has nothing to wait for."""
         state = self._state(pod)
@@ -104,7 +99,7 @@ class Following:
         self._all += 1
         if state.outcome is not Outcome.BOUND:
             self.expected += 1
-            self._want(state)
+            self._wanted.add(state.uid)
 
     async def catch_up(self) -> None:
         """Take over how far all pods are now."""
@@ -185,19 +180,12 @@ class Following:
         if before:
             self._outcomes[before.outcome] -= 1
         else:
-            self._want(state)  # a controller made it
+            self._wanted.add(state.uid)  # a controller made it
         self._outcomes[state.outcome] += 1
         self._pods[state.uid] = state
         self._changed_at = self._now()
-        if state.outcome is not Outcome.WAITING:
-            self._decided_at = self._changed_at
         self._changed.set()
         return True
-
-    def _want(self, state: PodState) -> None:
-        if not self._wanted:
-            self._began_at = self._decided_at = self._now()
-        self._wanted.add(state.uid)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -63,19 +63,17 @@ def show_addresses(screen: Screen, addresses: Addresses) -> None:
 class Report:
     """Shows what became of pods, and asks the gateway and the stand-in why."""
 
-    def __init__(self, screen: Screen, scheduler: Api, gateway: Gateway, nodes: int) -> None:
+    def __init__(self, screen: Screen, scheduler: Api, gateway: Gateway) -> None:
         """Write to *screen*.
 
         Args:
             screen: Where to.
             scheduler: The admin port of the stand-in for kube-scheduler.
             gateway: The gateway.
-            nodes: How many nodes there are.
         """
         self._screen = screen
         self._scheduler = scheduler
         self._gateway = gateway
-        self._nodes = nodes
 
     async def result(self, following: Following) -> None:
         """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
@@ -87,8 +85,6 @@ class Report:
         if rest := len(pods) - sum(map(len, groups)):
             self._screen.sentence(f"... and {rest} more")
         self.totals(following)
-        for line in spread(pods, self._nodes, following.seconds):
-            self._screen.sentence(line)
         if following.failing:
             self._screen.write("Scheduling fails; the table says why.", style="red")
 
@@ -222,22 +218,3 @@ def totals(pods: Sequence[PodState]) -> str:
         if outcomes[outcome]:
             parts.append(f"{outcomes[outcome]} {text}")
     return ", ".join(parts)
-
-
-def spread(pods: Sequence[PodState], nodes: int, seconds: float) -> Iterator[str]:
-    """Yield how long it took and how evenly the pods are spread; nothing if none is bound.
-
-    Args:
-        pods: The pods that had to be scheduled.
-        nodes: How many nodes there are.
-        seconds: How long it took.
-    """
-    used = Counter(pod.node for pod in pods if pod.outcome is Outcome.BOUND).values()
-    if not used:
-        return
-    least, most, bound = min(used), max(used), sum(used)
-    each = f"{least}" if least == most else f"{least} to {most}"
-    pods_on_each = "1 pod" if most == 1 else f"{each} pods"
-    mean = "" if least == most else f", {bound / len(used):.1f} on average"
-    rate = f" ({bound / seconds:.3g} pods/s)" if seconds else ""
-    yield f"{seconds:.1f} s{rate}; {len(used)} of {nodes} nodes used, {pods_on_each} on each{mean}"

@@ -6,12 +6,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import yaml
 
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
@@ -21,7 +20,7 @@ from cli.shared.manifests import Object
 from cli.shared.screen import Screen
 from cli.up.cluster import check_serves, create
 from cli.up.following import Following
-from cli.up.kubeconfig import kubeconfig, reserved
+from cli.up.kubeconfig import reserved
 from cli.up.processes import Processes, ProcessFailedError, start_here
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from cli.up.readiness import background_shown, gateway_at, wait_for_nodes, wait_until_ready
@@ -73,10 +72,12 @@ def up(options: UpOptions) -> int:
     profiles = policy.resolved.profile_names
     given = options.nodes, options.pods, profiles
     workload = Workload() if options.kubeconfig else read_workload(*given)
-    wanted = (
-        nullcontext(options.kubeconfig) if options.kubeconfig else reserved(options.kubeconfig_out)
-    )
-    with wanted as kubeconfig, _run_directory() as directory, clear_failures():
+    with ExitStack() as undone:
+        file = (
+            None if options.kubeconfig else undone.enter_context(reserved(options.kubeconfig_out))
+        )
+        directory = undone.enter_context(_run_directory())
+        undone.enter_context(clear_failures())
         for note in (*policy.notes, *workload.notes):
             screen.sentence(f"Note: {note}", style="yellow")
         config = options.config
@@ -86,6 +87,7 @@ def up(options: UpOptions) -> int:
         stack = StackOptions(
             directory=directory,
             kubeconfig=options.kubeconfig,
+            kubeconfig_out=file,
             config=config,
             profiles=profiles,
             plugins=plugins,
@@ -95,8 +97,7 @@ def up(options: UpOptions) -> int:
             extender_port=options.extender_port,
             admin_port=options.admin_port,
         )
-        work = _Up(screen, stack, options, policy=policy, kubeconfig=kubeconfig)
-        code = asyncio.run(work.run(workload))
+        code = asyncio.run(_Up(screen, stack, options, policy).run(workload))
         if code not in (0, INTERRUPTED):
             sys.exit(code)
     return code
@@ -121,19 +122,12 @@ class _Up:
     """One run of `moorage up`."""
 
     def __init__(
-        self,
-        screen: Screen,
-        stack: StackOptions,
-        options: UpOptions,
-        *,
-        policy: Policy,
-        kubeconfig: Path | None,
+        self, screen: Screen, stack: StackOptions, options: UpOptions, policy: Policy
     ) -> None:
         self._screen = screen
         self._stack = stack
         self._options = options
         self._policy = policy
-        self._kubeconfig = kubeconfig
         self._processes = Processes(screen.write)
         self._stop = asyncio.Event()
         self._has_result = asyncio.Event()
@@ -176,10 +170,7 @@ class _Up:
         with self._screen.status("Starting the processes ..."):
             addresses = await start_stack(self._stack, self._processes)
         show_addresses(self._screen, addresses)
-        if self._kubeconfig and addresses.api:
-            text = yaml.safe_dump(kubeconfig(addresses.api, addresses.admin), sort_keys=False)
-            self._kubeconfig.write_text(text)
-        path = self._kubeconfig or addresses.kubeconfig
+        path = self._stack.kubeconfig_out or addresses.kubeconfig
         self._screen.write(f"export KUBECONFIG={shlex.quote(str(path))}")
         self._screen.write(f"Logs: {self._stack.directory}", style="dim")
         return addresses
@@ -198,7 +189,7 @@ class _Up:
             Api(addresses.scheduler) as scheduler,
         ):
             following = Following(api, self._stack.profiles, workload.made_pods)
-            report = Report(self._screen, scheduler, gateway, len(workload.nodes))
+            report = Report(self._screen, scheduler, gateway)
 
             async def retry() -> str:
                 following.ask_again()

@@ -33,6 +33,7 @@ class StackOptions:
     Attributes:
         directory: Where logs and the kubeconfig go.
         kubeconfig: A real cluster instead of the embedded one.
+        kubeconfig_out: Where the embedded cluster's kubeconfig goes, too.
         config: The policy file.
         profiles: The schedulerNames that the policy serves.
         plugins: Files and folders with plugins.
@@ -50,6 +51,7 @@ class StackOptions:
     profiles: Sequence[str]
     plugins: Sequence[Path]
     score_scale: int = 100
+    kubeconfig_out: Path | None = None
     scorers: int = 1
     filters: int = 1
     gateway_options: Sequence[str] = ()
@@ -80,7 +82,9 @@ async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
     groups = [[*services], [_gateway(options, addresses)]]
     if addresses.api:
         # Before the API server runs, so that nobody has to wait for the file.
-        addresses.kubeconfig.write_text(yaml.safe_dump(kubeconfig(addresses.api)))
+        text = yaml.safe_dump(kubeconfig(addresses.api, addresses.admin), sort_keys=False)
+        for file in filter(None, (addresses.kubeconfig, options.kubeconfig_out)):
+            file.write_text(text)
         groups = [[_api_server(options, addresses)], *groups, [_scheduler(options, addresses)]]
     await processes.start(*groups)
     return addresses

@@ -149,13 +149,12 @@ def test_a_plugin_file_that_cannot_be_loaded_is_told_with_its_line(
 
 def test_a_plugin_that_needs_arguments_asks_for_a_policy(plugin: Path) -> None:
     plugin.write_text(MAX_TEMPERATURE.replace(" = 80.0", ""))
-    line = plugin.read_text().partition("limit:")[0].count("\n") + 1
     result = moorage("config", "show", "--plugin", plugin)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"{plugin}:{line}: MaxTemperature.Args.limit has no default: "
-        "set it in a policy: --config FILE\n"
-        "such as FILE:\n"
+        "moorage: policy made from --plugin:8: profiles[0].plugins.multiPoint.enabled[0]: "
+        "field `limit` is missing\n"
+        "give arguments in a policy, --config FILE, such as:\n"
         "apiVersion: moorage.io/v1alpha1\n"
         "kind: MoorageConfiguration\n"
         "profiles:\n"
@@ -165,9 +164,7 @@ def test_a_plugin_that_needs_arguments_asks_for_a_policy(plugin: Path) -> None:
         "      enabled:\n"
         "      - name: MaxTemperature\n"
         "  pluginConfig:\n"
-        "  - name: MaxTemperature\n"
-        "    args:\n"
-        "      limit: # required\n"
+        "  - {name: MaxTemperature, args: {}}\n"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.up.following import Outcome, PodState
-from cli.up.result import most_interesting, spread, totals, why
+from cli.up.result import most_interesting, totals, why
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -53,18 +53,13 @@ def test_pods_with_the_same_problem_are_together_whatever_the_number_of_nodes() 
     assert shown(pods, 2) == [["a", "b"], ["c"]]
 
 
-def test_the_summary_counts_pods_and_says_how_they_are_spread() -> None:
+def test_the_summary_counts_pods() -> None:
     bound = [
         PodState(namespace="d", name=n, uid=n, outcome=Outcome.BOUND, node=node)
         for n, node in (("a", "n1"), ("b", "n1"), ("c", "n2"))
     ]
     pods = [*bound, pod("w", Outcome.WAITING), pod("g", Outcome.DELETED), unschedulable("p", "x")]
     assert totals(pods) == "3 of 6 pods bound, 1 pending, 1 not decided yet, 1 deleted"
-    assert list(spread(pods, 5, 1.5)) == [
-        "1.5 s (2 pods/s); 2 of 5 nodes used, 1 to 2 pods on each, 1.5 on average"
-    ]
-    assert list(spread(bound[1:], 5, 0)) == ["0.0 s; 2 of 5 nodes used, 1 pod on each"]
-    assert list(spread([pod("w", Outcome.WAITING)], 5, 1.5)) == []
 
 
 Answer = Mapping[str, Any]
