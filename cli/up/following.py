@@ -54,6 +54,11 @@ class PodState:
     problem: str = ""
     preempted: bool = False
 
+    @property
+    def key(self) -> str:
+        """The pod as NAMESPACE/NAME."""
+        return f"{self.namespace}/{self.name}"
+
 
 class Following:
     """The pods of a workload.

@@ -5,7 +5,7 @@ known to kube-scheduler's stand-in alone.
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -26,18 +26,13 @@ SHOWN = 3
 ADDED = re.compile(" failed: | rejected ")
 """Which sentences of the gateway are added to the first one."""
 
-COUNT = re.compile(r"^\d+ ")
-"""How many nodes a reason is about, as kube-scheduler writes it."""
-
 PREEMPTED = "preempted for a more important pod"
 """The reason for the end of a pod that kube-scheduler evicted."""
 
 PENDING = (Outcome.FAILING, Outcome.UNSERVED, Outcome.UNSCHEDULABLE)
 
-WITHOUT_NODE = (*PENDING, Outcome.DELETED)
-"""These come first, in this order."""
-
-OTHERS = (Outcome.BOUND, Outcome.WAITING)
+ORDER = (*PENDING, Outcome.DELETED, Outcome.BOUND, Outcome.WAITING)
+"""Which pods are shown where there are more than ROWS."""
 
 Answer = Mapping[str, Any]
 
@@ -78,11 +73,12 @@ class Report:
     async def result(self, following: Following) -> None:
         """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
         pods = following.pods
-        groups = [[pod] for pod in pods] if len(pods) <= ROWS else most_interesting(pods, ROWS)
-        rows = [(_names(g), _place(g[0]), await self._reason(g[0])) for g in groups]
+        if len(pods) > ROWS:
+            pods = sorted(pods, key=lambda pod: ORDER.index(pod.outcome))[:ROWS]
+        rows = [(pod.key, _place(pod), await self._reason(pod)) for pod in pods]
         if rows:
             self._screen.table(("POD", "NODE", "WHY"), rows)
-        if rest := len(pods) - sum(map(len, groups)):
+        if rest := len(following.pods) - len(rows):
             self._screen.sentence(f"... and {rest} more")
         self.totals(following)
         if following.failing:
@@ -94,7 +90,7 @@ class Report:
 
     async def change(self, pod: PodState) -> None:
         """Show what became of one pod."""
-        self._screen.sentence(f"{_names([pod])} -> {_place(pod)}: {await self._reason(pod)}")
+        self._screen.sentence(f"{pod.key} -> {_place(pod)}: {await self._reason(pod)}")
 
     async def _reason(self, pod: PodState) -> str:
         path = f"/decisions/{pod.namespace}/{pod.name}"
@@ -104,9 +100,6 @@ class Report:
         with suppress(GatewayError):
             gateway = await self._gateway.get(path, {"explain": "true"})
         return why(pod, scheduler, gateway)
-
-
-# ---- one pod
 
 
 def why(pod: PodState, scheduler: Answer | None, gateway: Answer) -> str:
@@ -163,48 +156,10 @@ def _parts(better: Answer, other: Answer) -> str:
     return f" ({', '.join([*(f'{name} {part:+}' for name, part in ranked[:SHOWN]), *more])})"
 
 
-def _names(pods: Sequence[PodState]) -> str:
-    """Return the name of the first pod, and how many there are beside it."""
-    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
-    return f"{pods[0].namespace}/{pods[0].name}{more}"
-
-
 def _place(pod: PodState) -> str:
     if pod.outcome is Outcome.DELETED:
         return "deleted"
     return pod.node or "pending"
-
-
-# ---- which pods are worth a row of a large workload
-
-
-def most_interesting(pods: Sequence[PodState], count: int) -> list[list[PodState]]:
-    """Return *count* groups of pods: those without a node, then some of those with one.
-
-    Pods without a node are together that have the same problem, pods with one alone. Pods that were
-    not tried yet come last.
-    """
-    groups: defaultdict[tuple[Outcome, str], list[PodState]] = defaultdict(list)
-    for pod in pods:
-        if pod.outcome in WITHOUT_NODE:
-            groups[pod.outcome, _problem(pod.problem)].append(pod)
-    without = sorted(
-        groups.values(), key=lambda each: (WITHOUT_NODE.index(each[0].outcome), -len(each))
-    )
-    others = ([pod] for kind in OTHERS for pod in pods if pod.outcome is kind)
-    return [*without, *others][:count]
-
-
-def _problem(message: str) -> str:
-    """Return the reasons in kube-scheduler's message without numbers of nodes, in any order.
-
-    `0/3 nodes are available: 2 node is too hot, 1 Insufficient cpu. preemption: ...`
-    """
-    reasons = message.partition(". preemption: ")[0].rpartition(" are available: ")[2]
-    return ", ".join(sorted({COUNT.sub("", reason) for reason in reasons.split(", ")}))
-
-
-# ---- all pods together
 
 
 def totals(pods: Sequence[PodState]) -> str:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.up.checking import check
 from cli.up.cluster import create as create_all
-from cli.up.reloading import changes
+from cli.up.reloading import changes, check
 from sandbox.client import Api
 from tests.cli.support import PATIENCE, Command, moorage, pod
 from tests.cli.up.test_up import MAX_TEMPERATURE
@@ -149,7 +148,7 @@ async def test_what_is_wrong_is_named_with_its_place_first(
 async def test_a_file_that_never_ends_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.up.checking.CHECK_SECONDS", 0.5)
+    monkeypatch.setattr("cli.up.reloading.CHECK_SECONDS", 0.5)
     (tmp_path / "a.py").write_text("while True: pass\n")
     found = await check(None, [tmp_path / "a.py"])
     assert found.problem == "the plugins are not loaded after 0.5 s"

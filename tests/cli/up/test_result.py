@@ -1,13 +1,13 @@
 """Which pods are shown, the line that says why, and the summary of all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cli.up.following import Outcome, PodState
-from cli.up.result import most_interesting, totals, why
+from cli.up.result import totals, why
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -17,40 +17,6 @@ def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodSt
 
 def unschedulable(name: str, problem: str) -> PodState:
     return pod(name, Outcome.UNSCHEDULABLE, f"0/9 nodes are available: {problem}. preemption: no")
-
-
-def shown(pods: Sequence[PodState], count: int) -> list[list[str]]:
-    return [[each.name for each in group] for group in most_interesting(pods, count)]
-
-
-def test_failures_come_first_then_pending_pods_and_some_of_the_others() -> None:
-    pods = [
-        *(pod(f"bound-{i}") for i in range(100)),
-        pod("waiting", Outcome.WAITING),
-        pod("gone", Outcome.DELETED),
-        unschedulable("p-1", "9 b"),
-        unschedulable("p-2", "9 a"),
-        unschedulable("p-3", "9 a"),
-        pod("fails", Outcome.FAILING, "boom"),
-    ]
-    found = shown(pods, 20)
-    assert found[:4] == [["fails"], ["p-2", "p-3"], ["p-1"], ["gone"]]
-    assert len(found) == 20
-    assert all(name.startswith("bound-") for (name,) in found[4:])
-
-
-def test_pods_that_were_not_tried_come_last() -> None:
-    pods = [pod("waiting", Outcome.WAITING), pod("bound"), unschedulable("p", "9 a")]
-    assert shown(pods, 3) == [["p"], ["bound"], ["waiting"]]
-
-
-def test_pods_with_the_same_problem_are_together_whatever_the_number_of_nodes() -> None:
-    pods = [
-        unschedulable("a", "1 too hot, 8 too small"),
-        unschedulable("b", "7 too small, 2 too hot"),
-        unschedulable("c", "9 too hot"),
-    ]
-    assert shown(pods, 2) == [["a", "b"], ["c"]]
 
 
 def test_the_summary_counts_pods() -> None:
