@@ -1,7 +1,6 @@
 """What clients are answered with: whole objects, or the Table of `kubectl get`."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -12,14 +11,6 @@ from sandbox.apiserver.resources.table import Object, Resource, value_at
 from sandbox.apiserver.store.store import Change, Item, encode
 
 _ROLE = "node-role.kubernetes.io/"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
-_STEPS: Sequence[tuple[float, str, str]] = (
-    (120, "s", ""), (600, "m", "s"), (3 * 3600, "m", ""), (8 * 3600, "h", "m"),
-    (48 * 3600, "h", ""), (8 * 86_400, "d", "h"), (2 * _UNITS["y"], "d", ""),
-    (8 * _UNITS["y"], "y", "d"), (math.inf, "y", ""),
-)  # fmt: skip
-"""Up to how many seconds a duration is written in which units."""
-
 _COLUMNS: Final[Mapping[str, str]] = {
     "/nodes": "Status=@node_state Roles=@roles Age Version=status.nodeInfo.kubeletVersion"
     " *Internal-IP=@internal_ip *OS-Image=status.nodeInfo.osImage?<unknown>",
@@ -103,25 +94,19 @@ def _read(word: str) -> _Column:
 
 
 def age(text: str | None, present: datetime | None = None) -> str:
-    """Return how long ago a timestamp was, in kubectl's short form; <unknown> without one."""
+    """Return how long ago a timestamp was; <unknown> without one."""
     if not text:
         return "<unknown>"
-    try:
-        then = datetime.fromisoformat(text)
-    except ValueError:
-        return "<invalid>"
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=UTC)
+    then = datetime.fromisoformat(text)
     return short(int(((present or datetime.now(UTC)) - then).total_seconds()))
 
 
 def short(seconds: int) -> str:
-    """Write a duration in one or two units, coarser as it grows: 95s, 5m30s, 3h5m, 4d, 2y10d."""
-    if seconds < 0:
-        return "<invalid>" if seconds < -1 else "0s"
-    _, big, small = next(step for step in _STEPS if seconds < step[0])
-    rest = seconds % _UNITS[big] // _UNITS[small] if small else 0
-    return f"{seconds // _UNITS[big]}{big}" + (f"{rest}{small}" if rest else "")
+    """Write a duration in one unit, coarser as it grows: 95s, 5m, 3h, 4d."""
+    for below, size, unit in ((120, 1, "s"), (2 * 3600, 60, "m"), (48 * 3600, 3600, "h")):
+        if seconds < below:
+            return f"{max(seconds, 0) // size}{unit}"
+    return f"{seconds // 86_400}d"
 
 
 def pod_state(pod: Object) -> str:

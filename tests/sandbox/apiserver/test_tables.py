@@ -156,30 +156,18 @@ async def test_the_events_of_a_watch_can_be_tables(http: Http) -> None:
         (-1, "0s"),
         (0, "0s"),
         (119, "119s"),
-        (120, "2m"),
-        (150, "2m30s"),
-        (600, "10m"),
-        (3 * 3600, "3h"),
-        (3 * 3600 + 300, "3h5m"),
+        (150, "2m"),
+        (7199, "119m"),
+        (3 * 3600 + 300, "3h"),
         (47 * 3600, "47h"),
-        (48 * 3600, "2d"),
-        (51 * 3600, "2d3h"),
-        (8 * 86400, "8d"),
-        (730 * 86400, "2y"),
-        (740 * 86400, "2y10d"),
-        (3650 * 86400, "10y"),
+        (51 * 3600, "2d"),
+        (740 * 86400, "740d"),
     ],
 )
 def test_ages_get_coarser_as_they_grow(seconds: int, expected: str) -> None:
     present = datetime(2026, 1, 1, tzinfo=UTC)
     assert short(seconds) == expected
-    if seconds >= 0:
-        assert age((present - timedelta(seconds=seconds)).isoformat(), present) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), [(None, "<unknown>"), ("soon", "<invalid>")])
-def test_ages_of_what_is_no_time(text: str | None, expected: str) -> None:
-    assert age(text, datetime(2026, 1, 1, tzinfo=UTC)) == expected
+    assert age((present - timedelta(seconds=seconds)).isoformat(), present) == expected
 
 
 @pytest.mark.parametrize(
