@@ -146,7 +146,7 @@ async def _schedule(
                 here = directory / f"round-{number}"
                 here.mkdir()
                 async with opened(here, progress) as inner:
-                    stack = await inner.moorage("moorage", plane.kubeconfig)
+                    stack = await inner.moorage(plane.kubeconfig)
                     url = stack.addresses.extender
                     await running.warm_up(number, url)
                     await running.run_all(number, [*group], url, stack.pids)

@@ -15,11 +15,11 @@ from typing import Any
 
 import aiohttp
 import msgspec
-import yaml
 
 from bench.processes import objects
 from bench.processes.counted import Counts
 from bench.processes.objects import Object
+from bench.processes.stacks import write_policy
 from bench.report import COST, Results, Table, Verdict
 from cli.up.processes import Processes
 from cli.up.processes.process import Process
@@ -41,19 +41,7 @@ ByProcess = dict[str, Counts]
 """What each process did, by name."""
 
 PROFILE = "cost"
-POLICY = {
-    "apiVersion": "moorage.io/v1alpha1",
-    "kind": "MoorageConfiguration",
-    "profiles": [
-        {
-            "schedulerName": PROFILE,
-            "plugins": {
-                "filter": {"enabled": [{"name": "NodeResourcesFit"}]},
-                "score": {"enabled": [{"name": "NodeResourcesLeastAllocated"}]},
-            },
-        }
-    ],
-}
+PROFILES = {PROFILE: (("NodeResourcesFit",), (("NodeResourcesLeastAllocated", 1),))}
 
 FIRST, CACHED, CHANGED, AFTER, BIND, EVENT = STEPS = (
     "filter, a pod unlike any before, with its scores",
@@ -117,7 +105,7 @@ class _Counted(Processes):
 async def measure(results: Results, directory: Path, progress: Callable[[str], None]) -> None:
     """Count every step, round by round."""
     config = directory / "policy.yaml"
-    config.write_text(yaml.safe_dump(POLICY))
+    write_policy(config, PROFILES)
     options = StackOptions(
         directory=directory,
         kubeconfig=None,

@@ -55,7 +55,7 @@ async def contenders(bench: Bench, cluster: Cluster) -> dict[str, Contender]:
     """Start everything that is asked; return it by name."""
     nothing = await bench.go_extender(NOTHING)
     plugins = await bench.go_extender(PLUGINS, f"-api={cluster.api}")
-    stack = await bench.moorage("moorage", cluster.kubeconfig)
+    stack = await bench.moorage(cluster.kubeconfig)
     found = [
         of_go(REFERENCE, nothing),
         of_go(GO_PLUGINS, plugins),

@@ -44,7 +44,7 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
     async with started(directory, progress, *GATES) as plane, opened(directory, progress) as bench:
         await plane.create(NODES_PATH, map(_node, range(NODES)))
         go = await bench.go_extender(NOTHING, f"-kubeconfig={plane.kubeconfig}")
-        stack = await bench.moorage("moorage", plane.kubeconfig)
+        stack = await bench.moorage(plane.kubeconfig)
         urls = {WITHOUT: "", GO: go.url, MOORAGE: stack.addresses.extender}
         for number in range(-1, 1 if results.quick else ROUNDS):  # the first warms up
             for where, constraints in CONSTRAINTS.items():

@@ -89,7 +89,7 @@ async def _measure_one(bench: Bench, nodes: int) -> Size:
         nodes, PODS_PER_NODE, heartbeats=nodes / HEARTBEAT_SECONDS, changed_pods=CHANGED_PODS
     )
     began = time.monotonic()
-    stack = await bench.moorage("moorage", cluster.kubeconfig)
+    stack = await bench.moorage(cluster.kubeconfig)
     ready = time.monotonic() - began
     found = await _contenders(bench, cluster, stack, nodes)
     question = Question(nodes=nodes, contenders=list(found), rounds=ROUNDS, seconds=SECONDS)

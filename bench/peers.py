@@ -18,7 +18,7 @@ from bench.edge import report as report_question
 from bench.processes.goprograms import CLIENT, NOTHING
 from bench.processes.load import Contender, Load
 from bench.processes.objects import peers_pod
-from bench.processes.stacks import HOST, Bench, Cluster, opened
+from bench.processes.stacks import HOST, Bench, Cluster, Profiles, opened
 from bench.report import Results
 from cli.up.processes import free_ports
 from tools import build
@@ -29,7 +29,11 @@ NODES = 1000
 TOPOLVM, GPUSHARE, FASTAPI = "topolvm-scheduler", "gpushare-scheduler-extender", "FastAPI"
 TOPOLVM_RULE, GPUSHARE_RULE = "moorage, TopoLVM's rule", "moorage, gpushare's rule"
 RULES = Path(__file__).parent / "processes" / "plugins" / "peers.py"
-PROFILES = {TOPOLVM_RULE: "topolvm", GPUSHARE_RULE: "gpushare"}
+PROFILES: Profiles = {
+    TOPOLVM_RULE: (("TopoLVMCapacity",), (("TopoLVMRoom", 1),)),
+    GPUSHARE_RULE: (("GpuShare",), ()),
+}
+"""A profile for each rule; contenders have the same names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +42,6 @@ class Checkouts:
 
     topolvm: Path | None = None
     gpushare: Path | None = None
-
-
-def policy() -> object:
-    """Return Moorage's policy: a profile for each rule."""
-    rules = {
-        "topolvm": {
-            "filter": {"enabled": [{"name": "TopoLVMCapacity"}]},
-            "score": {"enabled": [{"name": "TopoLVMRoom"}]},
-        },
-        "gpushare": {"filter": {"enabled": [{"name": "GpuShare"}]}},
-    }
-    return {
-        "apiVersion": "moorage.io/v1alpha1",
-        "kind": "MoorageConfiguration",
-        "profiles": [
-            {"schedulerName": name, "plugins": plugins} for name, plugins in rules.items()
-        ],
-    }
 
 
 async def measure(
@@ -79,11 +65,10 @@ async def measure(
 async def _contenders(
     bench: Bench, cluster: Cluster, checkouts: Checkouts, results: Results
 ) -> Mapping[str, Contender]:
-    stack = await bench.moorage("peers", cluster.kubeconfig, policy(), RULES)
+    stack = await bench.moorage(cluster.kubeconfig, PROFILES, RULES)
     found = [of_go(REFERENCE, await bench.go_extender(NOTHING))]
     found += [
-        Contender(name, stack.addresses.extender, profile, [*stack.pids.values()])
-        for name, profile in PROFILES.items()
+        Contender(name, stack.addresses.extender, name, [*stack.pids.values()]) for name in PROFILES
     ]
     if checkouts.topolvm is not None:
         (port,) = free_ports(1)

@@ -35,26 +35,33 @@ PLUGINS = Path(__file__).with_name("plugins") / "per_node.py"
 """The file with the plugins for one node; their names begin with PerNode."""
 
 
-def policy() -> object:
-    """Return the policy that has all profiles."""
-    return {
-        "apiVersion": "moorage.io/v1alpha1",
-        "kind": "MoorageConfiguration",
-        "profiles": [
-            _profile(BATCH, ""),
-            _profile(PER_NODE, "PerNode"),
-            {"schedulerName": EMPTY},
-        ],
-    }
+Profiles = Mapping[str, tuple[Sequence[str], Sequence[tuple[str, int]]]]
+"""Filters, and scores with their weights, by schedulerName."""
+
+PROFILES: Profiles = {
+    BATCH: (FILTERS, SCORES),
+    PER_NODE: (
+        [f"PerNode{name}" for name in FILTERS],
+        [(f"PerNode{name}", weight) for name, weight in SCORES],
+    ),
+    EMPTY: ((), ()),
+}
 
 
-def _profile(name: str, prefix: str) -> object:
-    filters = [{"name": f"{prefix}{plugin}"} for plugin in FILTERS]
-    scores = [{"name": f"{prefix}{plugin}", "weight": weight} for plugin, weight in SCORES]
-    return {
-        "schedulerName": name,
-        "plugins": {"filter": {"enabled": filters}, "score": {"enabled": scores}},
-    }
+def write_policy(file: Path, profiles: Profiles) -> None:
+    """Write the policy with these profiles."""
+    listed = [
+        {
+            "schedulerName": name,
+            "plugins": {
+                "filter": {"enabled": [{"name": each} for each in filters]},
+                "score": {"enabled": [{"name": each, "weight": weight} for each, weight in scores]},
+            },
+        }
+        for name, (filters, scores) in profiles.items()
+    ]
+    head = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
+    file.write_text(yaml.safe_dump({**head, "profiles": listed}))
 
 
 HOST = "127.0.0.1"
@@ -150,13 +157,13 @@ class Bench:
         return Cluster(api=api, kubeconfig=kubeconfig)
 
     async def moorage(
-        self, name: str, kubeconfig: Path, document: object = None, plugins: Path = PLUGINS
+        self, kubeconfig: Path, profiles: Profiles = PROFILES, plugins: Path = PLUGINS
     ) -> Stack:
         """Start Moorage, by default with the policy of the bench; it is ready when this returns."""
-        directory = self.directory / name
+        directory = self.directory / "moorage"
         directory.mkdir()
         config = directory / "policy.yaml"
-        config.write_text(yaml.safe_dump(document or policy()))
+        write_policy(config, profiles)
         options = StackOptions(
             directory=directory,
             kubeconfig=kubeconfig,
