@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.legacy.convert import convert
-from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
+from cli.legacy.convert import FILTERS, PREDICATES, PRIORITIES, SCORES, convert
 from tools.golden.policies import kubeconfig, started
 from tools.planes.embedded import ROOT
 
@@ -58,8 +57,8 @@ def run(folder: Path, name: str) -> tuple[list[str], dict[str, int]]:
     """
     file = folder / "policy.json"
     file.write_text(json.dumps({"kind": "Policy", "apiVersion": "v1", **POLICIES[name]}))
-    made = convert(file, "converted")
-    config = yaml.safe_load(made.configuration)
+    text, _ = convert(file, "converted")
+    config = yaml.safe_load(text)
     config["clientConnection"] = {"kubeconfig": str(kubeconfig(folder))}
     config["leaderElection"] = {"leaderElect": False}
     (folder / "config.yaml").write_text(json.dumps(config))
