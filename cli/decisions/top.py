@@ -80,8 +80,7 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
         pods: How many it knows.
         age: Seconds since the API server last sent something about nodes or pods, the longer.
         cycles: Scheduling cycles in each second, those from the cache too.
-        services: Filter and scorer with their replicas, as `GET /replicas` has them; only how many
-            take part if that is not answered.
+        services: Filter and scorer with their replicas, as `GET /replicas` has them.
         decisions: The newest ones, as `GET /decisions` has them.
     """
 
@@ -99,8 +98,8 @@ class View(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     decisions: Sequence[Any]
 
 
-def view(change: Change, gateway: str, replicas: Any | None, decisions: Sequence[Any]) -> View:
-    """Return what to show; *replicas* as `GET /replicas` has them, None if it is not answered."""
+def view(change: Change, gateway: str, replicas: Any, decisions: Sequence[Any]) -> View:
+    """Return what to show; *replicas* as `GET /replicas` has them."""
     return View(
         gateway=gateway,
         seconds=round(change.seconds, 3),
@@ -118,7 +117,7 @@ def view(change: Change, gateway: str, replicas: Any | None, decisions: Sequence
         cycles=change.rate(f"{CALLS}_count", verb="filter"),
         work=[*_calls(change), *_phases(change)],
         plugins=_plugins(change),
-        services=replicas["services"] if replicas is not None else _counted(change),
+        services=replicas["services"],
         decisions=decisions,
     )
 
@@ -166,14 +165,6 @@ def _plugins(change: Change) -> list[PluginWork]:
             )
         )
     return sorted(found, key=lambda each: -(each.mean or 0.0) * each.rate)
-
-
-def _counted(change: Change) -> list[dict[str, Any]]:
-    found = []
-    for (service,) in change.values_of("moorage_replicas_ready", "service"):
-        ready = int(change.now("moorage_replicas_ready", service=service))
-        found.append({"service": service, "problem": f"{ready} take part", "replicas": []})
-    return found
 
 
 # ---- drawn on a terminal
@@ -346,24 +337,14 @@ async def _read(gateway: Gateway) -> Sample:
 
 
 async def _view(gateway: Gateway, change: Change) -> View:
-    replicas, decisions = await asyncio.gather(_optional(gateway, "/replicas"), newest(gateway))
+    replicas, decisions = await asyncio.gather(gateway.get("/replicas"), newest(gateway))
     return view(change, gateway.place, replicas, decisions)
 
 
 async def newest(gateway: Gateway) -> Sequence[Any]:
     """Return the newest decision about each of the pods that were decided on last."""
-    found = await _optional(gateway, "/decisions", limit=str(LOOKED_AT))
+    found = await gateway.get("/decisions", {"limit": str(LOOKED_AT)})
     pods: dict[tuple[str, str], Any] = {}
-    for each in found["items"] if found else ():
+    for each in found["items"]:
         pods.setdefault((each["namespace"], each["pod"]), each)
     return list(pods.values())[:NEWEST]
-
-
-async def _optional(gateway: Gateway, path: str, **query: str) -> Any | None:
-    """Return an answer; None if it may not be read."""
-    try:
-        return await gateway.get(path, query)
-    except GatewayError as error:
-        if error.status in (403, 404):
-            return None
-        raise
