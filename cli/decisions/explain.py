@@ -11,7 +11,7 @@ import msgspec
 from cli.shared.gateway.client import SECONDS, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.known import Known, Object, PodGroup, last_seen
+from gateway.decisions.known import Known, Object, PodGroup, claims_of, last_seen
 from gateway.decisions.rejections import Rejection, Rejections
 from gateway.decisions.why import Explanation, explanation
 from moorage.errors import ConfigurationError
@@ -218,8 +218,7 @@ async def _missing_claims(client: KubeClient, pod: Object) -> list[str]:
     """Return the ResourceClaims that a pending pod names and that do not exist."""
     if pod["spec"].get("nodeName"):
         return []
-    claims = pod["spec"].get("resourceClaims") or ()
-    names = [each["resourceClaimName"] for each in claims if each.get("resourceClaimName")]
+    names = claims_of(pod)
     folder = f"{CLAIMS}/namespaces/{pod['metadata']['namespace']}/resourceclaims"
     answers = [await client.request("GET", f"{folder}/{n}", timeout=SECONDS) for n in names]
     return [name for name, each in zip(names, answers, strict=True) if each.status == 404]

@@ -24,12 +24,14 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
         reason: That of the condition; "" if the condition is not false.
         message: What kube-scheduler says.
         claims: The ResourceClaims that are to be made from templates, and are not yet.
+        named: The ResourceClaims that it names; whether they exist is not known.
     """
 
     since: str = ""
     reason: str = ""
     message: str = ""
     claims: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
     @property
     def failure(self) -> str:
@@ -56,6 +58,7 @@ class _Condition(msgspec.Struct, rename="camel"):
 class _Claim(msgspec.Struct, rename="camel"):
     name: str = ""
     resource_claim_template_name: str | None = None
+    resource_claim_name: str | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -92,13 +95,13 @@ def waiting_of(pod: bytes | msgspec.Raw) -> Waiting:
         for each in spec.resource_claims or ()
         if each.resource_claim_template_name and each.name not in made
     )
+    named = tuple(filter(None, (each.resource_claim_name for each in spec.resource_claims or ())))
     for each in status.conditions or ():
         if each.type == "PodScheduled" and each.status == "False":
             message = intern(each.message or "")  # equal pods have the same
-            return Waiting(
-                each.last_transition_time or "", each.reason or "Unknown", message, claims
-            )
-    return Waiting(claims=claims) if claims else NOTHING_SHOWN
+            since, reason = each.last_transition_time or "", each.reason or "Unknown"
+            return Waiting(since, reason, message, claims, named)
+    return Waiting(claims=claims, named=named) if claims or named else NOTHING_SHOWN
 
 
 NOTHING_SHOWN = Waiting()

@@ -1,5 +1,6 @@
 """What is known about a pod: what the API shows of it, and what the gateway decided about it."""
 
+import difflib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ def silence(pod: Object, profiles: Collection[str]) -> str:
     spec = pod["spec"]
     scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
     if scheduler not in profiles:
-        near = suggestion(scheduler, profiles) or f" (profiles: {_first(profiles) or 'none'})"
+        near = _near(scheduler, profiles)
         return f"its schedulerName is {scheduler}, which no profile serves{near}"
     if node:
         return f"it is bound to {node}; Moorage was not asked, or the gateway restarted since"
@@ -112,6 +113,8 @@ def silence(pod: Object, profiles: Collection[str]) -> str:
     scheduled = scheduled_of(pod)
     message = str(scheduled.get("message", "")).partition(". ")[0].rstrip(".")
     if not message:
+        if claims := ", ".join(claims_of(pod)):
+            return f"see whether its ResourceClaims exist, which the gateway may not read: {claims}"
         return "kube-scheduler has not tried it yet; does one with this profile run?"
     reported = f"kube-scheduler says {message}"
     if scheduled.get("reason") != "Unschedulable":
@@ -119,10 +122,17 @@ def silence(pod: Object, profiles: Collection[str]) -> str:
     return f"{reported}; its own filters left no node, or the gateway restarted since"
 
 
-def _first(names: Collection[str], most: int = 5) -> str:
-    """Return some names in words."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(list(names)[:most]) + more
+def claims_of(pod: Object) -> list[str]:
+    """Return the ResourceClaims that a pod names."""
+    claims = pod["spec"].get("resourceClaims") or ()
+    return [each["resourceClaimName"] for each in claims if each.get("resourceClaimName")]
+
+
+def _near(scheduler: str, profiles: Collection[str]) -> str:
+    """Return which profile may be meant, or the nearest, and how many others there are."""
+    nearest = difflib.get_close_matches(scheduler, profiles, n=1, cutoff=0)
+    more = f" and {len(profiles) - 1} more" if len(profiles) > 1 else ""
+    return suggestion(scheduler, profiles) or f" (profiles: {(nearest or ['none'])[0]}{more})"
 
 
 def last_seen(event: Object) -> str:

@@ -173,6 +173,7 @@ def as_shown(pod: Pod, waiting: Waiting) -> Object:
             "affinity": {"nodeAffinity": msgspec.to_builtins(affinity)} if affinity else {},
             "schedulingGroup": bool(spec.scheduling_group),
             "schedulingGates": [{"name": gate.name} for gate in spec.scheduling_gates],
+            "resourceClaims": [{"resourceClaimName": name} for name in waiting.named],
         },
         "status": {
             "nominatedNodeName": pod.status.nominated_node_name,

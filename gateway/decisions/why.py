@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gateway.decisions.groups import group_evidence, group_sentence, group_steps, trial_of
-from gateway.decisions.known import Known, Object, PodGroup, last_seen
+from gateway.decisions.known import Known, Object, PodGroup, claims_of, last_seen
 from gateway.decisions.rejections import (
     KUBE_SCHEDULER,
     NO_REJECTIONS,
@@ -270,7 +270,10 @@ def _untried(known: Known, created: str) -> _Cause:
         return _Cause(
             f"no scheduler has tried it: {known.silence}",
             created,
-            [f"a scheduler with a profile {scheduler} has to run"],
+            [
+                f"a scheduler with a profile {scheduler} has to run",
+                *(f"ResourceClaim {name} has to exist" for name in claims_of(known.pod)),
+            ],
         )
     newest = known.attempts[0]
     if newest.get("claim") or newest.get("filter"):

@@ -263,6 +263,11 @@ def show_rejected(running: Gateway, name: str, message: str) -> None:
         ),
         ({}, {}, "kube-scheduler has not tried it yet; does one with this profile run?"),
         (
+            {"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]},
+            {},
+            "see whether its ResourceClaims exist, which the gateway may not read: shared",
+        ),
+        (
             {},
             {"reason": "Unschedulable", "message": "0/2 nodes are available: 2 full. no more"},
             (
