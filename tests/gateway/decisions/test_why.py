@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from gateway.cluster.pods import decode_seen_pod
 from gateway.cycle.decision import UNKNOWN_NODE, GroupRecord, ReasonNodes
 from gateway.decisions.groups import group_evidence, group_sentence, group_steps
-from gateway.decisions.known import Known
+from gateway.decisions.known import Known, silence
+from gateway.decisions.listing import as_shown
 from gateway.decisions.rejections import NO_NODE_LEFT
 from gateway.decisions.why import Explanation, explanation
 
@@ -167,6 +170,23 @@ def test_claims_that_do_not_exist_hold_a_pod_up() -> None:
     waiting["status"]["resourceClaimStatuses"] = [{"name": "b", "resourceClaimName": "p-b"}]
     found = explanation(Known(pod=waiting, silence="not tried"))
     assert found.reason == "no scheduler has tried it: not tried"
+    assert found.next[-1] == "ResourceClaim shared has to exist"
+
+
+def test_the_gateway_lists_a_pod_with_the_claims_that_it_names() -> None:
+    named = {"name": "web", "uid": "u"}
+    claims = [{"name": "a", "resourceClaimName": "shared"}]
+    raw = {"metadata": named, "spec": {"schedulerName": "moorage", "resourceClaims": claims}}
+    seen = decode_seen_pod(msgspec.json.encode(raw))
+    assert seen.waiting is not None
+    shown = as_shown(seen.pod, seen.waiting)
+    assert silence(shown, ["moorage"]).endswith("which the gateway may not read: shared")
+
+
+def test_an_unknown_profile_is_answered_by_the_nearest_and_a_count() -> None:
+    asked = {"spec": {"schedulerName": "zzz"}}
+    assert silence(asked, ["other", "zoned"]).endswith(" (profiles: zoned and 1 more)")
+    assert silence(asked, []).endswith(" (profiles: none)")
 
 
 GPU = "example.com/gpu"
