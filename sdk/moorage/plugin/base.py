@@ -61,12 +61,12 @@ class Plugin:
         name: The name in the policy; the name of the class unless set.
         reads: Additional kinds of objects that it reads, see `Nodes.objects`; a bind plugin needs
             `reads_snapshot` for that.
-        depends_on: What its verdict on a node, or its raw score of it, depends on. Replicas
-            cache them by this. Not inherited, since a subclass may depend on more; not for bind
-            plugins.
+        depends_on: What its verdict on a node, or its raw score of it, depends on. The
+            gateway caches them by this. Not inherited, since a subclass may depend on more; not
+            for bind plugins.
         reads_placements: Whether it reads which pods are on nodes or what they request
             (`node.pods`, `node.requested`). Then Moorage has to bind, so that a pod counts on its
-            node from the begin of its bind. False saves the bindVerb. Not inherited; not for bind
+            node as soon as binding starts. False saves the bindVerb. Not inherited; not for bind
             plugins.
         pod_fields: Which fields of the pod's signature it reads, as JSON paths:
             ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
