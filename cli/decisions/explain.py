@@ -1,7 +1,6 @@
 """Reads what there is to know about a pod: decisions of the gateway, and what the user may read."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import msgspec
 from cli.shared.gateway.client import SECONDS, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.known import Known, Object, PodGroup, claims_of, last_seen
+from gateway.decisions.known import Known, Object, PodGroup, claims_of, last_seen, preemptor_of
 from gateway.decisions.rejections import Rejection, Rejections
 from gateway.decisions.why import Explanation, explanation
 from moorage.errors import ConfigurationError
@@ -22,7 +21,6 @@ GROUP_VERSIONS = ("v1beta1", "v1alpha2")
 
 CLAIMS = "/apis/resource.k8s.io/v1"
 
-PREEMPTED_BY = re.compile(r"Preempted by pod (\S+) on node ")
 
 MOST_PODS = 5000
 """Pods of the namespace among which members of a group are looked for."""
@@ -201,12 +199,10 @@ async def _preemptor(client: KubeClient, namespace: str, events: Sequence[Object
 
     They have its uid alone. It has Events of its own, as no node suited it.
     """
-    notes = (str(each.get("note", "")) for each in events if each["reason"] == "Preempted")
-    by = next(filter(None, (PREEMPTED_BY.match(note) for note in notes)), None)
-    if by is None:
+    if not (uid := preemptor_of(events)):
         return ""
     for folder in ("", f"/namespaces/{namespace}"):
-        query = {"fieldSelector": f"regarding.uid={by[1]}", "limit": "1"}
+        query = {"fieldSelector": f"regarding.uid={uid}", "limit": "1"}
         path = f"/apis/events.k8s.io/v1{folder}/events"
         answer = await client.request("GET", path, query=query, timeout=SECONDS)
         if answer.ok and (items := msgspec.json.decode(answer.body)["items"]):

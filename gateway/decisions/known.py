@@ -1,14 +1,17 @@
 """What is known about a pod: what the API shows of it, and what the gateway decided about it."""
 
 import difflib
+import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.errors import suggestion
 
 Object = Mapping[str, Any]
+
+PREEMPTED_BY = re.compile(r"Preempted by pod (\S+) on node ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +136,13 @@ def _near(scheduler: str, profiles: Collection[str]) -> str:
     nearest = difflib.get_close_matches(scheduler, profiles, n=1, cutoff=0)
     more = f" and {len(profiles) - 1} more" if len(profiles) > 1 else ""
     return suggestion(scheduler, profiles) or f" (profiles: {(nearest or ['none'])[0]}{more})"
+
+
+def preemptor_of(events: Iterable[Object]) -> str:
+    """Return the uid of the pod for which kube-scheduler evicts one with these Events, else ""."""
+    notes = (str(each.get("note", "")) for each in events if each["reason"] == "Preempted")
+    by = next(filter(None, map(PREEMPTED_BY.match, notes)), None)
+    return by[1] if by else ""
 
 
 def last_seen(event: Object) -> str:

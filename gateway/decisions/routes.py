@@ -13,7 +13,7 @@ from aiohttp import web
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
-from gateway.decisions.known import Known, Object, last_seen, silence
+from gateway.decisions.known import Known, Object, last_seen, preemptor_of, silence
 from gateway.decisions.listing import (
     COMPARED_AT_ONCE,
     Listing,
@@ -256,6 +256,7 @@ class DecisionRoutes:
             node=node,
             is_gone=not pod,
             events=events or (),
+            preemptor=await self._preemptor(request, events or ()),
         )
         await _hide_sources(request, known.attempts)
         return _json(
@@ -300,6 +301,13 @@ class DecisionRoutes:
             holders=() if place else [each for each in holders if each["uid"] != uid],
             **more,
         )
+
+    async def _preemptor(self, request: web.Request, events: Sequence[Object]) -> str:
+        """Return for which pod one with these Events is evicted, if the caller may read that."""
+        pod = self.state.pods.get(preemptor_of(events))
+        if pod is None or not await may_read(request, pod.namespace):
+            return ""
+        return f"{pod.namespace}/{pod.name}"
 
     async def _holders(self, request: web.Request) -> Sequence[Object]:
         """Return which pods that the caller may read hold nodes; see `Known.holders`."""

@@ -383,7 +383,6 @@ async def pods_that_end(world: World) -> AsyncIterator[Sequence[Row]]:
                 "small",
                 f"is on n1: kube-scheduler evicts {evicted}",
                 next=remade,
-                alone=False,
             ),
         ]
         await world.request("PATCH", f"{PODS}/small", {"metadata": {"finalizers": None}})
