@@ -215,8 +215,8 @@ class GatewaySettings(EdgeSettings):
     """Seconds that a pod which is rejected everywhere once more waits for newer state; 0 never."""
     cache_bytes: int = setting(
         32 << 20,
-        "Memory for answers about equal pods: for each kind of pod and node 10 bytes for filters,"
-        " 8 more for each score plugin. 0 caches nothing.",
+        "Memory for answers about equal pods: for each kind of pod and node 10 bytes for filters;"
+        " 8, and 8 for each score plugin, for scores. 0 caches nothing.",
         unit="bytes",
         minimum=0,
     )

@@ -123,7 +123,8 @@ def _meaning(setting: Setting) -> str:
     _, _, allowed = setting.meaning.partition(" Allowed: ")
     bounds = re.sub(r"^(?:a duration such as 500ms or 1m30s|an integer|a number), ", "", allowed)
     bounds = re.sub(r"^at least (?:0s?|1)(?:, |$)", "", bounds.rstrip("."))  # goes without saying
-    unit = setting.unit if setting.unit != "seconds" else ""  # the default shows it
+    unit = setting.unit if setting.unit in ("bytes", "percent") else ""  # others are evident
+    bounds = bounds.removesuffix("at most 65535")  # of ports
     notes = ", ".join(filter(None, (unit, bounds)))
     return setting.help + (f" ({notes})" if notes else "")
 
