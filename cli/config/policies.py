@@ -1,7 +1,7 @@
 """Chooses, checks and shows policies, with the plugins of this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -53,13 +53,11 @@ class Policy:
     Attributes:
         text: The document, if it is neither a file nor the default.
         notes: What was enabled without a policy, and what has no effect.
-        kinds: The kinds of plugins that are there only because of --plugin.
     """
 
     resolved: ResolvedPolicy
     text: str = ""
     notes: tuple[str, ...] = ()
-    kinds: tuple[Kind, ...] = ()
 
     def readers(self) -> Iterator[tuple[ObjectKind, str]]:
         """Yield the additional kinds of objects that plugins read, each with such a plugin."""
@@ -83,12 +81,9 @@ def choose_policy(
         ConfigurationError: The policy or a plugin is wrong; the message names the place.
     """
     registries = load_registries(plugins)
-    by_kind = _given_by_kind(registries)
-    given = set().union(*by_kind.values())
-    kinds = tuple(kind for kind, names in by_kind.items() if names)
+    given = _given(registries)
     if config is None and given:
-        heavy = _weights(registries["score"], weights)
-        return replace(_made(given, registries, heavy), kinds=kinds)
+        return _made(given, registries, _weights(registries["score"], weights))
     if config is None:
         return Policy(resolved=resolve(default_document(), _catalogue(registries)))
     if weights:
@@ -99,7 +94,7 @@ def choose_policy(
         )
     resolved = resolve_file(config, registries)
     unused = (f"plugin {text}" for text in unused_plugins(resolved, registries))
-    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused), kinds=kinds)
+    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused))
 
 
 def load_registries(plugins: Sequence[Path]) -> Registries:
@@ -122,7 +117,7 @@ def resolve_file(file: Path, registries: Registries) -> ResolvedPolicy:
 
 def unused_plugins(resolved: ResolvedPolicy, registries: Registries) -> list[str]:
     """Return which plugins of --plugin a policy does not enable, and what to do."""
-    given = set().union(*_given_by_kind(registries).values())
+    given = _given(registries)
     running = {name for policy in resolved.policies.values() for name in policy.plugins}
     return [
         f"{name} is enabled in no profile of {resolved.source}: "
@@ -175,9 +170,10 @@ def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -
     return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
 
 
-def _given_by_kind(registries: Registries) -> Mapping[Kind, set[str]]:
-    """Return the names of each kind that are there only because of --plugin."""
-    return {k: set(registries[k]) - set(load_registry(*KINDS[k], ())) for k in KINDS}
+def _given(registries: Registries) -> set[str]:
+    """Return the names of the plugins that are there only because of --plugin."""
+    built_in = load_registries(())
+    return {name for kind in KINDS for name in set(registries[kind]) - set(built_in[kind])}
 
 
 def _catalogue(registries: Registries) -> Catalogue:

@@ -109,7 +109,7 @@ async def _checked(
     try:
         text = read(config) if config else ""
         policy = choose_policy(config, plugins, weights)
-        for kind in policy.kinds:
+        for kind in KINDS:
             await _start_and_stop(kind, policy, plugins)
     except MoorageError as error:
         return Checked(problem=described(error))
