@@ -263,7 +263,7 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
                 **{key: each[key] for key in ("namespace", "uid")},
                 name=each["pod"],
                 since=each["time"],
-                attempts=each["attempt"],
+                attempts=1,
             )
             for each in cluster.decisions
             if each["outcome"] != "bound" and each["pod"] not in cluster.gone

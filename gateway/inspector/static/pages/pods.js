@@ -58,7 +58,7 @@ export async function pods({ stream }) {
       const same = newest?.uid === each.uid;
       if (same && (newest.outcome === "bound" || (newest.outcome === "binding" && !each.settled))) continue;
       rest.delete(name);
-      first.push({ ...(same ? newest : {}), ...each, outcome: same ? newest.outcome : "pending", waits: true });
+      first.push({ ...(same ? newest : {}), ...each, outcome: same ? newest.outcome : "pending", attempt: same ? newest.attempt : each.attempt, waits: true });
     }
     return [...first, ...[...rest.values()].map(orGone), ...found.filter((each) => !rest.has(pod(each)))];
   }
