@@ -22,10 +22,10 @@ demo: $(VENV)/.run ## Schedule a small workload with six real processes, print w
 up: $(VENV)/.run ## The same, but keep it running: kubectl works against it until Ctrl-C
 	$(BIN)/moorage up --nodes deploy/demo/nodes.yaml --pods deploy/demo/pods.yaml --config deploy/demo/policy.yaml
 
-# What `make test` leaves to `make test-all`: packages, type checkers, pages, walkthroughs, the browser, tools.
+# What `make test` leaves to `make test-all`: packages, type checkers, pages, walkthroughs, the monitored run, the browser, tools.
 BEYOND := tests/bench tests/deploy/test_distributions.py tests/deploy/test_pytest_plugin.py tests/deploy/test_typing.py \
   tests/deploy/test_wheel.py tests/docs tests/gateway/inspector/test_page.py tests/gateway/inspector/test_pages_of_a_gateway.py \
-  tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py tests/soak tests/tools
+  tests/cli/skeleton/test_written_plugins.py tests/cli/up/test_packages.py tests/monitoring/test_real_metrics.py tests/soak tests/tools
 
 test: $(VENV)/.dev ## Run the tests of behaviour in a few minutes; TESTS=... selects files or folders
 	$(PYTEST) $(or $(TESTS),$(BEYOND:%=--ignore=%))

@@ -109,13 +109,15 @@ def prometheus(
 
 @contextmanager
 def scraping(
-    folder: Path, scrapes: Sequence[Mapping[str, Any]], *options: str
+    folder: Path, scrapes: Sequence[Mapping[str, Any]], *options: str, rules: Sequence[Path] = ()
 ) -> Iterator["Prometheus"]:
-    """Run Prometheus with `scrape_configs` and further options, as `prometheus` does."""
+    """Run Prometheus with `scrape_configs`, rules and further options, as `prometheus` does."""
     program = needed("prometheus")
     config = folder / "prometheus.yml"
     intervals = {"scrape_interval": "500ms", "scrape_timeout": "400ms"}
-    document = {"global": intervals, "scrape_configs": scrapes}
+    intervals |= {"evaluation_interval": "1s"}
+    files = [str(file) for file in rules]
+    document = {"global": intervals, "scrape_configs": scrapes, "rule_files": files}
     config.write_text(json.dumps(document))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
