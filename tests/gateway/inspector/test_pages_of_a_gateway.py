@@ -231,3 +231,17 @@ async def test_with_certificates_the_page_is_for_operators(
             await operator.goto(f"{running.admin}/inspector/")
             await expect(operator.locator("#live")).to_have_text("Live")
         assert problems == []
+
+
+async def test_a_gateway_that_knows_nothing_yet_says_so(page: Page, tmp_path: Path) -> None:
+    async with plane(tmp_path, policy=POLICY, inspector_interval=0.2) as running:
+        for path, told in (
+            ("pods", "No pod waits, and Moorage was not asked about one yet."),
+            ("groups", "No group was tried yet."),
+            ("nodes", "The gateway knows no node"),
+            ("map", "The gateway knows no node."),
+            ("plugins", "No plugin was asked in this time."),
+            ("shadow", "No shadow is configured."),
+        ):
+            await page.goto(f"{running.admin}/inspector/#/{path}")
+            await expect(page.locator("main")).to_contain_text(told)

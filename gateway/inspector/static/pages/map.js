@@ -62,13 +62,14 @@ export async function map() {
       tiles.set(node[0], { tile, node });
       (groups[node[1]] ||= []).push(node);
     }
-    if (same) return;
+    if (same && nodes.length) return;
     element.dataset.size = nodes.length > 1200 ? "tiny" : nodes.length > 200 ? "small" : "";
     const ordered = Object.entries(groups).sort(([one], [other]) => (one < other ? -1 : 1));
     replace(body, ordered.map(([value, members]) => {
       const mean = members.reduce((sum, node) => sum + SHARES[wanted.of][1](node), 0) / members.length;
       return el("section", { class: "group" }, el("h2", {}, value || "without the label", " ", el("span", { class: "muted" }, `${plural(members.length, "node")}, ${Math.round(mean * 100)} % ${wanted.of}`)), el("div", { class: "tilesof" }, members.map((node) => tiles.get(node[0]).tile)));
     }));
+    if (!nodes.length) replace(body, note("The gateway knows no node."));
     body.querySelector(".t")?.setAttribute("tabindex", "0");
   }
 

@@ -14,7 +14,7 @@ export async function nodes() {
   const table = new Table({
     label: "Nodes",
     key: (row) => row.name,
-    empty: "The gateway knows no such node.",
+    empty: "The gateway knows no node of such a name or zone.",
     open: (row) => { location.hash = path("node", row.name); },
     sort: (key, descending) => { table.setOrder(key, descending); show(); },
     columns: [

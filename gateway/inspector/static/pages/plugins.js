@@ -74,6 +74,7 @@ function legend(series) {
 
 function summary(series, times, isFilter) {
   if (!times.length) return el("p", { class: "empty" }, "Nothing was noted in this time yet: the first interval ends a few seconds after the gateway began.");
+  if (!series.length) return el("p", { class: "empty" }, "No plugin was asked in this time.");
   const rows = series.map((each) => {
     const failures = sum(each.failures);
     return [each.plugin, count(each.total), seconds(each.total ? each.spent / each.total : undefined), seconds(each.total ? most(each.p99) : undefined), ...(isFilter ? [count(sum(each.rejected))] : []), el("span", { class: failures ? "bad" : undefined }, count(failures))];
