@@ -1,7 +1,8 @@
 """The small HTTP server beside the work of every process: probes and metrics.
 
 `/livez` answers as long as the event loop does. `/readyz` runs every check and lists what is not
-ready and why. `/metrics` is Prometheus' text format. The gateway adds routes of its own.
+ready and why, and what is degraded: it works on, but something has failed. `/metrics` is
+Prometheus' text format. The gateway adds routes of its own.
 """
 
 import asyncio
@@ -65,7 +66,8 @@ async def admin_server(
 ) -> AsyncIterator[str]:
     """Serve until the block is left; give the address as "host:port", with the port that was bound.
 
-    The answer of `/readyz` shows what *notes* return, and is ready all the same. With TLS, all
+    Where *notes* return something, `/readyz` shows it and says "degraded", with status 200: traffic
+    still has to come here. With TLS, all
     paths but the two for probes need the certificate of an operator, or a bearer token of which
     the *reviewer* approves; /metrics is for Prometheus' certificate too. Handlers that show pods
     ask `moorage_host.http.callers` which.
@@ -193,12 +195,14 @@ async def _live(_: web.Request) -> web.Response:
 
 def _ready_handler(checks: Mapping[str, Check], notes: Mapping[str, Check]) -> Handler:
     async def ready(request: web.Request) -> web.Response:
-        found = problems(checks)
+        found, noted = problems(checks), problems(notes)
         listed = checks if "verbose" in request.query else found
-        answer: dict[str, object] = {"status": "not ready" if found else "ok"}
+        answer: dict[str, object] = {
+            "status": "not ready" if found else "degraded" if noted else "ok"
+        }
         if listed:
-            answer["checks"] = [_shown(name, found.get(name)) for name in listed]
-        if noted := problems(notes):
+            answer["checks"] = [_shown(name, found.get(name), noted.get(name)) for name in listed]
+        if noted:
             answer["notes"] = [{"name": name, "note": text} for name, text in noted.items()]
         return _json(answer, status=503 if found else 200)
 
@@ -228,12 +232,14 @@ def _metrics_handler(registry: CollectorRegistry) -> Handler:
     return metrics
 
 
-def _shown(name: str, reason: str | None) -> dict[str, str]:
-    return {"name": name, "status": "not ready", "reason": reason} if reason else _ok(name)
-
-
-def _ok(name: str) -> dict[str, str]:
-    return {"name": name, "status": "ok"}
+def _shown(name: str, reason: str | None, note: str | None) -> dict[str, str]:
+    if not (reason or note):
+        return {"name": name, "status": "ok"}
+    return {
+        "name": name,
+        "status": "not ready" if reason else "degraded",
+        "reason": reason or note or "",
+    }
 
 
 @web.middleware

@@ -120,7 +120,7 @@ async def noted(found: Gateway, *names: str) -> str:
     async with asyncio.timeout(10):
         while True:
             status, answer = await found.get("/readyz?verbose")
-            assert (status, answer["status"]) == (200, "ok")
+            assert status == 200
             note = "".join(each["note"] for each in answer.get("notes", ()))
             if set(re.findall(r"plugin (\w+)", note)) == set(names):
                 return note

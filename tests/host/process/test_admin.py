@@ -62,6 +62,18 @@ async def test_readiness_names_everything_when_asked_for_details() -> None:
     ]
 
 
+async def test_a_process_with_a_note_is_degraded_and_gets_traffic() -> None:
+    checks: dict[str, Check] = {"filter": lambda: None, "scorer": lambda: None}
+    async with serve(checks, notes={"scorer": lambda: "no scores"}) as admin:
+        status, answer = await ask(admin, "/readyz?verbose")
+    assert (status, answer["status"]) == (200, "degraded")
+    assert answer["checks"] == [
+        {"name": "filter", "status": "ok"},
+        {"name": "scorer", "status": "degraded", "reason": "no scores"},
+    ]
+    assert answer["notes"] == [{"name": "scorer", "note": "no scores"}]
+
+
 async def test_readiness_asks_anew_each_time() -> None:
     answers = iter(["not synced", None])
     async with serve({"cache": lambda: next(answers)}) as admin:
