@@ -172,7 +172,8 @@ class Controllers:
             return
         try:
             _RECONCILE[key[0]](self._objects, obj)
-        except StatusError:  # an event says so
+        except StatusError as error:  # of what was not made an event says so, too
+            _log.warning("tried again", kind=key[0], name=key[2], problem=str(error))
             self._await(key, RETRY_SECONDS)
         except Exception:  # noqa: BLE001 - their fields are hardly checked, and others go on
             _log.exception("not reconciled", kind=key[0], name=key[2])

@@ -12,13 +12,15 @@ from msgspec.structs import replace
 
 from cli.conformance.requests import RECORDED_NODES, Requests
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import TLS, VERBS, ExtenderConfig, load_configuration
+from sandbox.scheduler.config import TLS, VERBS, ExtenderConfig, Verb, load_configuration
 
 CHECKS = Path(__file__).with_name("checks.py")
 
 KIT = pytest.StashKey["Kit"]()
 
-DEFAULT_VERBS = "filter,prioritize,preempt"
+OF_CYCLES: tuple[Verb, ...] = ("filter", "prioritize", "preempt")
+
+DEFAULT_VERBS = ",".join(OF_CYCLES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +93,13 @@ def extender(
     if config is not None:
         found = load_configuration(config).extenders
         fitting = [each for each in found if url in (None, each.url_prefix)]
-        if len(fitting) != 1:
-            known = ", ".join(each.url_prefix for each in found) or "none"
+        # Moorage's binds may have an entry of their own.
+        entries = [each for each in fitting if any(map(each.verb, OF_CYCLES))] or fitting
+        if len(entries) != 1 or len({each.url_prefix for each in fitting}) != 1:
+            known = ", ".join(dict.fromkeys(each.url_prefix for each in found)) or "none"
             raise ConfigurationError(f"{config}: give the URL of one of its extenders: {known}")
-        entry = fitting[0]
+        bind_verb = next((each.bind_verb for each in fitting if each.bind_verb), "")
+        entry = replace(entries[0], bind_verb=bind_verb)
     elif url is not None:
         entry = ExtenderConfig(url_prefix=url, node_cache_capable=True, weight=1)
         verbs = verbs or DEFAULT_VERBS

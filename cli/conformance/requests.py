@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -180,7 +180,8 @@ class Requests:
             )
         for recorded, real in zip(RECORDED_NODES, self.nodes, strict=False):
             body = body.replace(f'"{recorded}"', json.dumps(real))
-        return body
+        unused = set(RECORDED_NODES[len(self.nodes) :])
+        return written(_without(json.loads(body), unused)).decode() if unused else body
 
 
 def node(name: str) -> Object:
@@ -200,6 +201,19 @@ def node(name: str) -> Object:
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
+
+
+def _without(args: Object, unused: Set[str]) -> Object:
+    """Return a recorded body without the nodes for which the extender has no other one."""
+    if args.get("NodeNames") is not None:
+        args["NodeNames"] = [name for name in args["NodeNames"] if name not in unused]
+    if args.get("Nodes") is not None:
+        items = args["Nodes"]["items"]
+        args["Nodes"]["items"] = [n for n in items if n["metadata"]["name"] not in unused]
+    for key in ("NodeNameToVictims", "NodeNameToMetaVictims"):
+        if args.get(key) is not None:
+            args[key] = {name: of for name, of in args[key].items() if name not in unused}
+    return args
 
 
 def written(value: object) -> bytes:

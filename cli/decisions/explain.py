@@ -10,7 +10,16 @@ import msgspec
 from cli.shared.gateway.client import SECONDS, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.known import Known, Object, PodGroup, claims_of, last_seen, preemptor_of
+from gateway.decisions.known import (
+    CLAIMS_UNREAD,
+    UNTRIED,
+    Known,
+    Object,
+    PodGroup,
+    claims_of,
+    last_seen,
+    preemptor_of,
+)
 from gateway.decisions.rejections import Rejection, Rejections
 from gateway.decisions.why import Explanation, explanation
 from moorage.errors import ConfigurationError
@@ -113,10 +122,10 @@ async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions
             "spec": {},
         }
         uid = found["metadata"]["uid"]
-        events, group, missing, lost_node = await asyncio.gather(
+        events, group, claims, lost_node = await asyncio.gather(
             _events(client, namespace, uid),
             _group(client, found),
-            _missing_claims(client, found),
+            _claims(client, found),
             _has_lost_node(client, found),
         )
         preemptor = await _preemptor(client, namespace, events)
@@ -126,15 +135,20 @@ async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions
         decisions.cancel()
     is_this = not attempts or attempts[0]["uid"] == uid
     earlier = "" if is_this else "the gateway knows another pod of this name"
+    silence = problem or answer.get("noAttempts", "") or earlier
+    has_claims = bool(claims) and all(status == 200 for status in claims.values())
+    if has_claims and silence.startswith(CLAIMS_UNREAD):
+        silence = UNTRIED
     return Known(
         pod=found,
         attempts=attempts if is_this else (),
-        silence=problem or answer.get("noAttempts", "") or earlier,
+        silence=silence,
         asked=asked,
         revision=answer.get("policyRevision", ""),
         events=events,
         group=group,
-        missing=missing,
+        missing=[name for name, status in claims.items() if status == 404],
+        has_claims=has_claims,
         lost_node=lost_node,
         node=node,
         views=answer.get("views", ()) if is_this else (),
@@ -210,14 +224,14 @@ async def _preemptor(client: KubeClient, namespace: str, events: Sequence[Object
     return ""
 
 
-async def _missing_claims(client: KubeClient, pod: Object) -> list[str]:
-    """Return the ResourceClaims that a pending pod names and that do not exist."""
+async def _claims(client: KubeClient, pod: Object) -> dict[str, int]:
+    """Return the API server's statuses for the ResourceClaims that a pending pod names."""
     if pod["spec"].get("nodeName"):
-        return []
+        return {}
     names = claims_of(pod)
     folder = f"{CLAIMS}/namespaces/{pod['metadata']['namespace']}/resourceclaims"
     answers = [await client.request("GET", f"{folder}/{n}", timeout=SECONDS) for n in names]
-    return [name for name, each in zip(names, answers, strict=True) if each.status == 404]
+    return {name: each.status for name, each in zip(names, answers, strict=True)}
 
 
 async def _group(client: KubeClient, pod: Object) -> PodGroup | None:

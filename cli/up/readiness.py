@@ -21,7 +21,13 @@ REFUSAL = " refuses the policy: "
 POLL_SECONDS = 0.05
 
 BACKGROUND_SECONDS = 1.0
-"""How often to ask whether background work of plugins fails."""
+"""How often to ask for notes; one is shown once two answers have it: services start and go."""
+
+NOTES = {
+    "plugins": ("Plugins fail: {}", "Plugins do not fail any more."),
+    "scorer": ("Note: {}", "Pods are placed with scores again."),
+}
+"""What is shown when the gateway begins to have a note of this name, and when it has none again."""
 
 
 def gateway_at(admin: str) -> AbstractAsyncContextManager[Gateway]:
@@ -72,7 +78,10 @@ async def wait_for_others(gateway: Gateway, former: Set[str], revision: str) -> 
     async def problem() -> str:
         now = await replicas(gateway)
         if now & former or len(now) < len(former):
-            return "its services do not take part again"
+            answer = await _readiness(gateway)
+            reasons = [each["reason"] for each in answer.get("checks", ())]
+            reasons += [n["note"] for n in answer.get("notes", ()) if n["name"] == "scorer"]
+            return "; ".join(("its services do not take part again", *reasons))
         if (await gateway.get("/policy"))["revision"] != revision:
             return "the gateway does not take the policy"
         return ""
@@ -97,7 +106,7 @@ async def _wait(problem: Callable[[], Awaitable[str]]) -> str:
 
 @asynccontextmanager
 async def background_shown(screen: Screen, gateway: Gateway) -> AsyncIterator[None]:
-    """Show when plugins begin to fail beside cycles, and when that ends."""
+    """Show when plugins begin to fail beside cycles or scores fail, and when that ends."""
     showing = asyncio.create_task(_show_background(screen, gateway))
     try:
         yield
@@ -106,16 +115,20 @@ async def background_shown(screen: Screen, gateway: Gateway) -> AsyncIterator[No
 
 
 async def _show_background(screen: Screen, gateway: Gateway) -> None:
-    failed = False
+    before: Set[str] = frozenset()
+    shown: set[str] = set()
     while True:
         with suppress(GatewayError):  # of a gateway that ends, others have the news
             notes = (await _readiness(gateway)).get("notes", ())
-            failing = [each["note"] for each in notes if each["name"] == "plugins"]
-            if failing and not failed:
-                screen.sentence(f"Plugins fail: {failing[0]}", style="yellow")
-            elif failed and not failing:
-                screen.sentence("Plugins do not fail any more.")
-            failed = bool(failing)
+            now = {each["name"]: each["note"] for each in notes}
+            for name, (begins, ends) in NOTES.items():
+                if name in now and name in before and name not in shown:
+                    shown.add(name)
+                    screen.sentence(begins.format(now[name]), style="yellow")
+                elif name in shown and name not in now:
+                    shown.remove(name)
+                    screen.sentence(ends)
+            before = now.keys()
         await asyncio.sleep(BACKGROUND_SECONDS)
 
 

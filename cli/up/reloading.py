@@ -159,12 +159,17 @@ async def reload_changes(
     async for changed in changes([*stack.plugins, *([config] if config else [])]):
         start, files = clock(), ", ".join(sorted({path.name for path in changed}))
         checked = await check(config, stack.plugins, weights)
-        problem = checked.problem or await _replace(
-            checked, stack, processes, gateway, is_made=config is None
-        )
+        former, problem = frozenset[str](), checked.problem
+        came = "not reloaded, what was there before stays in use"
+        if not problem and changed != [config]:  # the gateway notices a policy file by itself
+            made = "" if config else checked.text
+            former, problem = await _replace(made, stack, processes, gateway)
+        if not problem:
+            came = "loaded, but not in use; what was there before is gone"
+            problem = await wait_for_others(gateway, former, checked.revision)
         if problem:
             screen.sentence(problem, style="red")
-            screen.sentence(f"{files}: not reloaded, what was there before stays in use")
+            screen.sentence(f"{files}: {came}")
             continue
         for note in checked.notes:
             if note not in notes:
@@ -175,19 +180,23 @@ async def reload_changes(
 
 
 async def _replace(
-    checked: Checked, stack: StackOptions, processes: Processes, gateway: Gateway, *, is_made: bool
-) -> str:
-    """Replace the services, and the policy file if it *is_made*; return why that failed."""
+    made: str, stack: StackOptions, processes: Processes, gateway: Gateway
+) -> tuple[frozenset[str], str]:
+    """Replace the services, and the policy by one that is *made* of the plugins, "" for none.
+
+    Returns:
+        The former replicas, and why they stay in use; "" if they do not.
+    """
     former, problem = frozenset[str](), ""
     try:
         former = await replicas(gateway)
         names = [name for name in processes.names if name.partition("-")[0] in SERVICES]
         async with processes.replacing(names):
-            if stack.config and is_made:
-                stack.config.write_text(checked.text)
+            if stack.config and made:
+                stack.config.write_text(made)
     except* (ProcessFailedError, GatewayError) as errors:
         problem = next(described(e) for e in causes(errors) if isinstance(e, MoorageError))
-    return problem or await wait_for_others(gateway, former, checked.revision)
+    return former, problem
 
 
 async def changes(paths: Sequence[Path]) -> AsyncIterator[list[Path]]:

@@ -32,7 +32,7 @@ LEFT_OUT = {"Node": "--nodes is given", "Pod": "--pods is given"}
 """Why objects of a file are not taken over, by kind."""
 
 CONTROLLED = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
-"""Kinds whose pods the embedded cluster makes, but for those of a dump, whose pods come with it."""
+"""Kinds whose pods the embedded cluster makes, but for those of a dump that has pods."""
 
 NOT_MANAGED = "sandbox.moorage.io/not-managed"
 """The annotation of an object whose pods it does not make."""
@@ -113,12 +113,14 @@ def _count(text: str | None) -> int:
 def _take(workload: Workload, file: str, taken: Collection[str]) -> None:
     """Take over what is in a file: nodes, pods and bound pods only if they are *taken*."""
     left: Counter[str] = Counter()
-    for _, obj in read_located(Path(file)):
+    found = [obj for _, obj in read_located(Path(file))]
+    has_pods = "Pod" not in taken or bool(workload.pods) or any(o["kind"] == "Pod" for o in found)
+    for obj in found:
         kind, metadata = obj["kind"], obj["metadata"]
         dumped = bool(metadata.get("uid"))
         for field_name in SERVER_SET:
             metadata.pop(field_name, None)
-        if dumped and kind in CONTROLLED:  # plugins may read them
+        if dumped and kind in CONTROLLED and (has_pods or _makes_none(obj)):  # plugins read them
             metadata["annotations"] = {**(metadata.get("annotations") or {}), NOT_MANAGED: ""}
             workload.further.append(obj)
         elif (dumped and kind in NOT_FROM_DUMPS) or not _take_one(workload, obj, taken, file):
@@ -127,6 +129,12 @@ def _take(workload: Workload, file: str, taken: Collection[str]) -> None:
         f"{file}: {count} of kind {kind} left out: {LEFT_OUT.get(kind, 'of the cluster it was in')}"
         for kind, count in left.items()
     ]
+
+
+def _makes_none(obj: Object) -> bool:
+    """Whether an object makes no pods itself: it is done, or another one makes it again."""
+    is_done = bool((obj.get("status") or {}).get("completionTime"))
+    return is_done or bool(obj["metadata"].get("ownerReferences"))
 
 
 def _take_one(workload: Workload, obj: Object, taken: Collection[str], file: str) -> bool:

@@ -11,6 +11,10 @@ from moorage.errors import suggestion
 
 Object = Mapping[str, Any]
 
+UNTRIED = "kube-scheduler has not tried it yet; does one with this profile run?"
+
+CLAIMS_UNREAD = "see whether its ResourceClaims exist, which the gateway may not read: "
+
 PREEMPTED_BY = re.compile(r"Preempted by pod (\S+) on node ")
 
 
@@ -61,6 +65,7 @@ class Known:
         events: The pod's Events, newest first.
         group: The pod's group, if it has one.
         missing: The ResourceClaims that the pod names and that do not exist.
+        has_claims: Whether those that it names are known to exist, all of them.
         lost_node: Whether the node that the pod is on does not exist.
         node: The node that is asked about; "" for none.
         views: What each attempt found out about that node, newest first.
@@ -82,6 +87,7 @@ class Known:
     events: Sequence[Object] = ()
     group: PodGroup | None = None
     missing: Sequence[str] = ()
+    has_claims: bool = False
     node: str = ""
     views: Sequence[Object] = ()
     lost_node: bool = False
@@ -117,8 +123,8 @@ def silence(pod: Object, profiles: Collection[str]) -> str:
     message = str(scheduled.get("message", "")).partition(". ")[0].rstrip(".")
     if not message:
         if claims := ", ".join(claims_of(pod)):
-            return f"see whether its ResourceClaims exist, which the gateway may not read: {claims}"
-        return "kube-scheduler has not tried it yet; does one with this profile run?"
+            return f"{CLAIMS_UNREAD}{claims}"
+        return UNTRIED
     reported = f"kube-scheduler says {message}"
     if scheduled.get("reason") != "Unschedulable":
         return reported

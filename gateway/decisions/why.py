@@ -267,12 +267,13 @@ def _untried(known: Known, created: str) -> _Cause:
         )
     if not known.attempts:
         scheduler = known.pod["spec"].get("schedulerName") or "default-scheduler"
+        claims = () if known.has_claims else claims_of(known.pod)
         return _Cause(
             f"no scheduler has tried it: {known.silence}",
             created,
             [
                 f"a scheduler with a profile {scheduler} has to run",
-                *(f"ResourceClaim {name} has to exist" for name in claims_of(known.pod)),
+                *(f"ResourceClaim {name} has to exist" for name in claims),
             ],
         )
     newest = known.attempts[0]

@@ -149,7 +149,9 @@ def _roles(node: Object) -> str:
 
 def _internal_ip(node: Object) -> str:
     addresses = node.get("status", {}).get("addresses", ())
-    return next((a.get("address", "") for a in addresses if a["type"] == "InternalIP"), "<none>")
+    return next(
+        (a.get("address", "") for a in addresses if a.get("type") == "InternalIP"), "<none>"
+    )
 
 
 def _last_seen(event: Object) -> str:

@@ -69,7 +69,9 @@ def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
         yield Level.WARNING, "nodeCacheCapable", extender.node_cache_capable, True, effect
     theirs, ours = extender.timeout, own["httpTimeout"]
     level, effect = Level.PROBLEM, "kube-scheduler gives up before the gateway answers"
-    if theirs is None or theirs > ours:
+    if theirs is None:
+        effect = "a call without an answer stops all scheduling"
+    elif theirs > ours:
         level, effect = Level.WARNING, "the gateway gives up earlier than it has to"
     found = extender.http_timeout if theirs is None else f"{theirs:g}s"
     effect += "; or change the gateway's --http-timeout"
@@ -82,10 +84,15 @@ def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
         )
         needed = max(extender.weight, extender_weight(scale))
         yield Level.WARNING, "weight", extender.weight, needed, effect
+    ours_by = _schedulers_of_our_pods(installation, entry)
     if extender.bind_verb and "bind" in _union(_planned(installation, ignorable=True)):
         effect = "a bind that a plugin refuses is done by kube-scheduler instead"
         yield Level.PROBLEM, "ignorable", extender.ignorable, False, effect
-    elif _places_our_pods(installation, entry):
+        if ours_by and not (extender.ignorable or extender.managed_resources):
+            effect = "they cannot start while Moorage is down, which binds them"
+            field = "the schedulerName of Moorage's own pods"
+            yield Level.PROBLEM, field, listed(ours_by), "one that does not ask Moorage", effect
+    elif ours_by:
         effect = (
             "its profiles schedule Moorage's own pods, which cannot start while Moorage is down; "
             f"or set schedulerName: {DEFAULT_NAME} in their Deployments"
@@ -141,13 +148,13 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value) or "empty"
 
 
-def _places_our_pods(installation: Installation, entry: Entry) -> bool:
-    """Whether an extender is asked about Moorage's own pods, which must start without it."""
+def _schedulers_of_our_pods(installation: Installation, entry: Entry) -> Sequence[str]:
+    """Return the profiles for Moorage's own pods, which must start without it, of an entry's."""
     names = {
         each["spec"]["template"]["spec"].get("schedulerName", DEFAULT_NAME)
         for each in installation.objects.of("deployments")
     }
-    return bool(names & set(known(entry.scheduler.configuration).scheduler_names))
+    return sorted(names & set(known(entry.scheduler.configuration).scheduler_names))
 
 
 def extender_verbs(installation: Installation) -> Iterator[Finding]:

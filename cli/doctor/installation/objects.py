@@ -11,7 +11,7 @@ import msgspec
 
 from cli.shared.gateway.pods import Object
 from moorage.errors import MoorageError
-from moorage_host.kube import KubeClient, KubeError, KubeStatusError
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError, KubeUnreachableError
 
 T = TypeVar("T")
 
@@ -115,9 +115,14 @@ async def read_server(client: KubeClient) -> tuple[str, datetime]:
     """Read the version of the API server, such as "v1.36.1", and its clock, to the second.
 
     Raises:
-        KubeError: It cannot be reached, or refuses to answer.
-        TimeoutError: It does not answer.
+        KubeError: It cannot be reached, refuses to answer, or something else answers.
     """
-    answer = (await client.request("GET", "/version", timeout=SECONDS)).check()
-    version, date = msgspec.json.decode(answer.body).get("gitVersion", ""), answer.headers["Date"]
-    return str(version), parsedate_to_datetime(date)
+    try:
+        answer = (await client.request("GET", "/version", timeout=SECONDS)).check()
+        version = msgspec.json.decode(answer.body, type=dict[str, Any]).get("gitVersion", "")
+        return str(version), parsedate_to_datetime(answer.headers["Date"])
+    except TimeoutError as error:
+        raise KubeUnreachableError(f"GET /version: {error or 'no answer in time'}") from error
+    except (msgspec.MsgspecError, KeyError, ValueError) as error:
+        text = "GET /version: the answer is none of an API server"
+        raise KubeUnreachableError(text) from error

@@ -23,7 +23,10 @@ SCATTERED = ("--min-nodes-per-shard=1", "--min-shard-time=0s")
 """Who runs several filters looks what a plugin does with a part of the nodes, however few."""
 
 OF_CYCLES = {"filterVerb", "prioritizeVerb", "preemptVerb", "weight"}
-"""Fields of an extender's entry that one for binds does not have."""
+"""Fields of an extender's entry that one for binds alone does not have."""
+
+NOT_OF_BINDS = {*OF_CYCLES, "managedResources"}
+"""What an added one does not take over; kube-scheduler refuses a resource in two entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +168,12 @@ def scheduler_config(given: Path | None, profiles: Sequence[str], score_scale: i
     if not given:
         cycles[0]["weight"] = extender_weight(score_scale)
     if not any(each.bind_verb for each in extenders):
-        binds = {key: value for key, value in cycles[0].items() if key not in OF_CYCLES}
-        document["extenders"].append({**binds, "bindVerb": "bind", "ignorable": False})
+        (cycle,) = cycles
+        if cycle.get("managedResources") and not cycle.get("ignorable"):
+            cycle["bindVerb"] = "bind"
+        else:
+            binds = {key: value for key, value in cycle.items() if key not in NOT_OF_BINDS}
+            document["extenders"].append({**binds, "bindVerb": "bind", "ignorable": False})
     known = {each.get("schedulerName"): each for each in document["profiles"]}
     document["profiles"] = [known.get(name, {"schedulerName": name}) for name in profiles]
     return str(yaml.safe_dump(document))

@@ -163,8 +163,10 @@ def apply_strategic(old: Any, patch: Any) -> Object:
         StatusError: 400, the patch is no object, or a directive or a list in it is malformed.
     """
     _require_object(patch)
-    if patch.get(_DIRECTIVE) == "delete":
+    if (directive := patch.get(_DIRECTIVE, "merge")) == "delete":
         return {}
+    if directive != "merge":
+        raise bad_request(f"{_DIRECTIVE}: {directive!r} is not known here: delete or merge")
     result = dict(old) if isinstance(old, dict) else {}
     if _RETAIN in patch:
         result = {k: v for k, v in result.items() if k in _list(patch, _RETAIN)}

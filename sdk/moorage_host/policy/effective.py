@@ -6,6 +6,7 @@ as written.
 """
 
 import hashlib
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -13,6 +14,9 @@ import msgspec
 from moorage.plugin.base import DEFAULT_TIME_BUDGET
 
 FailurePolicy = Literal["Abort", "Ignore"]
+
+SET_TO_DEFAULT = math.nextafter(DEFAULT_TIME_BUDGET, math.inf)
+"""The time budget of a policy that sets the default itself: replicas of other versions take it."""
 
 
 class _Effective(
@@ -29,15 +33,13 @@ class EffectivePlugin(_Effective, frozen=True, kw_only=True):
     args: dict[str, Any] = {}
     failure_policy: FailurePolicy
     time_budget_seconds: float
-    time_budget_is_set: bool | msgspec.UnsetType = msgspec.UNSET
-    """True where the policy itself sets the budget that is also the default."""
     path: str = ""
     """Where the arguments stand: `policy.yaml:12: profiles[0].pluginConfig[2].args`."""
 
     @property
     def budget_is_by_size(self) -> bool:
         """Whether the time budget is the default, of which a step has less in small clusters."""
-        return self.time_budget_seconds == DEFAULT_TIME_BUDGET and not self.time_budget_is_set
+        return self.time_budget_seconds == DEFAULT_TIME_BUDGET
 
 
 class EffectiveProfile(_Effective, frozen=True, kw_only=True):

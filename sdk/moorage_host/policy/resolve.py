@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import yaml
 
 from moorage.errors import suggestion
@@ -18,6 +17,7 @@ from moorage_host.policy.catalogue import BUILT_IN, IN_TREE, KINDS, Catalogue, K
 from moorage_host.policy.checks import Problem, argument_problems, child, merged, schema_problems
 from moorage_host.policy.document import API_VERSION, KIND, Document, PluginConfig, Profile, Shadow
 from moorage_host.policy.effective import (
+    SET_TO_DEFAULT,
     EffectivePlugin,
     EffectivePolicy,
     EffectiveProfile,
@@ -309,6 +309,8 @@ class _Resolver:
         where = f"{path}.args" if config and config.args else path or entry.path
         info = self._catalogue.get(kind, entry.name)
         set_budget = config.time_budget_seconds if config else None
+        if set_budget == DEFAULT_TIME_BUDGET:
+            set_budget = SET_TO_DEFAULT
         default_budget = info.time_budget if info else DEFAULT_TIME_BUDGET
         return EffectivePlugin(
             name=entry.name,
@@ -316,7 +318,6 @@ class _Resolver:
             args=config.args if config else {},
             failure_policy=(config and config.failure_policy) or default_failure_policy(kind),
             time_budget_seconds=default_budget if set_budget is None else set_budget,
-            time_budget_is_set=set_budget == DEFAULT_TIME_BUDGET or msgspec.UNSET,
             path=self._tree.where(where),
         )
 

@@ -139,6 +139,16 @@ def test_one_of_several_extenders_is_named(right: str, tmp_path: Path) -> None:
     assert run(right, "--config", str(file), "-k", "filter-field").exit_code == 0
 
 
+def test_an_entry_for_binds_alone_belongs_to_the_other_with_its_url(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    cycle = CONFIG.format(url="http://h:1").replace("  bindVerb: bind\n", "")
+    file.write_text(f"{cycle}- {{urlPrefix: http://h:1, bindVerb: binding}}\n")
+    for url in (None, "http://h:1"):
+        found = extender(url, file)
+        assert (found.filter_verb, found.bind_verb) == ("filter", "")
+        assert extender(url, file, bind=True).bind_verb == "binding"
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

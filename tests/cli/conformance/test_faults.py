@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from cli.conformance.requests import Requests
+from sandbox.scheduler.config import ExtenderConfig
 from tests.cli.conformance.extender import (
     TOO_OLD,
     Change,
@@ -191,6 +192,15 @@ def test_a_wrong_answer_is_found_by_its_check(verb: str, fault: str) -> None:
     change, expected = ANSWERS[verb][fault]
     report = check(Extender(changes={verb: change}))
     assert found(report) == expected
+
+
+@pytest.mark.parametrize("names_only", [True, False], ids=["names", "whole nodes"])
+def test_recorded_requests_are_about_the_given_nodes_alone(names_only: bool) -> None:
+    config = ExtenderConfig(url_prefix="http://h:1", node_cache_capable=names_only)
+    requests = Requests(config=config, nodes=("a", "b"))
+    for version in requests.versions():
+        for each in requests.recorded(version, "filter", "prioritize", "preempt"):
+            assert set(each.victims if each.verb == "preempt" else each.names) <= {"a", "b"}
 
 
 def test_a_node_that_lacks_fields_is_found() -> None:

@@ -1,15 +1,19 @@
 """Each fault that doctor looks for, planted in an installation, is found and named."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cli.doctor.check import Finding, Level
 from cli.doctor.checks import GROUPS, findings
+from cli.up.kubeconfig import kubeconfig
 from tests.cli.doctor.installed import NAMESPACE, RBAC, Installed
 from tests.cli.support import ran
 from tools.inprocess.api import Object
@@ -172,6 +176,12 @@ def _of_the_configuration() -> Iterator[Fault]:
         change=text("httpTimeout: 5s", "httpTimeout: 30s"),
         level="warning",
         evidence="gives up earlier than it has to",
+        advice="set httpTimeout to 5s",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("httpTimeout: 5s", "httpTimeout: -1s"),
+        evidence="httpTimeout is -1s: a call without an answer stops all scheduling",
         advice="set httpTimeout to 5s",
     )
     yield config(
@@ -388,3 +398,26 @@ async def test_where_nothing_answers_the_next_step_is_named() -> None:
     code, out = await ran("doctor", "--admin=http://127.0.0.1:1", "--gateway=other")
     assert code == 2, out
     assert "pass --kubeconfig FILE" in out
+
+
+@pytest.mark.parametrize("body", ["", "<p>", "[]", "{}"], ids=["none", "html", "list", "no date"])
+async def test_what_is_no_api_server_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setattr("cli.doctor.installation.objects.SECONDS", 0.5)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if body:
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(f"{head}{body}".encode())
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        file = tmp_path / "kubeconfig"
+        file.write_text(yaml.safe_dump(kubeconfig(f"http://127.0.0.1:{port}", "")))
+        code, out = await ran("doctor", f"--kubeconfig={file}", "--admin=http://127.0.0.1:1")
+    assert code == 2, out
+    assert "/version: " in out, out
+    assert "Traceback" not in out

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec import structs
 
 from cli.doctor.check import Finding
 from cli.doctor.checks import findings
 from cli.doctor.installation.installation import Installation, Process, since_start
 from cli.doctor.installation.objects import NotReadError, known
 from cli.doctor.installation.schedulers import find_schedulers, parsed
+from sandbox.scheduler.config import VERBS
 from tests.cli.doctor.installed import Installed, event
 from tools.planes.embedded import ROOT
 
@@ -231,3 +233,25 @@ async def test_of_a_control_plane_the_configuration_to_copy_is_read(installed: I
     finding = found(strict, "extender-entry")
     assert finding.level == "problem", finding
     assert "cannot start while Moorage is down" in finding.evidence
+    # Binds have an entry of their own, which must not be ignorable.
+    answer = known(read.gateway)
+    plugin = {
+        "name": "Claims",
+        "kind": "filter",
+        "points": ["Filter", "Reserve"],
+        "onlyShadow": False,
+        "readsPlacements": False,
+        "managedResources": [],
+    }
+    policy = {**answer.policy, "plugins": [*answer.policy["plugins"], plugin]}
+    shipped = known(parsed(file.read_text()))
+    binds = {f"{verb}_verb": "bind" if verb == "bind" else "" for verb in VERBS}
+    entry = structs.replace(shipped.extenders[0], ignorable=False, **binds)
+    both = structs.replace(shipped, extenders=(*shipped.extenders, entry))
+    claiming = replace(
+        at_control_plane,
+        gateway=replace(answer, policy=policy),
+        schedulers=(replace(scheduler, configuration=both),),
+    )
+    evidence = [each.evidence for each in findings(claiming) if each.level == "problem"]
+    assert any("default-scheduler: they cannot start while" in each for each in evidence), evidence

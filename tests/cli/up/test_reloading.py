@@ -99,6 +99,63 @@ async def test_it_shows_when_background_work_begins_to_fail_and_when_that_ends(
         assert await command.ended() == (0, "")
 
 
+REFUSES = """
+import sys
+from pathlib import Path
+
+from moorage import ScorePlugin
+
+class Refuses(ScorePlugin):
+    async def start(self):
+        is_service = "--share-port" in sys.argv
+        if is_service and Path(__file__).with_name("broken").exists():
+            raise OSError("no license")
+
+    def score_node(self, pod, node):
+        return 1.0
+"""
+
+
+async def test_it_shows_when_pods_are_placed_without_scores(tmp_path: Path) -> None:
+    file, broken = tmp_path / "refuses.py", tmp_path / "broken"
+    file.write_text(REFUSES)
+    async with moorage(tmp_path, "up", "--plugin", file, "--nodes=1") as command:
+        await command.line("Plugins are loaded again when their files change.")
+        broken.touch()
+        file.write_text(f"{REFUSES}\n# changed\n")
+        await command.line("Note: pods are placed without scores: ")
+        await command.line("refuses.py: loaded, but not in use")
+        assert "no license" in command.lines[-2]
+        broken.unlink()
+        await command.line("Pods are placed with scores again.")
+
+
+LIMITED = """
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+profiles:
+- schedulerName: moorage
+  plugins: {{multiPoint: {{enabled: [{{name: MaxTemperature}}]}}}}
+  pluginConfig: [{{name: MaxTemperature, timeBudget: {budget}}}]
+"""
+
+
+async def test_another_policy_leaves_the_services_running(tmp_path: Path) -> None:
+    file, policy = tmp_path / "max_temperature.py", tmp_path / "policy.yaml"
+    file.write_text(MAX_TEMPERATURE)
+    policy.write_text(LIMITED.format(budget="2s"))
+    options = ("--plugin", file, "--config", policy, "--nodes=1")
+    async with moorage(tmp_path, "up", *options) as command:
+        await command.line("Plugins are loaded again when their files change.")
+        before = command.processes()
+        policy.write_text(LIMITED.format(budget="3s"))
+        await command.line("reloaded policy.yaml in ")
+        assert command.processes() == before
+        file.write_text(f"{MAX_TEMPERATURE}\n# changed\n")
+        await command.line("reloaded max_temperature.py in ")
+        assert command.processes() != before
+
+
 async def create(command: Command, name: str) -> None:
     async with Api(command.api) as api:
         await create_all(api, [pod(name, schedulerName="moorage")])

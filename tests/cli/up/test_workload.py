@@ -176,6 +176,18 @@ def test_pods_of_a_dump_are_not_made_again(tmp_path: Path) -> None:
         assert each["metadata"]["annotations"] == {"sandbox.moorage.io/not-managed": ""}
 
 
+def test_a_dump_without_pods_has_them_made(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "dump.yaml",
+        controlled("Deployment", "web", uid="u"),
+        owned(controlled("ReplicaSet", "web-5f7d8", uid="v"), "Deployment", "web"),
+        controlled("Job", "done", uid="w") | {"status": {"completionTime": "2026-11-01T00:00:00Z"}},
+    )
+    assert names(read(pods=file).controlled) == ["web"]
+    assert read(pods=file).made_pods == 1
+    assert names(read(nodes=file, pods=1).further) == ["web", "web-5f7d8", "done"]
+
+
 def test_what_would_make_no_pods_is_refused_with_its_name(tmp_path: Path) -> None:
     deployment = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": None}}
     file = write(tmp_path / "web.yaml", deployment)

@@ -171,6 +171,8 @@ def test_claims_that_do_not_exist_hold_a_pod_up() -> None:
     found = explanation(Known(pod=waiting, silence="not tried"))
     assert found.reason == "no scheduler has tried it: not tried"
     assert found.next[-1] == "ResourceClaim shared has to exist"
+    found = explanation(Known(pod=waiting, silence="not tried", has_claims=True))
+    assert "a scheduler with a profile" in found.next[-1]
 
 
 def test_the_gateway_lists_a_pod_with_the_claims_that_it_names() -> None:

@@ -246,6 +246,18 @@ def test_a_budget_that_is_set_to_the_default_is_told_from_the_default() -> None:
         (profile,) = decode_effective(again.for_kind("filter")).profiles
         by_size = {each.name: each.budget_is_by_size for each in profile.plugins}
         assert by_size == {"NodeName": False, "NodePorts": False, "NodeGroup": True}
+    assert "timeBudget: 1s" in policy.to_yaml()
+
+
+def test_an_explicit_budget_is_sent_in_the_fields_that_replicas_of_other_versions_know() -> None:
+    text = (
+        "profiles:\n- plugins: {multiPoint: {enabled: [{name: NodeName}]}}\n"
+        "  pluginConfig: [{name: NodeName, timeBudget: 1s}]\n"
+    )
+    sent = resolve(parse(HEADER + text, "p.yaml"), Catalogue(CATALOGUE)).for_kind("filter")
+    (fields,) = msgspec.json.decode(sent)["profiles"][0]["plugins"]
+    known = {"name", "weight", "args", "failurePolicy", "timeBudgetSeconds", "path"}
+    assert fields.keys() == known
 
 
 def test_every_plugin_says_where_it_comes_from() -> None:

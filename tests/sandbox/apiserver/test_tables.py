@@ -38,7 +38,7 @@ async def table(http: Http, path: str) -> Reply:
 async def test_nodes_show_what_kubectl_users_expect(http: Http) -> None:
     ready = node(
         conditions=[{"type": "Ready", "status": "True"}],
-        addresses=[{"type": "InternalIP", "address": "10.0.0.1"}],
+        addresses=[{"address": "web"}, {"type": "InternalIP", "address": "10.0.0.1"}],
         nodeInfo={"kubeletVersion": "v1.36.0", "osImage": "Linux"},
     )
     ready["metadata"]["labels"] = {"node-role.kubernetes.io/control-plane": ""}

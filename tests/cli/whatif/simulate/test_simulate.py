@@ -253,6 +253,27 @@ def test_a_gated_pod_stays_pending_and_finished_ones_are_left_out(files: Files) 
     assert any("1 left out, Pod: finished" in note for note in answer["notes"])
 
 
+@pytest.mark.parametrize("ignorable", [False, True])
+def test_a_configuration_with_managed_resources_is_taken(files: Files, ignorable: bool) -> None:
+    entry = {
+        "urlPrefix": "http://h:1", "filterVerb": "filter", "nodeCacheCapable": True,
+        "ignorable": ignorable, "managedResources": [{"name": "example.com/gpu"}],
+    }  # fmt: skip
+    config = files.write(
+        "config.yaml",
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"schedulerName": "moorage"}],
+            "extenders": [entry],
+        },
+    )
+    files.write("dump.json", dump(node("n1")))
+    files.write("pods.yaml", pod("p"))
+    answer = files.json(f"--scheduler-config={config}")
+    assert answer["policies"][0]["placements"][0]["node"] == "n1"
+
+
 BAD: dict[str, tuple[str, str, str]] = {
     "the dump is no JSON": ('{"kind": "List",\n "items": [}', "", "dump.json:2: not JSON"),
     "the dump has no nodes": (

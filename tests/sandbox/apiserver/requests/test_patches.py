@@ -251,3 +251,9 @@ def test_json_patches_refuse_paths_that_are_not_there(operation: Any) -> None:
 )
 def test_directives_of_strategic_patches(old: Any, patch: Any, expected: Any) -> None:
     assert apply_strategic(old, patch) == expected
+
+
+def test_a_directive_that_would_be_taken_for_another_is_refused() -> None:
+    with pytest.raises(StatusError, match="replace") as refused:
+        apply_strategic({"a": {"x": 1}}, {"a": {"$patch": "replace", "y": 2}})
+    assert refused.value.code == 400
