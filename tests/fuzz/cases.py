@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 SECONDS = 10.0
@@ -28,37 +29,42 @@ LOGGED = 2048
 GROWTH = 16 << 20
 """Bytes of memory that the same cases may gain when they come again and again."""
 
-KEPT = 300
+MOST = 300
+"""Cases that come again and again."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
+CaseT = TypeVar("CaseT")
 
-class Limits:
-    """What each case of one test must keep."""
 
-    def __init__(self) -> None:
-        self._kept: list[Any] = []
+@asynccontextmanager
+async def limits() -> AsyncIterator[None]:
+    """Fail if what is done with a case in the block takes too long, or logs too much."""
+    with structlog.testing.capture_logs() as entries:
+        async with asyncio.timeout(SECONDS):
+            yield
+    assert sum(len(str(entry)) for entry in entries) <= LOGGED, entries
 
-    @asynccontextmanager
-    async def case(self, case: Any) -> AsyncIterator[None]:
-        """Fail if what is done with a case in the block takes too long, or logs too much."""
-        if len(self._kept) < KEPT:
-            self._kept.append(case)
-        with structlog.testing.capture_logs() as entries:
-            async with asyncio.timeout(SECONDS):
-                yield
-        assert sum(len(str(entry)) for entry in entries) <= LOGGED, entries
 
-    async def check_growth(self, run: Callable[[Any], Awaitable[None]]) -> None:
-        """Fail if memory grows while the first cases are run again, without Hypothesis."""
-        before = 0
-        for again in range(5):
-            for each in self._kept:
-                with structlog.testing.capture_logs():
-                    await run(each)
-            gc.collect()
-            before = before or again * _memory()
-        assert _memory() - before < GROWTH
+async def check_growth(
+    cases: st.SearchStrategy[CaseT], run: Callable[[CaseT], Awaitable[None]]
+) -> None:
+    """Fail if memory grows while the same cases are run again, without Hypothesis."""
+    before, drawn = 0, list[CaseT]()
+
+    @settings(max_examples=min(MOST, settings.default.max_examples), phases=[Phase.generate])
+    @given(case=cases)
+    def draw(case: CaseT) -> None:
+        drawn.append(case)
+
+    draw()
+    for again in range(5):
+        for each in drawn:
+            with structlog.testing.capture_logs():
+                await run(each)
+        gc.collect()
+        before = before or again * _memory()
+    assert _memory() - before < GROWTH
 
 
 def _memory() -> int:
@@ -125,8 +131,9 @@ def bodies(draw: st.DrawFn, documents: Sequence[Any], odd: Sequence[Any] = ODD) 
 
 
 def of_words(*words: str, most: int = 8) -> st.SearchStrategy[str]:
-    """Draw texts of a few words and whatever else."""
-    return st.lists(st.sampled_from(words) | st.text(max_size=3), max_size=most).map("".join)
+    """Draw texts of a few words and whatever else, such as halves of characters."""
+    more = st.text(st.characters(), max_size=3)
+    return st.lists(st.sampled_from(words) | more, max_size=most).map("".join)
 
 
 # ---- messages

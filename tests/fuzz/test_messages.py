@@ -21,7 +21,7 @@ from moorage.v1 import binder_pb2, filter_pb2, journal_pb2, scorer_pb2, types_pb
 from moorage_host.plugins import Replica
 from moorage_host.rpc.state import MISTAKES, apply_state
 from sandbox.apiserver import ApiServer
-from tests.fuzz.cases import Limits, messages
+from tests.fuzz.cases import check_growth, limits, messages
 from tools.inprocess.api import Api
 from tools.inprocess.gateway import binder_service, filter_service, scorer_service
 
@@ -42,8 +42,6 @@ METHODS = [
     for method in file.DESCRIPTOR.services_by_name[f"{name}Service"].methods
     if method.client_streaming or not method.server_streaming  # others go on for ever
 ]
-
-LIMITS = Limits(), Limits(), Limits()
 
 
 @st.composite
@@ -87,7 +85,7 @@ async def test_every_message_is_answered_or_refused(
     method, sent = call
     service = method.containing_service.full_name
     path = f"/{service}/{method.name}"
-    async with LIMITS[0].case(call):
+    async with limits():
         try:
             answers = await exchanged(
                 channels[service], path, sent, streams=method.server_streaming
@@ -108,7 +106,7 @@ async def test_calls_leave_nothing_behind(channels: Mapping[str, grpc.aio.Channe
         with suppress(grpc.aio.AioRpcError):
             await exchanged(channels[service], path, sent, streams=streams)
 
-    await LIMITS[0].check_growth(again)
+    await check_growth(calls(), again)
 
 
 async def exchanged(
@@ -154,7 +152,7 @@ def check(path: str, message: Any, answer: bytes) -> None:
 @given(states=st.lists(messages(types_pb2.State), max_size=5))
 async def test_a_replica_that_was_told_changes_is_as_one_built_at_once(states: list[Any]) -> None:
     replica = Replica(max_nodes=ROWS)
-    async with LIMITS[1].case(states):
+    async with limits():
         for state in states:
             try:
                 await apply_state(replica, state)
@@ -199,7 +197,7 @@ async def test_a_journal_is_read_to_its_end_or_refused_with_its_file(
     file = tmp_path_factory.getbasetemp() / "case.journal"
     file.write_bytes(MAGIC + content + end)
     timeline, problem = Timeline(), str(file)
-    async with LIMITS[2].case(content):
+    async with limits():
         try:
             async for recorded in timeline.cycles([file]):
                 outcome = recorded.outcome

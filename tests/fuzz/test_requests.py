@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from tests.fuzz.cases import Limits, bodies
+from tests.fuzz.cases import bodies, check_growth, limits
 from tools.inprocess.edge import ServedEdge, go_request, names_args, recorded, serving, text
 from tools.inprocess.gateway import Gateway, Options, plane
 
@@ -56,6 +56,13 @@ QUIET = 0.02
 """Seconds without a byte after which nothing more is expected."""
 
 GOOD = go_request("POST", "/filter", text(names_args("a")).encode())
+BINDING = {"PodName": "a", "PodNamespace": "default", "PodUID": "u", "Node": "n"}
+CHUNKED = (
+    b"POST /filter HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b'10\r\n{"Pod": {}, "Nod\r\n10\r\neNames": ["a"]} \r\n0\r\n\r\n'
+)
+WHOLE = (GOOD, go_request("POST", "/bind", text(BINDING).encode()), CHUNKED)
+"""Requests that are right."""
 
 
 @st.composite
@@ -65,6 +72,18 @@ def calls(draw: st.DrawFn) -> tuple[str, bytes]:
     if draw(st.integers(0, 9)) == 0:
         path = draw(st.sampled_from(BY_HAND))
     return path, draw(bodies([document]))
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """Draw a request of which a few bytes were cut, repeated or replaced."""
+    request = draw(st.sampled_from(WHOLE))
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(request)))
+        end = start + draw(st.integers(0, 8))
+        part = draw(st.sampled_from((b"", request[start:end] * 2, *WORDS)) | st.binary(max_size=4))
+        request = request[:start] + part + request[end:]
+    return request
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -85,14 +104,11 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
         yield running
 
 
-LIMITS = Limits(), Limits(), Limits()
-
-
 @given(call=calls())
 async def test_every_body_is_answered_by_the_edge(
     edge: ServedEdge, call: tuple[str, bytes]
 ) -> None:
-    async with LIMITS[0].case(call):
+    async with limits():
         answer = await edge.post(*call)
     check(call[0], answer.status, answer.body)
     assert unexpected(edge.registry) == 0
@@ -105,7 +121,7 @@ async def test_every_body_is_answered_by_plugins(gateway: Gateway, call: tuple[s
     path, body = call
     headers = {"Content-Type": "application/json"}
     async with (
-        LIMITS[1].case(call),
+        limits(),
         gateway.session.post(gateway.url + path, data=body, headers=headers) as answer,
     ):
         check(path, answer.status, await answer.read())
@@ -117,15 +133,18 @@ async def test_calls_leave_nothing_behind(gateway: Gateway) -> None:
         async with gateway.session.post(gateway.url + call[0], data=call[1]) as answer:
             await answer.read()
 
-    await LIMITS[1].check_growth(again)
+    await check_growth(calls(), again)
 
 
-@given(sent=st.lists(st.sampled_from(WORDS) | st.binary(max_size=6), max_size=9).map(b"".join))
+@given(
+    sent=damaged()
+    | st.lists(st.sampled_from(WORDS) | st.binary(max_size=6), max_size=9).map(b"".join)
+)
 @example(sent=GOOD + b"\0")
 async def test_whatever_comes_on_a_connection_others_are_served(
     edge: ServedEdge, sent: bytes
 ) -> None:
-    async with LIMITS[2].case(sent):
+    async with limits():
         reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
         try:
             writer.write(sent)
