@@ -72,13 +72,11 @@ class Report:
 
     async def result(self, following: Following) -> None:
         """Show the pods that had to be scheduled, or the most interesting ones, and a summary."""
-        pods = following.pods
-        if len(pods) > ROWS:
-            pods = sorted(pods, key=lambda pod: ORDER.index(pod.outcome))[:ROWS]
+        pods, rest = shown(following.pods)
         rows = [(pod.key, _place(pod), await self._reason(pod)) for pod in pods]
         if rows:
             self._screen.table(("POD", "NODE", "WHY"), rows)
-        if rest := len(following.pods) - len(rows):
+        if rest:
             self._screen.sentence(f"... and {rest} more")
         self.totals(following)
         if following.failing:
@@ -100,6 +98,13 @@ class Report:
         with suppress(GatewayError):
             gateway = await self._gateway.get(path, {"explain": "true"})
         return why(pod, scheduler, gateway)
+
+
+def shown(pods: Sequence[PodState]) -> tuple[Sequence[PodState], int]:
+    """Return the pods to show, of many the most interesting ones, and how many others there are."""
+    if len(pods) > ROWS:
+        pods = sorted(pods, key=lambda pod: ORDER.index(pod.outcome))
+    return pods[:ROWS], len(pods[ROWS:])
 
 
 def why(pod: PodState, scheduler: Answer | None, gateway: Answer) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.up.following import Outcome, PodState
-from cli.up.result import totals, why
+from cli.up.result import shown, totals, why
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -26,6 +26,26 @@ def test_the_summary_counts_pods() -> None:
     ]
     pods = [*bound, pod("w", Outcome.WAITING), pod("g", Outcome.DELETED), unschedulable("p", "x")]
     assert totals(pods) == "3 of 6 pods bound, 1 pending, 1 not decided yet, 1 deleted"
+
+
+def test_of_many_pods_failures_come_first_and_what_was_not_tried_last() -> None:
+    some = [
+        pod("waits", Outcome.WAITING),
+        pod("bound"),
+        pod("gone", Outcome.DELETED),
+        unschedulable("full", "9 full"),
+        pod("unserved", Outcome.UNSERVED),
+        pod("fails", Outcome.FAILING),
+    ]
+    assert shown(some) == (some, 0)
+    more = [pod(f"bound-{i}") for i in range(20)]
+    found, rest = shown([*some, *more])
+    names = ["fails", "unserved", "full", "gone", "bound", *(f"bound-{i}" for i in range(15))]
+    assert ([each.name for each in found], rest) == (names, 6)
+    found, rest = shown([*some, *more[:14]])
+    assert (found[-1].name, rest) == ("bound-13", 0)
+    found, rest = shown([*some, *more[:15]])
+    assert ("waits" in {each.name for each in found}, rest) == (False, 1)
 
 
 Answer = Mapping[str, Any]
