@@ -1,6 +1,7 @@
 """Shadows on a gateway in this process: when they run, on which state, what they leave alone."""
 
 import asyncio
+import inspect
 import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,6 +12,8 @@ import pytest
 
 from gateway.whatif.shadow_tally import Budget
 from moorage import Node, Pod, ScorePlugin
+from tests.forked import forked
+from tests.stack.plugins.culprit import Culprit
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
@@ -34,6 +37,8 @@ profiles:
   shadow: SHADOW
 """
 ALWAYS = "{maxShare: 100%}"
+CULPRIT = inspect.getfile(Culprit)
+"""Ends the process in which it is asked about a pod with the label `ends-filter`."""
 
 
 class Odd(ScorePlugin):
@@ -321,6 +326,38 @@ async def test_replicas_of_shadows_follow_a_new_policy_which_does_not_wait_for_t
         await _shadows_are_ready(process)
         await process.filter(pod(), "n1", "n2")
         assert (await ended(process))["compared"] == 1
+
+
+async def test_a_shadow_that_ends_its_replica_s_process_stops_and_live_replicas_stay(
+    tmp_path: Path,
+) -> None:
+    shadow = "{plugins: {filter: {enabled: [{name: Culprit}]}}, maxShare: 100%}"
+    options = ("--host=127.0.0.1", "--port=0", "--admin-host=127.0.0.1", "--admin-port=0")
+    async with (
+        forked("services.filter", *options, f"--plugin={CULPRIT}") as own,
+        filter_service(Culprit) as live,
+        running(
+            tmp_path,
+            shadow=shadow,
+            filters=(live,),
+            shadow_filter=((await own.event())["grpc"],),
+        ) as process,
+    ):
+
+        def ready(service: str) -> float:
+            return process.sample("moorage_replicas_ready", service=service)
+
+        await until(lambda: ready("shadow-filter"))
+        ending = process.api.pod("p", labels={"ends-filter": ""}, schedulerName="moorage")
+        assert (await process.filter(ending, "n1", "n2"))["NodeNames"] == ["n1", "n2"]
+        found = await ended(process)
+        assert (found["failed"], found["stopped"]) == (1, True), found
+        assert found["lastFailure"] == "a shadow-filter replica is lost"
+        assert (await own.ended())[0] != 0
+        await until(lambda: not ready("shadow-filter"))
+        assert (ready("filter"), ready("scorer")) == (1, 1)
+        assert (await process.filter(pod("next"), "n1", "n2"))["NodeNames"] == ["n1", "n2"]
+        assert (await ended(process, 2))["skipped"]["stopped"] == 1
 
 
 async def test_readiness_says_that_a_shadow_has_no_replica(tmp_path: Path) -> None:
