@@ -5,6 +5,7 @@ package index are left to tests/e2e/packaging/test_tutorial.py, which runs all o
 release's kubectl and kube-scheduler.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -21,9 +22,17 @@ STOCK = "7. One node, without a plugin"
 """The section of the exercises that tests/e2e/placement runs on a stock kube-scheduler."""
 
 
+@pytest.fixture
+def kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have kubectl in PATH, wherever it is."""
+    folder = Path(needed("kubectl")).parent
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{folder}")
+
+
 @pytest.mark.timeout(300)
-async def test_what_needs_no_cluster_of_the_tutorial_works_as_shown(tmp_path: Path) -> None:
-    needed("kubectl")
+async def test_what_needs_no_cluster_of_the_tutorial_works_as_shown(
+    tmp_path: Path, kubectl: None
+) -> None:
     todo = steps(TUTORIAL)
     assert set(REAL) <= {step.section for step in todo}
     async with session(tmp_path, Path(sys.executable).parent) as reader:
@@ -31,8 +40,7 @@ async def test_what_needs_no_cluster_of_the_tutorial_works_as_shown(tmp_path: Pa
 
 
 @pytest.mark.timeout(300)
-async def test_the_exercises_work_as_shown(tmp_path: Path) -> None:
-    needed("kubectl")
+async def test_the_exercises_work_as_shown(tmp_path: Path, kubectl: None) -> None:
     async with session(tmp_path, Path(sys.executable).parent) as reader:
         await reader.run(step for step in steps(EXERCISES) if step.section != STOCK)
 
