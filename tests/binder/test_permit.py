@@ -110,7 +110,7 @@ async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
         str(error),
     )
     assert said
-    assert float(said[1]) >= 0.3  # a busy machine may wake it late
+    assert 0.3 <= float(said[1]) < 5  # a busy machine may wake it late
     assert api.node_of("first") is None
     # The one that gave up does not count any more.
     third = asyncio.create_task(world.bind(member(api, "third", 3), policy=GANG))

@@ -146,12 +146,13 @@ async def test_no_process_keeps_growing(tmp_path: Path) -> None:
 
 
 def test_a_leak_is_found_and_what_is_gained_while_warming_up_is_none() -> None:
-    def used(rss: float, descriptors: int = 30) -> Mapping[str, Usage]:
-        return dict.fromkeys(PROCESSES, Usage(rss=rss, descriptors=descriptors, threads=3))
+    def used(rss: float, descriptors: int = 30, threads: int = 3) -> Mapping[str, Usage]:
+        return dict.fromkeys(PROCESSES, Usage(rss=rss, descriptors=descriptors, threads=threads))
 
     steady = [(float(minute), used(min(50.0 + 10 * minute, 140.0))) for minute in range(30)]
     assert grown(steady, used(140.0)) == []
     assert grown(steady, used(140.0, 39)) == ["connections or files stay open"]
+    assert grown(steady, used(140.0, threads=8))[0] == "gateway has 5 more threads"
     leaking = [(float(minute), used(100.0 + minute)) for minute in range(40)]
     assert grown(leaking, used(140.0))[0] == "gateway grows by 60.0 MiB an hour"
 

@@ -23,7 +23,6 @@ Stage = Callable[[World], AsyncIterator[Sequence[Row]]]
 NAMES = ("n1", "n2", "n3", "n4")
 OUTVOTED = "kube-scheduler's own scores outvoted Moorage's: it chose"
 PULLED = "see whether the gateway runs and kube-scheduler reaches it: `moorage doctor`"
-AGAIN = "kube-scheduler tries it again"
 RUN = "tekton.dev/pipelineRun"
 
 

@@ -16,7 +16,6 @@ from services.scorer.plugins.pigeon_holing import PigeonHoling
 from tests.conftest import EXAMPLES
 
 GPU = "nvidia.com/gpu"
-MIB = 1024**2
 NUMBERS = itertools.count()
 NONE = -1.0
 """The raw score of nodes on which the pod does not fit."""

@@ -204,7 +204,6 @@ async def test_nulls_are_left_out(http: Http) -> None:
 
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-JSON_PATCH = "application/json-patch+json"
 
 NONSENSE: list[Any] = [
     None, True, 0, -1, 1.5, "", "a", "1", [], [1], ["a"], [[]], [{}], {}, {"a": 1}, {"a": "b"},
