@@ -52,7 +52,7 @@ async def check_growth(
     """Fail if memory grows while the same cases are run again, without Hypothesis."""
     before, drawn = 0, list[CaseT]()
 
-    @settings(max_examples=min(MOST, settings.default.max_examples), phases=[Phase.generate])
+    @settings(max_examples=min(MOST, settings().max_examples), phases=[Phase.generate])
     @given(case=cases)
     def draw(case: CaseT) -> None:
         drawn.append(case)
