@@ -52,7 +52,7 @@ async def test_a_pod_that_comes_late_joins_those_that_are_bound(world: World) ->
 
 
 async def test_a_group_that_does_not_fit_holds_no_node(world: World) -> None:
-    await world.nodes(node("n1"), node("n2"))
+    await world.nodes(node("n2"), node("n1"))
     async with world.scheduler("ganged"):
         await world.create(*members("large", 5))
         await world.condition("large-0", "Unschedulable")

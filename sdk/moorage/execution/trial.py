@@ -71,7 +71,8 @@ class Trial(msgspec.Struct, kw_only=True):
         lacking: The resource that it lacked on most nodes; "" if it was not a resource.
         lacking_free: On how many nodes of the cluster there is enough of it for one member.
         lacking_domain: The only value of the topology label that these have; "" if they have more.
-        like: A node that would hold most members if it were empty; `more_nodes` of these would do.
+        like: The node that would hold most members if it were empty, of several the first by name;
+            `more_nodes` of these would do.
     """
 
     plugin: str
@@ -340,7 +341,8 @@ class _Placing:
             if amount > 0:
                 each = np.minimum(each, nodes.allocatable(resource) // amount)
         if len(nodes) and each.max() >= 1:
-            trial.like = nodes.names[int(each.argmax())]
+            best = np.flatnonzero(each == each.max())
+            trial.like = min(nodes.names[row] for row in best)  # the same one each time
             trial.more_nodes = int(each.max())  # for one node; `place` divides by it
 
 
