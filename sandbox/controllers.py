@@ -280,7 +280,7 @@ REVISION = "controller-revision-hash"
 
 
 def _reconcile_stateful_set(objects: Objects, stateful_set: Object) -> None:
-    """Make the missing pods from the lowest number on, or delete those with too high numbers."""
+    """Make the missing pods from the lowest number on, or delete those with other numbers."""
     revision = f"{stateful_set['metadata']['name']}-{_template_hash(stateful_set)}"
     try:
         for pod in objects.pods_of(stateful_set):
@@ -298,7 +298,8 @@ def _complete(objects: Objects, stateful_set: Object, revision: str) -> None:
     """Make missing pods; once all are there (and ready, if one waits for another) delete others."""
     spec = stateful_set["spec"]
     pods = {pod["metadata"]["name"]: pod for pod in objects.pods_of(stateful_set)}
-    for number in range(spec["replicas"]):
+    first = (spec.get("ordinals") or {}).get("start", 0)
+    for number in range(first, first + spec["replicas"]):
         name = f"{stateful_set['metadata']['name']}-{number}"
         pod = pods.pop(name, None)
         if pod is None:

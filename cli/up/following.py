@@ -128,9 +128,9 @@ class Following:
             watching.cancel()
 
     async def changes(self) -> AsyncIterator[PodState]:
-        """Yield each pod that gets another verdict from now on, for ever; new pods as well.
+        """Yield each pod that gets another verdict from now on, for ever; new and deleted ones too.
 
-        A pod that stays pending is yielded once, and once more after `ask_again`.
+        A pod that stays pending is yielded again only after `ask_again`, with its next news.
         """
         self._shown = {uid: (pod.outcome, pod.node) for uid, pod in self._pods.items()}
         async for state in self._news():

@@ -66,12 +66,24 @@ async def _ask(extender: Extender, pod: Pod, node: str) -> None:
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
+WAITING = 4096
+"""Events that may wait to be written, and series that are continued; kube-scheduler's number."""
+
+
 class Recorder:
     """Writes the outcomes of attempts to the API server, in the background."""
 
     def __init__(self, client: KubeClient) -> None:
-        self._writer = EventWriter(client, f"kube-scheduler-{socket.gethostname()}")
+        instance = f"kube-scheduler-{socket.gethostname()}"
+        self._writer = EventWriter(client, instance, waiting=WAITING, count=self._counted)
+        self._has_dropped = False
         self.run, self.flush = self._writer.run, self._writer.flush
+
+    def _counted(self, result: Literal["written", "dropped", "failed"]) -> None:
+        """Say once that Events are dropped; of one that fails its writer says so."""
+        if result == "dropped" and not self._has_dropped:
+            self._has_dropped = True
+            _log.warning("Events are dropped: too many wait to be written", most=WAITING)
 
     def scheduled(self, pod: Pod, node: str) -> None:
         """Record that a pod was bound."""

@@ -148,6 +148,12 @@ async def test_parallel_pods_wait_for_nothing(workloads: Workloads) -> None:
     await workloads.until(lambda: list(workloads.pods()) == ["web-0", "web-1"])
 
 
+async def test_the_numbers_of_pods_begin_where_the_ordinals_do(workloads: Workloads) -> None:
+    fields = {"podManagementPolicy": "Parallel", "ordinals": {"start": 5}}
+    workloads.create("StatefulSet", replicas=2, **fields)
+    await workloads.until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
+
+
 async def test_a_changed_template_of_a_stateful_set_replaces_all_pods(workloads: Workloads) -> None:
     workloads.create("StatefulSet", replicas=2)
     await workloads.until_ready(2)

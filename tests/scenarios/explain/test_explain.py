@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from tests.cli.support import ran
-from tests.scenarios.explain.asking import headline
+from tests.scenarios.devices import claim, claiming
+from tests.scenarios.explain.asking import explained, headline
 from tests.scenarios.explain.test_first_lines import NAMES, all_but
 from tests.scenarios.world import World
-from tools.planes.objects import node, pod
+from tools.planes.objects import NAMESPACE, node, pod
 
 GATED = {"schedulingGates": [{"name": "example.com/quota"}]}
 
@@ -50,6 +51,20 @@ async def test_why_not_this_node(world: World) -> None:
             "both is not on n1: kube-scheduler rejected it before Moorage was asked: "
             "Insufficient cpu"
         )
+
+
+async def test_claims_that_exist_are_no_reason(world: World) -> None:
+    path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
+    (await world.request("POST", path, claim("p"))).check()
+    await world.create(claiming("p", "steered"))
+
+    async def is_known() -> bool:
+        return "has not tried it yet; does one with this profile run?" in await headline(world, "p")
+
+    await world.until(is_known, 10)
+    found = await explained(world, "p")
+    assert found.next == ["a scheduler with a profile steered has to run"]
+    (await world.request("DELETE", f"{path}/p")).check()
 
 
 async def test_the_command(world: World, tmp_path: Path) -> None:
