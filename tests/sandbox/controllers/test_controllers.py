@@ -149,8 +149,8 @@ async def test_parallel_pods_wait_for_nothing(workloads: Workloads) -> None:
 
 
 async def test_the_numbers_of_pods_begin_where_the_ordinals_do(workloads: Workloads) -> None:
-    fields = {"podManagementPolicy": "Parallel", "ordinals": {"start": 5}}
-    workloads.create("StatefulSet", replicas=2, **fields)
+    ordinals = {"start": 5}
+    workloads.create("StatefulSet", replicas=2, podManagementPolicy="Parallel", ordinals=ordinals)
     await workloads.until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
 
 
