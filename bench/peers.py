@@ -1,6 +1,6 @@
 """Moorage beside topolvm-scheduler, gpushare-scheduler-extender, and an extender in FastAPI.
 
-Each peer decides by its own rule, Moorage by the same rule in the form for one node
+Each peer decides by its own rule, Moorage by the same rule in the per-node form
 (`bench/processes/plugins/peers.py`). Both Go extenders are built from a checkout of their
 repository, which is no part of this one: `--topolvm` and `--gpushare` name it. Go that does nothing
 is asked too: it is the floor, not a peer.

@@ -17,7 +17,7 @@ from moorage.errors import ConfigurationError
 @click.option(
     "--config",
     type=FILE,
-    help="A KubeSchedulerConfiguration: its extender is checked, of several that with the URL. "
+    help="A KubeSchedulerConfiguration: check its extender, or of several the one with URL. "
     "Without it nodeCacheCapable is true and httpTimeout 5s.",
 )
 @click.option(
@@ -32,7 +32,7 @@ from moorage.errors import ConfigurationError
     "nodes",
     multiple=True,
     metavar="NAME",
-    help="A node that the extender knows, for requests to be about; several times.",
+    help="A node that the extender knows, to ask about; repeatable.",
 )
 @click.option(
     "--tls",
@@ -47,15 +47,18 @@ from moorage.errors import ConfigurationError
     show_default=True,
     help="The highest score that it documents; its weight must suit that.",
 )
-@click.option("--slow", is_flag=True, help="Also what takes minutes: idle connections.")
+@click.option("--slow", is_flag=True, help="Also run checks that take minutes (idle connections).")
 @click.option(
-    "-k", "select", metavar="EXPRESSION", help="Only checks of such names, as pytest's -k."
+    "-k",
+    "select",
+    metavar="EXPRESSION",
+    help="Run only checks whose names match, as pytest's -k.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="A line for each check.")
 @click.option(
     "--junitxml",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a report for CI systems there.",
+    help="Write a JUnit XML report to FILE.",
 )
 def conformance(**given: Any) -> None:
     """Send what kube-scheduler sends to the extender at URL, and judge its answers.
@@ -68,7 +71,8 @@ def conformance(**given: Any) -> None:
             from cli.conformance.kit import kit_of
         except ModuleNotFoundError as error:
             raise ConfigurationError(
-                "the checks are tests of pytest: install it with `pip install 'moorage[testing]'`"
+                "the checks are tests of pytest: install it with `pip install '.[testing]'` in a "
+                "clone"
             ) from error
         from cli.conformance.probe import check_reachable
 

@@ -18,7 +18,7 @@ from cli.shared.output import Form, output_option
 @click.option(
     "--pending",
     is_flag=True,
-    help="Of all pods without a node, or of those in --namespace, why each has none.",
+    help="Explain every pod without a node, of all namespaces or of --namespace.",
 )
 @output_option("every attempt that the gateway keeps; with --pending what helps each pod")
 @gateway_options

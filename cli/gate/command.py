@@ -23,7 +23,7 @@ from cli.shared.gateway.options import GatewayOptions, gateway_options
     type=click.FloatRange(min=1, max=3600),
     default=60.0,
     show_default=True,
-    help="Seconds that the next group waits at most for one that was let go to be bound.",
+    help="Seconds to wait at most for a released group to be bound before the next one.",
 )
 @gateway_options
 def gate(*, once: bool, interval: float, timeout: float, options: GatewayOptions) -> None:

@@ -50,10 +50,10 @@ PORT = click.IntRange(0, 65535)
 def up(**given: Any) -> None:
     """Start every process, schedule the pods, and show where each went and why.
 
-    FILE holds manifests in YAML, or what `kubectl get nodes,pods -A -o json` (or yaml) prints of a
-    real cluster; pods that were bound there stay bound. A file given for nodes brings its pods too
-    and the other way round, unless --pods or --nodes is given; pods that are bound in
-    the nodes' file always come with their nodes.
+    FILE holds manifests in YAML, or what `kubectl get nodes,pods,priorityclasses -A -o json` (or
+    yaml) prints of a real cluster; pods that were bound there stay bound. A file given for nodes
+    brings its pods too and the other way round, unless --pods or --nodes is given; pods that are
+    bound in the nodes' file always come with their nodes.
 
     Plugin files are loaded again when they change, without --once.
 

@@ -160,12 +160,12 @@ async def reload_changes(
         start, files = clock(), ", ".join(sorted({path.name for path in changed}))
         checked = await check(config, stack.plugins, weights)
         former, problem = frozenset[str](), checked.problem
-        came = "not reloaded, what was there before stays in use"
+        came = "not reloaded; the previous version stays in use"
         if not problem and changed != [config]:  # the gateway notices a policy file by itself
             made = "" if config else checked.text
             former, problem = await _replace(made, stack, processes, gateway)
         if not problem:
-            came = "loaded, but not in use; what was there before is gone"
+            came = "loaded, but not in use; the previous version is gone"
             problem = await wait_for_others(gateway, former, checked.revision)
         if problem:
             screen.sentence(problem, style="red")

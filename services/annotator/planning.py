@@ -102,7 +102,7 @@ class Planner:
     """The rules.
 
     Attributes:
-        prefix: What stands before the names of annotations.
+        prefix: The prefix of annotation names.
         threshold: The change worth a write, as a share of what is allocatable.
         refresh: The age in seconds at which annotations are written again; each node has its own
             age between 50 % and 100 % of this, so that not all are written at once.

@@ -18,7 +18,7 @@ PREFIX = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?([A-Za-z0-9][-A-Za-z0-9_
 class AnnotatorSettings(AdminSettings):
     """Settings of the annotator."""
 
-    prometheus: str = setting("", "URL of Prometheus up to, without, /api/v1; required.")
+    prometheus: str = setting("", "URL of Prometheus without /api/v1; required.")
     preset: Preset = setting("node", "How Prometheus names nodes.")
     node_label: str = setting("", "The label that names the node, instead of a preset's.")
     node_format: str = setting(

@@ -138,9 +138,9 @@ def test_a_command_about_policies_succeeds(reader: None, subtests: pytest.Subtes
 def test_a_process_is_started_with_options_that_it_has(subtests: pytest.Subtests) -> None:
     for where, words in commands("python"):
         with subtests.test(where):
-            assert words[1] == "-m"
-            settings, _ = SETTINGS[PROCESSES[words[2]]]
-            parse_settings(settings, words[2], words[3:], environ={})
+            assert words[1:3] == ["-m", "moorage_apps"], "the other names work in a clone alone"
+            settings, _ = SETTINGS[PROCESSES[words[3]]]
+            parse_settings(settings, words[3], words[4:], environ={})
 
 
 def test_every_kind_of_command_occurs() -> None:

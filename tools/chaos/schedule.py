@@ -90,7 +90,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "Bindings done, answers lost": faults.failing_api("lose_answers"),
     "watches cut, expired, refused": faults.broken_watches,
     "watch silent": faults.silent_watch,
-    "watch silent for minutes": faults.watch_silent_for_minutes,
+    "watch silent for 70 to 100 s": faults.watch_silent_for_minutes,
     "log disk full": faults.broken_log("full_log"),
     "log pipe unread": faults.broken_log("unread_log"),
 }
@@ -180,7 +180,7 @@ ONLY_FULL = frozenset(
         "leader: requests to the API server held",
         "leader: cut off from the binder",
         "leader: cut off from API server and binder",
-        "watch silent for minutes",
+        "watch silent for 70 to 100 s",
     }
 )
 """Rows that are left out of the short form: others have faults of the same kind."""

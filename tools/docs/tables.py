@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 
 import click
@@ -216,11 +217,28 @@ TABLES: Mapping[str, Callable[[str], str]] = {
 }
 
 
+POSITIONAL = {
+    "new-plugin NAME": "The plugin's class name, such as MaxTemperature.",
+    "new-plugin [DIR]": "Where to write; default: here, with --package a new folder of the "
+    "project's name.",
+    "convert-policy FILE": "The Policy, in JSON or YAML.",
+    "explain [[NAMESPACE/]POD]": "The pod; leave it out with --pending.",
+    "conformance [URL]": "The extender's urlPrefix.",
+    "shadow [PROFILE]": "Default: every profile with a shadow.",
+    "replay JOURNAL": "The folder of --journal, or one of its files.",
+    "validate FILE...": "The policies.",
+    "extender FILE": "The policy.",
+    "show [FILE]": "The policy.",
+    "completion SHELL": "bash, zsh or fish.",
+}
+"""What a command's arguments are; click has help for options alone."""
+
+
 def _parameters(found: click.Command) -> Iterator[Row]:
     for parameter in found.params:
         if isinstance(parameter, click.Argument):
-            optional = "" if parameter.required else "Optional."
-            yield code(parameter.make_metavar(click.Context(found))), optional
+            metavar = parameter.make_metavar(click.Context(found))
+            yield code(metavar), POSITIONAL[f"{found.name} {metavar}"]
         elif isinstance(parameter, click.Option):
             metavar = "" if parameter.is_flag else f" {_metavar(parameter, found)}"
             text, _, default = (parameter.help or "").removesuffix("]").partition("[default: ")
@@ -239,7 +257,7 @@ def _metavar(option: click.Option, found: click.Command) -> str:
 
 def _default(option: click.Option) -> str:
     value = option.to_info_dict()["default"]
-    if option.is_flag or not isinstance(value, str | int | float):
+    if option.is_flag or not isinstance(value, str | int | float | Path):
         return ""
     return f"{value:g}" if isinstance(value, float) else f"{value}"
 

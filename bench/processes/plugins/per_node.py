@@ -1,4 +1,4 @@
-"""The first three filters and scores of the bench in the form for one node.
+"""The first three filters and scores of the bench in the per-node form.
 
 Written in plain Python: nothing is kept from one node to the next.
 """

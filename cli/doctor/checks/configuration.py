@@ -182,7 +182,7 @@ def extender_verbs(installation: Installation) -> Iterator[Finding]:
 
 
 def extender_resources(installation: Installation) -> Iterator[Finding]:
-    """The managedResources let all pods through that enabled plugins concern."""
+    """The managedResources cover every pod that an enabled plugin applies to."""
     planned = _planned(installation)
     wanted = {name for entry in planned for name in entry.resources}
     is_limited = all(entry.resources for entry in planned)

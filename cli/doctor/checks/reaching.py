@@ -128,7 +128,7 @@ def _is_address(host: str) -> bool:
 
 
 def client_certificate(installation: Installation) -> Iterator[Finding]:
-    """More than a third of the life of the certificate is left with which kube-scheduler calls."""
+    """kube-scheduler's client certificate has more than a third of its life left."""
     for each in installation.replicas["callers"]:
         if each["refused"] or not each["certificate"]:
             continue
@@ -166,7 +166,10 @@ def extender_events(installation: Installation) -> Iterator[Finding]:
 
 
 def extender_called(installation: Installation) -> Iterator[Finding]:
-    """kube-scheduler has called, nobody was refused, and no failure was hidden there."""
+    """kube-scheduler has called, and no caller was refused.
+
+    No prioritize call failed, which kube-scheduler hides.
+    """
     callers = sorted(installation.replicas["callers"], key=lambda each: each["secondsAgo"])
     allowed = ", ".join(installation.replicas["gateway"]["schedulerIdentities"])
     for each in [each for each in callers if each["refused"]][:1]:

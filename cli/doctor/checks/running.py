@@ -70,7 +70,7 @@ def _mend(reason: str) -> str:
 
 
 def pods_ready(installation: Installation) -> Iterator[Finding]:
-    """The Deployments have the pods that they ask for; otherwise the reason of one."""
+    """Each Deployment has all its pods ready; otherwise the report says why one is not."""
     for each in installation.objects.of("deployments"):
         wanted, status = each["spec"].get("replicas", 1), each.get("status") or {}
         ready = status.get("readyReplicas", 0)
@@ -108,7 +108,7 @@ def _reasons(installation: Installation, deployment: Object) -> Iterator[str]:
 
 
 def leader(installation: Installation) -> Iterator[Finding]:
-    """Several gateways elect a leader, and a gateway that elects one is not alone."""
+    """Several gateways elect a leader, and none with leader election runs alone."""
     elects = installation.replicas["gateway"]["leaderElection"] == "lease"
     gateways = [p for p in installation.objects.of("pods") if runs(p, "gateway") and is_active(p)]
     alone = [pod for pod in gateways if scheduler_in(pod) is None]

@@ -84,8 +84,8 @@ _OPTIONS = (
     click.option(
         "--ca-file",
         type=FILE,
-        help="For HTTPS without --tls: ca.crt of the gateway. You are known by the token of the "
-        "kubeconfig's user then.",
+        help="For HTTPS without --tls: ca.crt of the gateway. You then authenticate by the "
+        "token of the kubeconfig's user.",
     ),
     kubeconfig_option,
     context_option,

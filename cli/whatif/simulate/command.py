@@ -16,13 +16,13 @@ from cli.shared.output import Form, is_for_programs, output_option, write
     metavar="DUMP",
     type=FILE,
     required=True,
-    help="The cluster: what `kubectl get nodes,pods -A -o json` (or yaml) prints.",
+    help="The cluster: what `kubectl get nodes,pods,priorityclasses -A -o json` (or yaml) prints.",
 )
 @click.option("--pods", type=FILE, required=True, help="The pods to place.")
 @click.option(
     "--count",
     type=click.IntRange(1, 1_000_000),
-    help="Place each pod so many times, as NAME-0, NAME-1 ...",
+    help="How many copies of each pod to place, named NAME-0, NAME-1 ...",
 )
 @click.option(
     "--nodes",
@@ -30,8 +30,7 @@ from cli.shared.output import Form, is_for_programs, output_option, write
     metavar="+N",
     type=click.IntRange(0, 100_000),
     default=0,
-    help="Compare the cluster with one that has N more nodes, empty ones, like those of which "
-    "there are most.",
+    help="Compare the cluster with one that has N more empty nodes of its most common kind.",
 )
 @click.option(
     "--config",

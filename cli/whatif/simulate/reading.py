@@ -61,7 +61,7 @@ class ClusterObjects:
 
 
 def read_dump(path: Path, readers: Readers) -> ClusterObjects:
-    """Read what `kubectl get nodes,pods -A -o json` or `-o yaml` prints.
+    """Read what `kubectl get nodes,pods,priorityclasses -A -o json` or `-o yaml` prints.
 
     Raises:
         ConfigurationError: It cannot be read, or has no nodes; the message names the place.

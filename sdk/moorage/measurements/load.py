@@ -63,7 +63,7 @@ class LoadArguments(InFlightArguments):
     Attributes:
         prometheus: How to reach Prometheus; without an address, annotations of the nodes count.
         window: The time over which Prometheus takes mean and deviation.
-        annotation_prefix: What stands before the names of annotations, such as "example.com/".
+        annotation_prefix: The prefix of annotation names, such as "example.com/".
         annotation_max_age: The age from which annotations count as not measured; those without
             load-measured-at always count.
         on_missing: What nodes without measurements get: the mean of the others, 0, or the plugin

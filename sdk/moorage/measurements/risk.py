@@ -1,6 +1,6 @@
 """How likely a node is overloaded, by the beta distribution of its use and by limits of pods.
 
-Utilisation lies between 0 and 1, so a beta distribution with the measured mean and deviation is its
+Utilization lies between 0 and 1, so a beta distribution with the measured mean and deviation is its
 usual model. In numpy for all nodes at once. What counts as safe is as in the
 kube-safe-scheduler of IBM. Limits are no column of the snapshot, because few plugins read them:
 each pod is computed once.
@@ -150,7 +150,7 @@ class SafeArguments(LoadArguments):
     """What counts as overload, and how likely it may be, in percent.
 
     Attributes:
-        safe_utilization: The utilisation above which a node is overloaded.
+        safe_utilization: The utilization above which a node is overloaded.
         safe_percentile: The highest tolerable probability of that.
         safe_forecast_weight: How much a forecast counts beside the mean, where one is annotated.
     """

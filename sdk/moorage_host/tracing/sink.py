@@ -85,7 +85,7 @@ def _sink(service: str, url: str, limit: int) -> "OtelSink":
         from moorage_host.tracing.otel import OtelSink
     except ImportError as error:
         raise ConfigurationError(
-            f"OpenTelemetry is not installed ({error}): pip install 'moorage[otel]'"
+            f"OpenTelemetry is not installed ({error}): pip install '.[otel]' in a clone"
         ) from error
     return OtelSink(service, url, limit)
 

@@ -24,7 +24,7 @@ EVERY_NAMESPACE = LabelSelector()
 
 
 class LicenseSeats(FilterPlugin):
-    """Lets so many pods with the same value of a label run at a time, such as seats of a license.
+    """Limits how many pods with the same value of a label run at a time.
 
     A pod claims its node, so that pods that come at once cannot take the last seat twice. Pods on
     nodes count, those that have ended do not; pods without the label run anywhere.

@@ -34,7 +34,7 @@ class NodeMetadata(ScorePlugin):
 
         Attributes:
             metadata_key: The key of the label or annotation.
-            metadata_source: Where it stands.
+            metadata_source: Whether the key is of a label or an annotation.
             metadata_type: What it is.
             scoring_strategy: Highest or Lowest for numbers, Newest or Oldest for timestamps.
             timestamp_format: The format of times, as Python's strptime; UTC without a zone. By

@@ -91,7 +91,10 @@ def test_without_pytest_the_next_step_is_said(right: str, monkeypatch: pytest.Mo
     result = run(right)
     assert result.exit_code == 2
     assert result.output.splitlines() == [
-        "moorage: the checks are tests of pytest: install it with `pip install 'moorage[testing]'`"
+        (
+            "moorage: the checks are tests of pytest: install it with "
+            "`pip install '.[testing]'` in a clone"
+        )
     ]
 
 

@@ -48,7 +48,7 @@ async def test_a_plugin_is_changed_broken_repaired_and_renamed(tmp_path: Path) -
 
         file.write_text("from moorage import (\n")
         await command.line("max_temperature.py:1: SyntaxError: ")
-        await command.line("max_temperature.py: not reloaded, what was there before stays in use")
+        await command.line("max_temperature.py: not reloaded; the previous version stays in use")
         await create(command, "d")
         await command.line("default/d -> node-")
 

@@ -13,7 +13,7 @@ leaderElection:
   leaderElect: true
 {{- else -}}
 # ClusterRole system:kube-scheduler knows only the lease "kube-scheduler", which the cluster's own scheduler holds:
-# a second scheduler needs one of its own, and a Role for it, or it would wait for ever.
+# a second scheduler needs one of its own, and a Role for it, or it would wait forever.
 leaderElection:
   leaderElect: true
   resourceName: moorage-scheduler

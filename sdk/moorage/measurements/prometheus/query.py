@@ -137,7 +137,7 @@ class PrometheusSettings(Arguments):
     """Where Prometheus is, how to get in, how often to ask, and how it names nodes.
 
     Attributes:
-        address: The URL up to, without, /api/v1.
+        address: The URL without /api/v1.
         bearer_token_file: A file with a token; read again for each query.
         username: For basic authentication.
         password_file: A file with the password; read again for each query.

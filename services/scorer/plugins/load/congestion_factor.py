@@ -31,7 +31,7 @@ class CongestionFactor(MeasuringPlugin, ScorePlugin):
             annotation: The annotation of nodes that holds it.
             query: PromQL with one series per node, instead of the annotation.
             prometheus: How to reach Prometheus, and how it names nodes.
-            maximum: The factor from which on nodes get 0.
+            maximum: The factor at and above which a node gets 0.
             in_flight: "step" adds a share for each recent pod, for factors that grow with the
                 number of pods.
             on_missing: What nodes without a factor get: 100 (idle), the mean of the others, 0, or
