@@ -117,7 +117,7 @@ sbom: $(VENV)/.dev ## Write the software bill of materials into dist: the locked
 	  --mc-type application --output-reproducible -o dist/moorage-$$($(BIN)/python -c 'import moorage; print(moorage.__version__)').cdx.json
 
 # Where the data about vulnerabilities cannot be reached, that is one line and no failure.
-audit: $(VENV)/.dev ## Check the dependencies: licences, known vulnerabilities (pip checks the hashes of the locks)
+audit: $(VENV)/.dev ## Check the dependencies: licenses, known vulnerabilities (pip checks the hashes of the locks)
 	$(BIN)/pip-licenses --summary
 	@rm -f .venv/audit.json
 	@$(BIN)/pip-audit --disable-pip -r requirements-dev.lock --progress-spinner off -f json -o .venv/audit.json 2> .venv/audit.log; code=$$?; \

@@ -8,7 +8,7 @@ from moorage_host.settings import parse_settings
 
 def main() -> None:
     """Answer until SIGTERM."""
-    run(serve(parse_settings(GatewaySettings, "python -m gateway")))
+    run(serve(parse_settings(GatewaySettings, "python -m moorage_apps gateway")))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from sandbox.controllers import Controllers
 
 def main() -> None:
     """Serve until SIGTERM or SIGINT."""
-    asyncio.run(_serve(parse_settings(Settings, "python -m sandbox.apiserver")))
+    asyncio.run(_serve(parse_settings(Settings, "python -m moorage_apps sandbox.apiserver")))
 
 
 async def _serve(settings: Settings) -> None:

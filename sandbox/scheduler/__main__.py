@@ -53,7 +53,7 @@ class Settings(ProcessSettings):
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Schedule until SIGTERM or SIGINT."""
-    settings = parse_settings(Settings, "python -m sandbox.scheduler", argv)
+    settings = parse_settings(Settings, "python -m moorage_apps sandbox.scheduler", argv)
     asyncio.run(_schedule(settings))
 
 

@@ -8,7 +8,7 @@ from services.annotator.settings import AnnotatorSettings
 
 def main() -> None:
     """Annotate nodes until SIGTERM, or once."""
-    settings = parse_settings(AnnotatorSettings, "python -m services.annotator")
+    settings = parse_settings(AnnotatorSettings, "python -m moorage_apps services.annotator")
     run(annotate_once(settings) if settings.once or settings.dry_run else serve(settings))
 
 

@@ -9,7 +9,7 @@ from services.binder.settings import BinderSettings
 
 def main() -> None:
     """Serve until SIGTERM."""
-    settings = parse_settings(BinderSettings, "python -m services.binder")
+    settings = parse_settings(BinderSettings, "python -m moorage_apps services.binder")
     run(serve(binder_service(settings), settings))
 
 

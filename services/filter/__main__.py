@@ -9,7 +9,7 @@ from services.filter.servicer import filter_service
 
 def main() -> None:
     """Serve until SIGTERM."""
-    settings = parse_settings(CycleSettings, "python -m services.filter")
+    settings = parse_settings(CycleSettings, "python -m moorage_apps services.filter")
     run(serve(filter_service(settings), settings))
 
 

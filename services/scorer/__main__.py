@@ -9,7 +9,7 @@ from services.scorer.servicer import scorer_service
 
 def main() -> None:
     """Serve until SIGTERM."""
-    settings = parse_settings(CycleSettings, "python -m services.scorer")
+    settings = parse_settings(CycleSettings, "python -m moorage_apps services.scorer")
     run(serve(scorer_service(settings), settings))
 
 
