@@ -85,7 +85,7 @@ def test_each_process_can_be_started_by_its_module(
     programs: Path, folder: Path, process: str
 ) -> None:
     usage = run(programs / "python", "-m", "moorage_apps", process, "--help", folder=folder)
-    assert usage.startswith(f"usage: python -m {process} ")
+    assert usage.startswith(f"usage: python -m moorage_apps {process} ")
     assert "--log-format" in usage
 
 

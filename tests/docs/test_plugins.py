@@ -94,6 +94,20 @@ def test_fast_disks_rejects_slow_nodes_for_pods_that_want_fast_ones(folder: Path
     assert set(run_filter(fast_disks(), make_pod(), *nodes).values()) == {None}
 
 
+def test_max_temperature_rejects_nodes_whose_temperature_is_not_a_number(folder: Path) -> None:
+    max_temperature = plugin(folder / "max_temperature.py", FilterPlugin, "MaxTemperature")
+    node = make_node("n", annotations={"example.com/temperature": "nan"})
+    found = run_filter(max_temperature(), make_pod(), node)
+    assert found == {"n": Rejection("node is too hot")}
+
+
+def test_spread_apps_does_not_spread_pods_without_an_app(folder: Path) -> None:
+    spread_apps = plugin(folder / "spread_apps.py", ScorePlugin, "SpreadApps")
+    nodes = (make_node("full"), make_node("empty"))
+    running = [make_pod("other", node="full")]
+    assert run_score(spread_apps(), make_pod(), *nodes, pods=running) == {"full": 100, "empty": 100}
+
+
 def test_one_per_zone_keeps_pods_of_an_app_in_different_zones(folder: Path) -> None:
     one_per_zone = plugin(folder / "one_per_zone.py", FilterPlugin, "OnePerZone")
     zone = "topology.kubernetes.io/zone"
