@@ -1,12 +1,14 @@
 """Random groups come and go, nodes are lost and processes are killed: no group stays in part.
 
+Of one that lacks a member no pod gets a node, and no node gets more pods than fit.
+
 `MOORAGE_GROUPS=1000 pytest tests/scenarios/test_random_groups.py` runs so many.
 """
 
 import asyncio
 import os
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -21,19 +23,30 @@ pytestmark = [
 
 GROUPS = int(os.environ.get("MOORAGE_GROUPS", "12"))
 NODES = [f"n{number}" for number in range(12)]
-SLOTS = 8 * len(NODES)
+FIT = 8
+"""Pods that fit on a node."""
+
+SLOTS = FIT * len(NODES)
 SIZES = (2, 2, 3, 4, 5, 8, 12)
+LACKING = 5
+"""The last digit of the groups that lack a pod."""
+
 KILLED = ("gateway", "filter", "binder")
 PATIENCE = 240.0  # parts of a group that come at different times meet after some rounds of 10 s
 
 
 class Groups:
-    """The groups that there are: their sizes, and how many pods of each have a node."""
+    """The groups that there are: their sizes, and how many pods of each have a node.
+
+    Attributes:
+        short: The sizes of those that lack a member, which is one more than they have pods.
+    """
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world = world
         self.rng = rng
         self.sizes: dict[str, int] = {}
+        self.short: dict[str, int] = {}
         self.disturbed: set[str] = set()
 
     async def bound(self) -> dict[str, int]:
@@ -43,15 +56,15 @@ class Groups:
             counts[name.rpartition("-")[0]] += bool(place)
         return counts
 
-    async def create(self, name: str) -> None:
-        """Create a group, of 40 pods now and then."""
+    async def create(self, name: str, *, lacks: bool) -> None:
+        """Create a group, of 40 pods now and then; one that *lacks* its last pod never runs."""
         size = 40 if self.rng.random() < 0.02 else self.rng.choice(SIZES)
-        self.sizes[name] = size
-        await self.world.create(*members(name, size, cpu="1"))
+        (self.short if lacks else self.sizes)[name] = size
+        await self.world.create(*members(name, size, cpu="1")[: size - lacks])
 
     async def delete(self, name: str) -> None:
         """Delete all pods of a group."""
-        for number in range(self.sizes.pop(name)):
+        for number in range(self.sizes.pop(name, 0) or self.short.pop(name)):
             await self.world.request("DELETE", f"{PODS}/{name}-{number}")
         self.disturbed.discard(name)
 
@@ -86,7 +99,10 @@ class Groups:
         await program.start()
 
     async def settle(self) -> None:
-        """Wait until each group runs as a whole; those that do make room for the others."""
+        """Wait until each whole group runs; those that do make room for the others.
+
+        Then judge where pods are, and delete the groups that lack a member.
+        """
         for name in self.disturbed & self.sizes.keys():
             await self.delete(name)
 
@@ -98,6 +114,12 @@ class Groups:
             return not waiting
 
         await self.world.until(all_whole, PATIENCE)
+        counts = await self.bound()
+        assert {name: counts[name] for name in self.short if counts[name]} == {}
+        on_nodes = Counter(filter(None, (await self.world.places()).values()))
+        assert max(on_nodes.values(), default=0) <= FIT, on_nodes
+        for name in [*self.short]:
+            await self.delete(name)
 
 
 async def test_random_groups_run_as_a_whole_in_the_end(world: World) -> None:
@@ -108,7 +130,8 @@ async def test_random_groups_run_as_a_whole_in_the_end(world: World) -> None:
     async with world.scheduler("ganged"):
         for number in range(GROUPS):
             trouble = rng.choice(rare)() if rng.random() < 0.4 else groups.delete_whole()
-            await asyncio.gather(groups.create(f"g{number}"), trouble)
+            lacks = number % 10 == LACKING
+            await asyncio.gather(groups.create(f"g{number}", lacks=lacks), trouble)
             if number % 12 == 11 or number == GROUPS - 1:
                 await groups.settle()
                 await nothing_held(world)
