@@ -76,6 +76,7 @@ class Installation:
         self._services: list[Object] = []
         self._schedulers: set[str] = set()  # that run, so that pods of theirs need not be placed
         self._nodes = cycle(NODES)
+        self._changed = False  # whether a gateway that led was ended
 
     @classmethod
     @asynccontextmanager
@@ -195,7 +196,7 @@ class Installation:
         return [
             f"{each.level}: {each.check}: {each.evidence}; change: {each.change}"
             for each in found
-            if each.level not in FINE and each.check != "leader"  # one of two was ended
+            if each.level not in FINE and not (self._changed and each.check == "leader")
         ]
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
@@ -273,6 +274,7 @@ class Installation:
             return
         (leader,) = (each for each in self.pods if _has_gateway(each) and each.ready)
         self.pods.remove(leader)
+        self._changed = True
         await stop_all(leader.programs)
         path = f"/api/v1/namespaces/{OUR_NAMESPACE}/pods/{leader.name}"
         await self.cluster.call("DELETE", path, {"gracePeriodSeconds": 0})

@@ -19,7 +19,6 @@ from tools.planes.programs import Program
 
 SCHEDULER = "kube-scheduler"
 PROBES = ("readinessProbe", "livenessProbe")
-PROBE_SECONDS = 5.0
 
 
 def scheduler_image(folder: Path) -> Isolated:
@@ -110,11 +109,12 @@ class Pod:
         """Ask one probe as a kubelet does; return why it fails, "" if it does not."""
         if kind not in container:
             return ""
-        get = container[kind]["httpGet"]
+        probe = container[kind]
+        get = probe["httpGet"]
         named = {port.get("name"): port["containerPort"] for port in container.get("ports") or ()}
         port = named.get(get["port"], get["port"])
         url = f"{get['scheme'].lower()}://{get.get('host', self.address)}:{port}{get['path']}"
-        timeout = aiohttp.ClientTimeout(total=PROBE_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=probe.get("timeoutSeconds", 1))
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout) as session,
