@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from sandbox.apiserver.errors import StatusError
 from tests.sandbox.controllers.support import Workloads
@@ -166,8 +167,10 @@ async def test_a_changed_template_of_a_stateful_set_replaces_all_pods(workloads:
 
 async def test_a_name_that_is_taken_is_an_event(workloads: Workloads) -> None:
     workloads.api.pod("web-0")
-    workloads.create("StatefulSet", replicas=1)
-    await workloads.until(lambda: workloads.events("FailedCreate"))
+    with capture_logs() as logs:
+        workloads.create("StatefulSet", replicas=1)
+        await workloads.until(lambda: logs)
+    assert (logs[0]["event"], logs[0]["name"]) == ("tried again", "web")
     assert workloads.events("FailedCreate") == ['Error creating: pods "web-0" already exists']
 
 
