@@ -3,9 +3,11 @@
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from cli.certs.certificates import keep_certificates
 from tools.image.build import ROOT, Layout, base_archive, build, missing_tools, run
 from tools.image.isolated import Isolated
 
@@ -36,6 +38,14 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, Layout]:
     for each in builds:
         each.result()
     return Layout(folder / "first"), Layout(folder / "second")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folders that `moorage certs` writes."""
+    root = tmp_path_factory.mktemp("certs")
+    keep_certificates(root)
+    return root
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 from click.testing import CliRunner
 
-from cli.certs.certificates import keep_certificates
 from cli.main import main
 from moorage_host.kube import KubeClient, Response, connect
 from tests.e2e.rights import Right, given, used
@@ -24,13 +23,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 GATE = {"name": "moorage.io/group"}
 OTHER = {"name": "example.com/quota"}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root)
-    return root
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -1,7 +1,6 @@
 """A real kube-scheduler that calls the gateway with `enableHTTPS` and `tlsConfig`."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,8 @@ import pytest
 import pytest_asyncio
 
 from cli.certs.certificates import Issued, keep_certificates
-from moorage_host.kube import connect
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.security import client_context
-from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.inprocess.certificates import DAY, authority, write_folder
 from tools.planes.objects import node, pod
@@ -48,15 +45,8 @@ def ours(folders: Path) -> Issued:
 async def world(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> AsyncIterator[World]:
     """A control plane with nodes, and Moorage with a certificate for each process."""
     plane = RealPlane(tmp_path_factory.mktemp("https"))
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(plane.stop)
-        await plane.start()
-        client = await connect(plane.kubeconfig("admin"))
-        stack.push_async_callback(client.close)
-        services = Services(plane, through_proxy=False, certificates=folders)
-        world = World(plane, services, client)
+    async with World.started(plane, through_proxy=False, certificates=folders) as world:
         await world.create(node("n1"), node("n2"))
-        await services.start(stack)
         yield world
 
 

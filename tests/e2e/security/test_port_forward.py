@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from cli.certs.certificates import keep_certificates, secrets
+from cli.certs.certificates import secrets
 from moorage_host.kube import connect
 from tests.scenarios.services import Services
 from tests.scenarios.world import World
@@ -51,13 +51,6 @@ def gateway_pod(name: str, port: int) -> Object:
             "containers": [container],
         },
     }
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root)
-    return root
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

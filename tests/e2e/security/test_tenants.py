@@ -1,7 +1,6 @@
 """Two tenants with RBAC of a real API server, each with the token of a service account."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,6 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from cli.certs.certificates import keep_certificates
-from moorage_host.kube import connect
-from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
 from tests.scenarios.world import World
 from tools.planes.real import RealPlane
@@ -22,24 +18,11 @@ NAMESPACE = "default"
 ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("certs")
-    keep_certificates(root)
-    return root
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> AsyncIterator[World]:
     plane = RealPlane(tmp_path_factory.mktemp("tenants"))
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(plane.stop)
-        await plane.start()
-        client = await connect(plane.kubeconfig("admin"))
-        stack.push_async_callback(client.close)
-        services = Services(plane, through_proxy=False, certificates=folders)
-        await services.start(stack)
-        yield World(plane, services, client)
+    async with World.started(plane, through_proxy=False, certificates=folders) as world:
+        yield world
 
 
 async def test_tenants_see_their_own_pods_alone(world: World, folders: Path) -> None:
