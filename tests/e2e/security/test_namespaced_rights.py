@@ -13,7 +13,8 @@ from gateway.cluster.kinds import AdditionalKinds
 from gateway.cluster.metrics import WatchMetrics
 from gateway.cluster.objects import ObjectTable
 from moorage import ObjectKind
-from moorage_host.kube import KubeClient, connect
+from moorage_host.kube import KubeClient
+from tests.e2e.security.test_authentication import client
 from tools.manifests.rendering import render
 from tools.planes.embedded import Object
 from tools.planes.real import RealPlane, path_of
@@ -82,15 +83,6 @@ async def create(admin: KubeClient, obj: Object) -> None:
     obj = {"apiVersion": "v1", **obj}
     body = msgspec.json.encode(obj)
     (await admin.request("POST", path_of(obj), body=body, timeout=10)).check()
-
-
-@asynccontextmanager
-async def client(kubeconfig: Path) -> AsyncIterator[KubeClient]:
-    connected = await connect(kubeconfig)
-    try:
-        yield connected
-    finally:
-        await connected.close()
 
 
 @asynccontextmanager
