@@ -103,7 +103,7 @@ async def test_without_the_extra_only_the_option_is_an_error(
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     monkeypatch.delitem(sys.modules, "moorage_host.tracing.otel", raising=False)
     url = "http://127.0.0.1:4318"
-    with pytest.raises(ConfigurationError, match=r"pip install 'moorage\[otel\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[otel\]' in a clone"):
         async with span_sink("filter", TracingSettings(trace_endpoint=url)):
             pytest.fail("nothing can be sent")
     monkeypatch.setenv(VARIABLE, url)
