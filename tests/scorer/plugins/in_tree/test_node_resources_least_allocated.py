@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 
@@ -80,9 +82,11 @@ def test_extended_resources_count_where_requested_and_present(
     assert run_score(plugin(**{"cpu": 1, GPU: 1}), make_pod(requests=requests), *nodes) == scores
 
 
-@given(clusters(), incoming_pods())
-def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
-    weights = {"cpu": 2, "memory": 3, "ephemeral-storage": 1, GPU: 5}
+WEIGHTS = {"cpu": 2, "memory": 3, "ephemeral-storage": 1, GPU: 5}
+
+
+def looked_up(cluster: Cluster, pod: Pod, points: Callable[[int, int], int]) -> dict[str, int]:
+    """Return the mean, by WEIGHTS, of the *points* for what each node has and what is wanted."""
 
     def share(node: NodeManifest, resource: str) -> int | None:
         there = node.allocatable.get(resource, 0)
@@ -93,13 +97,18 @@ def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
             wanted = sum(p.nonzero_requests[resource] for p in pods)
         else:
             wanted = sum(p.requests.get(resource, 0) for p in pods)
-        return 0 if wanted > there else (there - wanted) * 100 // there
+        return points(there, wanted)
 
     def score(node: NodeManifest) -> int:
-        shares = [(share(node, resource), weight) for resource, weight in weights.items()]
+        shares = [(share(node, resource), weight) for resource, weight in WEIGHTS.items()]
         counted = [(value, weight) for value, weight in shares if value is not None]
         total = sum(weight for _, weight in counted)
         return sum(value * weight for value, weight in counted) // total if total else 0
 
-    expected = {node.name: score(node) for node in cluster.nodes}
-    assert run_score(plugin(**weights), pod, *cluster.nodes, pods=cluster.pods) == expected
+    return {node.name: score(node) for node in cluster.nodes}
+
+
+@given(clusters(), incoming_pods())
+def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
+    expected = looked_up(cluster, pod, lambda there, wanted: max(0, there - wanted) * 100 // there)
+    assert run_score(plugin(**WEIGHTS), pod, *cluster.nodes, pods=cluster.pods) == expected

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 
 from moorage import Pod
-from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
 from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
+from tests.scorer.plugins.in_tree.test_node_resources_least_allocated import WEIGHTS, looked_up
 
 SPACE = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 
@@ -62,24 +62,5 @@ def test_weights_make_a_weighted_mean_of_what_is_there_and_requested() -> None:
 
 @given(clusters(), incoming_pods())
 def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
-    weights = {"cpu": 2, "memory": 3, "ephemeral-storage": 1, GPU: 5}
-
-    def share(node: NodeManifest, resource: str) -> int | None:
-        there = node.allocatable.get(resource, 0)
-        if there == 0 or (resource == GPU and not pod.requests.get(GPU)):
-            return None
-        pods = [*cluster.pods_on(node), pod]
-        if resource in ("cpu", "memory"):
-            wanted = sum(p.nonzero_requests[resource] for p in pods)
-        else:
-            wanted = sum(p.requests.get(resource, 0) for p in pods)
-        return min(wanted, there) * 100 // there
-
-    def score(node: NodeManifest) -> int:
-        shares = [(share(node, resource), weight) for resource, weight in weights.items()]
-        counted = [(value, weight) for value, weight in shares if value is not None]
-        total = sum(weight for _, weight in counted)
-        return sum(value * weight for value, weight in counted) // total if total else 0
-
-    expected = {node.name: score(node) for node in cluster.nodes}
-    assert run_score(plugin(**weights), pod, *cluster.nodes, pods=cluster.pods) == expected
+    expected = looked_up(cluster, pod, lambda there, wanted: min(wanted, there) * 100 // there)
+    assert run_score(plugin(**WEIGHTS), pod, *cluster.nodes, pods=cluster.pods) == expected
