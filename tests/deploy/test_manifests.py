@@ -80,7 +80,7 @@ def test_every_container_passes_the_restricted_profile(second_scheduler: list[Ma
     assert enforced["pod-security.kubernetes.io/enforce"] == "restricted"
     for deployment in deployments(second_scheduler):
         pod = pod_spec(deployment)
-        assert pod["enableServiceLinks"] is False  # it would bring MOORAGE_... variables
+        assert pod["enableServiceLinks"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         context = container(deployment)["securityContext"]
