@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -72,6 +72,10 @@ class Forked:
     async def wait(self) -> int:
         """Wait until it ends; return the exit code."""
         return await asyncio.shield(self._end)
+
+    def at_end(self, close: Callable[[], None]) -> None:
+        """Call *close* once it has ended."""
+        self._end.add_done_callback(lambda _: close())
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""

@@ -138,6 +138,7 @@ class Process:
             except BaseException:  # what the server may still fork holds the other end
                 reading.close()
                 raise
+        process.at_end(reading.close)  # what it has forked may hold the other end for longer
         return process, stdout
 
     async def _announcement(

@@ -124,6 +124,25 @@ async def test_a_process_stays_if_its_successor_does_not_serve(
     assert said == []
 
 
+async def test_no_pipe_is_left_of_a_process_whose_child_holds_it(
+    tmp_path: Path, processes: Processes
+) -> None:
+    await processes.start([process(tmp_path)])  # with the fork server
+
+    def opened() -> int:
+        return len([*Path("/proc/self/fd").iterdir()])
+
+    before = opened()
+    one = process(tmp_path, "forks")
+    await processes.start([one])
+    await one.stop()
+    child = int(one.served["address"])
+    try:
+        await until(lambda: opened() <= before)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 async def test_what_was_started_last_stops_first(
     tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
