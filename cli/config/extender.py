@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
+from moorage_host.kube_scheduler import Verb
 from moorage_host.policy import KINDS, Kind, PluginInfo, ResolvedPolicy
 from moorage_host.tls.identities import service_identity
-from sandbox.scheduler.config import Verb
 
 TLS_FOLDER = "/etc/moorage/tls"
 """Where kube-scheduler finds its certificate as it is deployed."""

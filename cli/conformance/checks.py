@@ -24,7 +24,7 @@ from cli.conformance.probe import (
 from cli.conformance.recordings import recording_names
 from cli.conformance.requests import PREFIX, Object, Request, node, written
 from cli.conformance.rules import ADVICE, RULES, decodes, failed
-from sandbox.scheduler.config import VERBS
+from moorage_host.kube_scheduler import VERBS
 from sandbox.scheduler.extenders.client import AnswerError, FilterAnswer
 
 VERSIONS = tuple(dict.fromkeys(name.rpartition("-")[0] for name in recording_names()))

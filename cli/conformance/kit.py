@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from cli.conformance.requests import RECORDED_NODES, Requests
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import TLS, VERBS, ExtenderConfig, Verb, load_configuration
+from moorage_host.kube_scheduler import VERBS, ExtenderConfig, ExtenderTLS, Verb, load_configuration
 
 CHECKS = Path(__file__).with_name("checks.py")
 
@@ -116,7 +116,9 @@ def extender(
         raise ConfigurationError(f"--tls is for https://, not {entry.url_prefix}")
     files = {"cert_file": "tls.crt", "key_file": "tls.key", "ca_file": "ca.crt"}
     given = {field: str(tls / name) for field, name in files.items()}
-    return replace(entry, enable_https=True, tls_config=replace(entry.tls_config or TLS(), **given))
+    return replace(
+        entry, enable_https=True, tls_config=replace(entry.tls_config or ExtenderTLS(), **given)
+    )
 
 
 def _scheme(prefix: str) -> str:

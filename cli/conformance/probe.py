@@ -14,7 +14,7 @@ import aiohttp
 
 from cli.conformance.requests import Object, Request, Requests, shortened
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import ExtenderConfig, Verb
+from moorage_host.kube_scheduler import ExtenderConfig, Verb
 from sandbox.scheduler.extenders.client import (
     AnswerError,
     FilterAnswer,

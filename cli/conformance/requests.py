@@ -9,7 +9,7 @@ from typing import Any
 
 from cli.conformance.recordings import recorded_requests, recording_names
 from moorage.models import decode_pod
-from sandbox.scheduler.config import ExtenderConfig, Verb
+from moorage_host.kube_scheduler import ExtenderConfig, Verb
 from sandbox.scheduler.extenders.client import Extender
 
 Object = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from cli.conformance.probe import Answer, survivors
 from cli.conformance.requests import Requests
-from sandbox.scheduler.config import Verb
+from moorage_host.kube_scheduler import Verb
 from sandbox.scheduler.extenders.client import AnswerError, FilterAnswer, decode_answer
 
 Rule = Callable[[Answer, Requests], str]

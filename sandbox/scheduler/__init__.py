@@ -10,7 +10,6 @@ disruption budgets and no leader election; backoffs are not rounded to whole sec
 are deleted before the preemptor is queued again, not in the background.
 """
 
-from sandbox.scheduler.config import Configuration, load_configuration, parse_configuration
 from sandbox.scheduler.scheduler import Scheduler, running
 
-__all__ = ["Configuration", "Scheduler", "load_configuration", "parse_configuration", "running"]
+__all__ = ["Scheduler", "running"]

@@ -14,15 +14,15 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
+from moorage_host.kube_scheduler import (
+    DEFAULT_CONFIGURATION,
+    DEFAULT_NAME,
+    load_configuration,
+)
 from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, announce, process
 from moorage_host.settings import parse_settings, setting
-from sandbox.scheduler.config import (
-    DEFAULT_CONFIGURATION,
-    DEFAULT_NAME,
-    SHIPPED,
-    load_configuration,
-)
+from sandbox import SHIPPED
 from sandbox.scheduler.cycle.attempt import Decisions
 from sandbox.scheduler.scheduler import Scheduler
 

@@ -11,9 +11,9 @@ from typing import Any
 import structlog
 
 from moorage.errors import PluginFailedError
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration
 from sandbox.client import Api, ApiError, Informer
 from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.config import Configuration
 from sandbox.scheduler.cycle.attempt import Attempt, Decisions, NoNodesError, keep
 from sandbox.scheduler.cycle.cycle import Cycle, Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
@@ -50,7 +50,7 @@ class Scheduler:
 
     def __init__(
         self,
-        configuration: Configuration,
+        configuration: KubeSchedulerConfiguration,
         api_url: str,
         *,
         seed: int | None = None,
@@ -319,7 +319,7 @@ class Scheduler:
 
 @asynccontextmanager
 async def running(
-    configuration: Configuration, api_url: str, *, seed: int | None = None
+    configuration: KubeSchedulerConfiguration, api_url: str, *, seed: int | None = None
 ) -> AsyncIterator[Scheduler]:
     """Run a scheduler in this process for as long as the block lasts; it is synced at its start."""
     scheduler = Scheduler(configuration, api_url, seed=seed)

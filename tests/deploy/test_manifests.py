@@ -11,6 +11,7 @@ from gateway.replicas.feed import PART_BYTES
 from gateway.settings import GatewaySettings
 from moorage.units.quantity import scaled
 from moorage_apps.__main__ import PROCESSES as PROCESSES_BY_NAME
+from moorage_host.kube_scheduler import load_configuration
 from moorage_host.policy import parse as parse_policy
 from moorage_host.policy import read
 from moorage_host.rpc.serve import ServerSettings
@@ -18,7 +19,6 @@ from moorage_host.rpc.settings import CycleSettings
 from moorage_host.settings import parse_settings
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse
-from sandbox.scheduler import load_configuration
 from services.binder.settings import BinderSettings
 from tools.manifests.rendering import DEPLOY, Manifest, installed, one
 

@@ -8,10 +8,10 @@ import aiohttp
 import pytest
 import yaml
 
+from moorage_host.kube_scheduler import load_configuration
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.requests.patches import apply_json_patch
 from sandbox.apiserver.resources.table import BUILT_IN
-from sandbox.scheduler.config import load_configuration
 from tools.docs.pages import DOCS, ROOT, Block, blocks
 from tools.inprocess.api import Api
 

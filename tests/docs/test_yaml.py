@@ -11,10 +11,10 @@ import pytest
 import yaml
 from kubernetes_asyncio.client import models
 
+from moorage_host.kube_scheduler import ExtenderConfig, KubeSchedulerProfile
 from moorage_host.policy import KIND
 from moorage_host.policy.checks import check_arguments
 from sandbox.apiserver.resources.table import BUILT_IN
-from sandbox.scheduler.config import ExtenderConfig, Profile
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.scorer.plugins import BUILT_INS as SCORERS
 from tests.needs import needed
@@ -77,7 +77,7 @@ def _check_fragment(document: Mapping[str, Any], folder: Path) -> None:
         _promtool(folder, document, "check", "config", "--syntax-only")
         return
     if {"schedulerName", "plugins"} <= document.keys():
-        msgspec.convert(document, Profile)
+        msgspec.convert(document, KubeSchedulerProfile)
         return
     assert document.keys() <= FRAGMENTS.keys(), "what is this a part of? Add it to FRAGMENTS"
     for key, value in document.items():

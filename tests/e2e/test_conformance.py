@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from bench.processes.goprograms import NOTHING, program
 from cli.conformance.requests import Requests
-from sandbox.scheduler.config import ExtenderConfig
+from moorage_host.kube_scheduler import ExtenderConfig
 from tests.cli.conformance.running import checked
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

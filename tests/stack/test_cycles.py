@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from cli.conformance.requests import PREFIX, RECORDED_NODES, Requests
+from moorage_host.kube_scheduler import ExtenderConfig
 from moorage_host.policy.document import DEFAULT_SCORE_SCALE
-from sandbox.scheduler.config import ExtenderConfig
 from tests.cli.conformance.running import checked
 from tests.stack.stack import Stack, pod
 from tools.planes.objects import node

@@ -8,8 +8,8 @@ import yaml
 
 from cli.config.extender import plan_entries
 from cli.config.policies import load_registries, plugin_infos
+from moorage_host.kube_scheduler import VERBS, Verb
 from moorage_host.policy import API_VERSION, IN_TREE, KIND, Catalogue, examine, resolve
-from sandbox.scheduler.config import VERBS, Verb
 
 FILE = PurePosixPath("files/plugins.yaml")
 """Its place in the chart."""

@@ -9,7 +9,7 @@ import aiohttp
 import yaml
 
 from cli.up.processes import free_ports
-from sandbox.scheduler.config import SHIPPED
+from sandbox import SHIPPED
 from tools.planes.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from sandbox.scheduler.config import Verb
+from moorage_host.kube_scheduler import Verb
 
 HERE = Path(__file__).parent
 PREFIX, SUFFIX = "kube-scheduler-", ".jsonl.gz"

@@ -16,8 +16,8 @@ from cli.doctor.installation.installation import Entry, Installation
 from cli.doctor.installation.objects import known
 from cli.shared.gateway.pods import Object
 from moorage.errors import suggestion
+from moorage_host.kube_scheduler import DEFAULT_NAME, VERBS, ExtenderConfig, ExtenderTLS, Verb
 from moorage_host.policy import KINDS, PluginInfo
-from sandbox.scheduler.config import DEFAULT_NAME, TLS, VERBS, ExtenderConfig, Verb
 
 ALL = 100
 
@@ -110,7 +110,7 @@ def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
 
 def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
     """Yield the fields with which both sides know each other."""
-    url, tls = urlsplit(extender.url_prefix), extender.tls_config or TLS()
+    url, tls = urlsplit(extender.url_prefix), extender.tls_config or ExtenderTLS()
     own = installation.replicas["gateway"]
     secured = installation.report.is_secured
     if url.scheme != "https":

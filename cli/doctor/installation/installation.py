@@ -25,8 +25,8 @@ from cli.shared.gateway.options import GatewayOptions
 from cli.shared.gateway.pods import Object, admin_port, is_active, services_in
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeError, connect
+from moorage_host.kube_scheduler import ExtenderConfig, KubeSchedulerConfiguration
 from moorage_host.tls.identities import service_identity
-from sandbox.scheduler.config import Configuration, ExtenderConfig
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
@@ -158,7 +158,7 @@ class Installation:
         return self.report.policy
 
     @property
-    def configurations(self) -> Sequence[tuple[Scheduler, Configuration]]:
+    def configurations(self) -> Sequence[tuple[Scheduler, KubeSchedulerConfiguration]]:
         """The kube-schedulers that ask an extender, with their configurations.
 
         Raises:

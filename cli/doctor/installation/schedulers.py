@@ -11,7 +11,7 @@ import yaml
 from cli.doctor.installation.objects import NotReadError, Objects
 from cli.shared.gateway.pods import Object, name_of, scheduler_in, words_of
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import Configuration, parse_configuration
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
 
 KIND = re.compile(r'kind"?:\s*"?KubeSchedulerConfiguration')
 
@@ -30,7 +30,7 @@ class Scheduler:
     """
 
     source: str
-    configuration: Configuration | NotReadError
+    configuration: KubeSchedulerConfiguration | NotReadError
     pods: tuple[Object, ...] = ()
 
 
@@ -72,7 +72,7 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
     return found
 
 
-def parsed(text: str) -> Configuration | NotReadError:
+def parsed(text: str) -> KubeSchedulerConfiguration | NotReadError:
     """Return a configuration, or why kube-scheduler would not start with it."""
     try:
         document = yaml.safe_load(text)
@@ -105,7 +105,7 @@ def _mounts(pod: Object, config_map: Object) -> bool:
     return (metadata["namespace"], metadata["name"]) in names
 
 
-def _read(path: Path) -> Configuration | NotReadError:
+def _read(path: Path) -> KubeSchedulerConfiguration | NotReadError:
     try:
         return parsed(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

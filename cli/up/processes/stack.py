@@ -10,7 +10,8 @@ from cli.config.extender import extender_weight
 from cli.up.kubeconfig import kubeconfig
 from cli.up.processes.process import Process, Processes, free_ports
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import SHIPPED, load_configuration
+from moorage_host.kube_scheduler import load_configuration
+from sandbox import SHIPPED
 
 HOST = "127.0.0.1"
 

@@ -17,10 +17,10 @@ from gateway.whatif.comparing import Outcome
 from moorage import PluginFailedError
 from moorage.execution import Profile, Supervisor, owner_of
 from moorage.plugin.cycle_state import KeptValue, annotations_at
+from moorage_host.kube_scheduler import ExtenderConfig
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.replica import Engine
 from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.config import ExtenderConfig
 from sandbox.scheduler.cycle.attempt import EXTENDER, Attempt, Rejection
 from sandbox.scheduler.cycle.cycle import Offered
 from sandbox.scheduler.extenders.client import Extender, ExtenderError

@@ -12,8 +12,8 @@ from cli.whatif.simulate.reading import ClusterObjects, placed_mistakes, readabl
 from moorage.errors import PluginFailedError
 from moorage.models import ObjectName
 from moorage.snapshot.placements import time_from_creation
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration
 from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.config import Configuration
 from sandbox.scheduler.cycle.attempt import Attempt, NoNodesError
 from sandbox.scheduler.cycle.cycle import Cycle
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
@@ -55,7 +55,7 @@ class Placing:
     def __init__(
         self,
         cache: Cache,
-        configuration: Configuration,
+        configuration: KubeSchedulerConfiguration,
         moorage: InProcess,
         *,
         others: Mapping[str, str] | None = None,

@@ -27,9 +27,9 @@ from cli.whatif.simulate.reading import (
 from moorage import Nodes, Pod
 from moorage.models import ObjectKind
 from moorage.snapshot import Snapshot
+from moorage_host.kube_scheduler import parse_configuration
 from moorage_host.plugins.host import PluginHost
 from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.config import parse_configuration
 
 NAMES = ("A", "B")
 

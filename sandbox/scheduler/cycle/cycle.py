@@ -15,8 +15,8 @@ import numpy as np
 import structlog
 
 from moorage import Nodes
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration, KubeSchedulerProfile
 from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
-from sandbox.scheduler.config import Configuration, Profile
 from sandbox.scheduler.cycle.attempt import (
     EXTENDER,
     Attempt,
@@ -178,7 +178,7 @@ class Cycle:
 
     def __init__(
         self,
-        configuration: Configuration,
+        configuration: KubeSchedulerConfiguration,
         cache: Cache,
         extenders: Extending,
         rng: random.Random,
@@ -190,7 +190,7 @@ class Cycle:
         self._start = 0
 
     async def choose(
-        self, attempt: Attempt, profile: Profile, plugins: InTreePlugins
+        self, attempt: Attempt, profile: KubeSchedulerProfile, plugins: InTreePlugins
     ) -> str | None:
         """Return the best node's name, None if no node fits; note in *attempt* how it came about.
 
@@ -231,7 +231,7 @@ class Cycle:
     async def _anywhere(
         self,
         attempt: Attempt,
-        profile: Profile,
+        profile: KubeSchedulerProfile,
         plugins: InTreePlugins,
         named: frozenset[str] | None,
     ) -> Offered:

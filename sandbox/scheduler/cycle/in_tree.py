@@ -16,8 +16,8 @@ from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, PluginScores, Supervisor, owner_of
 from moorage.execution import Profile as RunningProfile
 from moorage.plugin.base import Plugin
+from moorage_host.kube_scheduler import DEFAULTS, KubeSchedulerProfile
 from moorage_host.policy.checks import check_arguments
-from sandbox.scheduler.config import DEFAULTS, Profile
 from sandbox.scheduler.cycle.attempt import PluginScore, Rejection
 from services.filter.engine import run_filters
 from services.filter.plugins import BUILT_INS as FILTERS
@@ -65,7 +65,7 @@ class InTreePlugins:
         ConfigurationError: A plugin does not take its arguments.
     """
 
-    def __init__(self, profile: Profile, ignored_resources: frozenset[str]) -> None:
+    def __init__(self, profile: KubeSchedulerProfile, ignored_resources: frozenset[str]) -> None:
         self._profile = profile
         self._ignored = ignored_resources
         self._filters = _running(self._filter(name) for name in profile.filters)

@@ -14,7 +14,7 @@ import aiohttp
 
 from moorage.errors import ConfigurationError
 from moorage.models import Pod
-from sandbox.scheduler.config import ExtenderConfig
+from moorage_host.kube_scheduler import ExtenderConfig
 from sandbox.scheduler.extenders.gojson import dumps
 
 _INT64 = range(-(2**63), 2**63)

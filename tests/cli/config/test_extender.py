@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from sandbox.scheduler.config import parse_configuration
+from moorage_host.kube_scheduler import parse_configuration
 from tests.cli.support import ROOT
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"

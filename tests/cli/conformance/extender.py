@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from cli.up.processes import free_ports
-from sandbox.scheduler.config import ExtenderConfig
+from moorage_host.kube_scheduler import ExtenderConfig
 
 HOST = "127.0.0.1"
 KNOWN = {f"worker-{number}" for number in range(6)}

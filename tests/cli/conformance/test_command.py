@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from cli.conformance.kit import extender
 from cli.main import main
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.config import ExtenderConfig
+from moorage_host.kube_scheduler import ExtenderConfig
 from tests.cli.conformance.extender import Extender, serving_beside
 from tests.forked import forked
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from cli.conformance.requests import Requests
-from sandbox.scheduler.config import ExtenderConfig
+from moorage_host.kube_scheduler import ExtenderConfig
 from tests.cli.conformance.extender import (
     TOO_OLD,
     Change,

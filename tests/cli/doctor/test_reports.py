@@ -14,7 +14,7 @@ from cli.doctor.checks import findings
 from cli.doctor.installation.installation import Installation, Process, since_start
 from cli.doctor.installation.objects import NotReadError, known
 from cli.doctor.installation.schedulers import find_schedulers, parsed
-from sandbox.scheduler.config import VERBS
+from moorage_host.kube_scheduler import VERBS
 from tests.cli.doctor.installed import Installed, event
 from tools.planes.embedded import ROOT
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cli.legacy.convert import FILTERS, PREDICATES, PRIORITIES, SCORES, convert
 from cli.main import main
-from sandbox.scheduler.config import Configuration, load_configuration
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration, load_configuration
 
 Object = dict[str, Any]
 
@@ -28,7 +28,7 @@ class Converted:
         file = folder / "kube-scheduler-config.yaml"
         configuration, notes = conversion
         file.write_text(configuration)
-        self.configuration: Configuration = load_configuration(file)
+        self.configuration: KubeSchedulerConfiguration = load_configuration(file)
         self.upstream = yaml.safe_load(configuration)
         (self.profile,) = self.upstream["profiles"]
         self.notes = [note.partition(": ")[2] for note in notes]

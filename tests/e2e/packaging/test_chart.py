@@ -10,7 +10,7 @@ import yaml
 from cli.config.extender import extender_weight
 from cli.gate.command import gate
 from gateway.settings import GatewaySettings
-from sandbox.scheduler.config import VERBS
+from moorage_host.kube_scheduler import VERBS
 from services.filter.plugins.stateful_set_zone import StatefulSetZone
 from tests.deploy.test_manifests import pod_spec, rules
 from tools.build import find

@@ -9,10 +9,11 @@ from typing import Any
 import aiohttp
 
 from cli.conformance.recordings import recorded_requests, recording_names
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse
 from sandbox.apiserver.store.lists import Selection, selected
-from sandbox.scheduler import Configuration, Scheduler, parse_configuration, running
+from sandbox.scheduler import Scheduler, running
 from sandbox.scheduler.cache import KnownPod
 from tools.inprocess.api import Api, Object
 from tools.inprocess.extender import ScriptedExtender
@@ -113,7 +114,7 @@ class World:
             yield s
 
 
-def configuration(**fields: Any) -> Configuration:
+def configuration(**fields: Any) -> KubeSchedulerConfiguration:
     """Read a configuration with one profile, and backoffs of a second."""
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     profiles = [{"schedulerName": "moorage"}]

@@ -13,9 +13,8 @@ import pytest
 
 from moorage import Pod
 from moorage.models.decoding import encode
-from sandbox.scheduler import parse_configuration
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
 from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.config import Configuration
 from sandbox.scheduler.cycle.attempt import Attempt
 from sandbox.scheduler.cycle.cycle import Cycle, Extenders
 from sandbox.scheduler.cycle.in_tree import InTreePlugins
@@ -26,7 +25,7 @@ from tools.golden.scheduler import configuration as golden_profiles
 
 
 @functools.cache
-def configuration() -> Configuration:
+def configuration() -> KubeSchedulerConfiguration:
     return parse_configuration(json.dumps(golden_profiles()))
 
 

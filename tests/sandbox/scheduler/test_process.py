@@ -9,7 +9,11 @@ import pytest
 
 from cli.up.processes import free_ports
 from moorage.errors import ConfigurationError
-from sandbox.scheduler import Configuration, load_configuration, parse_configuration
+from moorage_host.kube_scheduler import (
+    KubeSchedulerConfiguration,
+    load_configuration,
+    parse_configuration,
+)
 from tests.forked import forked
 from tests.sandbox.scheduler.support import World
 from tools.waiting import until
@@ -96,7 +100,7 @@ async def test_a_bad_configuration_ends_it_with_one_line(tmp_path: Path) -> None
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
-def read(text: str) -> Configuration:
+def read(text: str) -> KubeSchedulerConfiguration:
     return parse_configuration(HEAD + text)
 
 

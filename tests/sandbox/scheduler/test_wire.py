@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from moorage_host.kube_scheduler import ExtenderConfig, ExtenderTLS
 from sandbox.scheduler.cache import KnownPod
-from sandbox.scheduler.config import TLS, ExtenderConfig
 from sandbox.scheduler.extenders.client import (
     AnswerError,
     Extender,
@@ -252,8 +252,8 @@ async def _empty(_: web.Request) -> web.Response:
     return web.json_response({})
 
 
-def tls(certificate: Path, *, trusted: bool = True, name: str = "gateway.test") -> TLS:
-    return TLS(
+def tls(certificate: Path, *, trusted: bool = True, name: str = "gateway.test") -> ExtenderTLS:
+    return ExtenderTLS(
         cert_file=str(certificate),
         key_file=str(certificate.with_suffix(".key")),
         ca_file=str(certificate) if trusted else "",

@@ -18,9 +18,6 @@ from moorage_host.policy.document import PluginSet, read
 from moorage_host.policy.merge import Entry, EntrySet, expand, merge
 from moorage_host.policy.yaml_lines import read_tree
 
-SHIPPED = Path(__file__).parents[2] / "deploy" / "files" / "kube-scheduler-config.yaml"
-"""What the real kube-scheduler is deployed with; in a checkout and in the wheel."""
-
 DEFAULTS = EntrySet(
     (
         Entry("SchedulingGates"),
@@ -47,11 +44,11 @@ DEFAULTS = EntrySet(
 """kube-scheduler's default plugins in its order, with the weights of their scores."""
 
 
-class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A part of the configuration: an unknown field is an error."""
 
 
-class Plugins(Strict, frozen=True):
+class ProfilePlugins(_Part, frozen=True):
     """The extension points of a profile."""
 
     pre_enqueue: PluginSet = PluginSet()
@@ -81,7 +78,7 @@ def _entries(plugins: PluginSet) -> EntrySet:
     return EntrySet(enabled, frozenset(plugin.name for plugin in plugins.disabled))
 
 
-class PluginArguments(Strict, frozen=True):
+class PluginConfigEntry(_Part, frozen=True):
     """Arguments of an in-tree plugin."""
 
     name: str
@@ -94,14 +91,14 @@ DEFAULT_NAME = "default-scheduler"
 DEFAULT_TIMEOUT = 5.0  # seconds; what kube-scheduler takes when httpTimeout is 0 or absent
 
 
-class ManagedResource(Strict, frozen=True):
+class ManagedResource(_Part, frozen=True):
     """A resource that makes an extender interested in a pod."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
-class TLS(Strict, frozen=True):
+class ExtenderTLS(_Part, frozen=True):
     """How to reach an https extender; inline data is not supported here, only files."""
 
     insecure: bool = False
@@ -117,7 +114,7 @@ VERBS: tuple[Verb, ...] = get_args(Verb)
 """What an extender may be asked, in the order in which the configuration is written."""
 
 
-class ExtenderConfig(Strict, frozen=True):
+class ExtenderConfig(_Part, frozen=True):
     """One extender. Empty verbs are not offered."""
 
     url_prefix: str
@@ -131,7 +128,7 @@ class ExtenderConfig(Strict, frozen=True):
     node_cache_capable: bool = False
     managed_resources: tuple[ManagedResource, ...] = ()
     ignorable: bool = False
-    tls_config: TLS | None = None
+    tls_config: ExtenderTLS | None = None
 
     def verb(self, name: Verb) -> str:
         """Return the path of a verb, "" if it is not offered."""
@@ -147,13 +144,13 @@ class ExtenderConfig(Strict, frozen=True):
         return seconds or DEFAULT_TIMEOUT
 
 
-class Profile(Strict, frozen=True):
+class KubeSchedulerProfile(_Part, frozen=True):
     """Which pods are scheduled, and by which in-tree plugins."""
 
     scheduler_name: str = DEFAULT_NAME
     percentage_of_nodes_to_score: Annotated[int, Meta(ge=0, le=100)] | None = None
-    plugins: Plugins = Plugins()
-    plugin_config: tuple[PluginArguments, ...] = ()
+    plugins: ProfilePlugins = ProfilePlugins()
+    plugin_config: tuple[PluginConfigEntry, ...] = ()
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -176,7 +173,7 @@ class Profile(Strict, frozen=True):
         return {key: value for key, value in found.items() if key not in ("apiVersion", "kind")}
 
 
-class Configuration(Strict, frozen=True):
+class KubeSchedulerConfiguration(_Part, frozen=True):
     """A KubeSchedulerConfiguration; backoffs are in seconds."""
 
     api_version: Literal["kubescheduler.config.k8s.io/v1"]
@@ -190,7 +187,7 @@ class Configuration(Strict, frozen=True):
     percentage_of_nodes_to_score: Annotated[int, Meta(ge=0, le=100)] = 0
     pod_initial_backoff_seconds: Annotated[int, Meta(gt=0)] = 1
     pod_max_backoff_seconds: Annotated[int, Meta(gt=0)] = 10
-    profiles: tuple[Profile, ...] = (Profile(),)
+    profiles: tuple[KubeSchedulerProfile, ...] = (KubeSchedulerProfile(),)
     extenders: tuple[ExtenderConfig, ...] = ()
 
     @property
@@ -205,13 +202,13 @@ class Configuration(Strict, frozen=True):
         return frozenset(r.name for r in managed if r.ignored_by_scheduler)
 
 
-DEFAULT_CONFIGURATION = Configuration(
+DEFAULT_CONFIGURATION = KubeSchedulerConfiguration(
     api_version="kubescheduler.config.k8s.io/v1", kind="KubeSchedulerConfiguration"
 )
 """What kube-scheduler does without a configuration file."""
 
 
-def load_configuration(path: Path, extender_url: str | None = None) -> Configuration:
+def load_configuration(path: Path, extender_url: str | None = None) -> KubeSchedulerConfiguration:
     """Read a configuration file; `extender_url` replaces every urlPrefix, and TLS if it is plain.
 
     Raises:
@@ -224,12 +221,12 @@ def load_configuration(path: Path, extender_url: str | None = None) -> Configura
         raise ConfigurationError(f"{path}: {error}") from error
 
 
-def parse_configuration(text: str, extender_url: str | None = None) -> Configuration:
+def parse_configuration(text: str, extender_url: str | None = None) -> KubeSchedulerConfiguration:
     """Read a configuration from YAML; see `load_configuration`."""
     try:
         tree = read_tree(text, "KubeSchedulerConfiguration")
         tree.refuse(tree.problems)
-        configuration = msgspec.convert(tree.value, Configuration)
+        configuration = msgspec.convert(tree.value, KubeSchedulerConfiguration)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"not a valid KubeSchedulerConfiguration: {error}") from error
     if extender_url is not None:
@@ -245,7 +242,7 @@ def parse_configuration(text: str, extender_url: str | None = None) -> Configura
     return configuration
 
 
-def _problems(configuration: Configuration) -> Iterator[str]:
+def _problems(configuration: KubeSchedulerConfiguration) -> Iterator[str]:
     if configuration.pod_max_backoff_seconds < configuration.pod_initial_backoff_seconds:
         yield "podMaxBackoffSeconds: must not be below podInitialBackoffSeconds"
     if not configuration.profiles:
