@@ -1,10 +1,8 @@
 """What was decided about each pod, and why. In memory, for the newest pods."""
 
-import re
 import secrets
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
-from hashlib import blake2b
+from collections.abc import Sequence
 
 import msgspec
 
@@ -20,28 +18,6 @@ OVERHEAD_BYTES = 600
 
 _packed = msgspec.msgpack.Encoder().encode
 _unpacked = msgspec.msgpack.Decoder(Decision).decode
-
-HALF = 0xFFFFFF
-"""The bits of half an id."""
-
-_ID = re.compile("[0-9a-f]{12}")
-
-
-def _swapped(number: int) -> int:
-    return (number & HALF) << 24 | number >> 24
-
-
-def _shuffled(number: int, keys: Iterable[bytes]) -> int:
-    """Return another number of 48 bits, from which nobody learns how many decisions came between.
-
-    It is a Feistel cipher: the same with the keys turned round, and `_swapped` before and after,
-    leads back.
-    """
-    left, right = number >> 24, number & HALF
-    for key in keys:
-        mixed = blake2b(right.to_bytes(3, "big"), digest_size=3, key=key).digest()
-        left, right = right, left ^ int.from_bytes(mixed, "big")
-    return left << 24 | right
 
 
 class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
@@ -116,7 +92,7 @@ class DecisionLog:
         self._newest: deque[Attempt] = deque()
         self._count = 0
         self._bytes = 0
-        self._keys = [secrets.token_bytes(16) for _ in range(4)]
+        self._prefix = secrets.token_hex(4)
 
     def __len__(self) -> int:
         return len(self._log)
@@ -135,10 +111,10 @@ class DecisionLog:
         self._count += 1
         key = (decision.namespace, decision.pod)
         of_pod = self._log.setdefault(key, [])
-        decision.id, decision.attempt = f"{_shuffled(self._count, self._keys):012x}", 1
+        decision.id, decision.attempt = self._id(self._count), 1
         previous = of_pod[-1] if of_pod and of_pod[-1].uid == decision.uid else None
         if previous is not None:
-            decision.previous = f"{_shuffled(previous.number, self._keys):012x}"
+            decision.previous = self._id(previous.number)
             decision.attempt = previous.attempt + (not again)
         attempt = Attempt(
             number=self._count,
@@ -199,10 +175,15 @@ class DecisionLog:
 
         No other gateway, nor this one once restarted, has the same ids.
         """
-        if not _ID.fullmatch(decision):
+        digits = decision.removeprefix(f"{self._prefix}-")
+        if digits == decision or not (digits.isascii() and digits.isdecimal()):
             return None
-        number = _swapped(_shuffled(_swapped(int(decision, 16)), self._keys[::-1]))
-        return number if 0 < number <= self._count else None
+        number = int(digits[: len(str(self._count)) + 1])
+        return number if 0 < number <= self._count and decision == self._id(number) else None
+
+    def _id(self, number: int) -> str:
+        """Return the id of a record; no other log has the prefix."""
+        return f"{self._prefix}-{number}"
 
     def _pack_oldest(self) -> None:
         if len(self._newest) > self._unpacked:
