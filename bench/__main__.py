@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 from rich.status import Status
 
-from bench import cluster, cost, edge, groups, growth, peers, report
+from bench import cluster, cost, edge, growth, peers, report
 from bench.peers import Checkouts
 from bench.processes import goprograms
 from bench.processes.control_plane import is_built
-from bench.report import CLUSTER, COST, EDGE, GROUPS, GROWTH, PARTS, PEERS, Results, machine
+from bench.report import CLUSTER, COST, EDGE, GROWTH, PARTS, PEERS, Results, machine
 from tools import build
 
 NOT_BUILT = (
@@ -43,12 +43,12 @@ def main(
 ) -> None:
     """Measure Moorage beside Go extenders; exit with 1 if a budget is missed.
 
-    Only PARTS, if there are any, else all but groups and peers. The programs of the control plane
+    Only PARTS, if there are any, else all but peers. The programs of the control plane
     are built if a part that needs them is named.
     """
     console = Console(stderr=True)
     results = Results(machine=machine(), quick=quick)
-    wanted = parts or ((EDGE,) if quick else PARTS[: PARTS.index(GROUPS)])
+    wanted = parts or ((EDGE,) if quick else PARTS[: PARTS.index(PEERS)])
     if not parts and not is_built():
         wanted = tuple(part for part in wanted if part != CLUSTER)
         results.notes += [] if quick else [NOT_BUILT]
@@ -70,7 +70,6 @@ async def _run(
         EDGE: edge.measure,
         CLUSTER: cluster.measure,
         GROWTH: growth.measure,
-        GROUPS: groups.measure,
         PEERS: partial(peers.measure, checkouts),
     }
     with console.status("Starting ...") as status, tempfile.TemporaryDirectory() as name:

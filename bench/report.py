@@ -23,11 +23,11 @@ ROOT = Path(__file__).resolve().parents[1]
 LATEST = ROOT / "bench" / "out" / "latest.json"
 PAGE = ROOT / "docs" / "reference" / "benchmarks.md"
 
-PARTS = ("cost", "edge", "cluster", "growth", "groups", "peers")
-COST, EDGE, CLUSTER, GROWTH, GROUPS, PEERS = PARTS
+PARTS = ("cost", "edge", "cluster", "growth", "peers")
+COST, EDGE, CLUSTER, GROWTH, PEERS = PARTS
 """The parts of the bench in their order: each can be measured, printed and published alone.
 
-GROUPS and PEERS are measured only where they are named.
+PEERS is measured only where it is named.
 """
 
 

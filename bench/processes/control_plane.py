@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,7 +41,6 @@ class Batch:
     Attributes:
         prefix: Of their names; no other pod has it.
         profile: Their schedulerName.
-        group: The pod group that they belong to; "" if to none.
         kind: How they differ from each other. Unlike ones are unlike those of other batches too.
         waiting: How many exist before kube-scheduler starts.
         arriving: How many further ones are created in a second while it runs.
@@ -49,7 +48,6 @@ class Batch:
 
     prefix: str
     profile: str
-    group: str = ""
     kind: Pods = "equal"
     waiting: int
     arriving: float = 0
@@ -63,8 +61,6 @@ class Batch:
         metadata, spec = pod["metadata"], pod["spec"]
         del metadata["ownerReferences"]  # an owner that does not exist
         metadata["name"], spec["schedulerName"] = name, self.profile
-        if self.group:
-            spec["schedulingGroup"] = {"podGroupName": self.group}
         if self.kind == "unlike":
             metadata["labels"] |= {"statefulset.kubernetes.io/pod-name": name}
             requests = spec["containers"][0]["resources"]["requests"]
@@ -133,18 +129,6 @@ class ControlPlane:
             raise RuntimeError(f"fewer than 2 pods were bound; see {self.plane.directory}")
         return Run(bound=len(times), pods_per_second=(len(times) - 1) / (times[-1] - times[0]))
 
-    async def seconds_to_bind(
-        self, pods: Batch, config: Object, begin: Callable[[], Awaitable[None]]
-    ) -> float:
-        """Return the time from when *begin* is called until all pods are bound that wait for it."""
-        async with self._scheduling(pods, config) as times:
-            await self.create(PODS, pods.build(0, pods.waiting))
-            began = time.monotonic()
-            await begin()
-            while len(times) < pods.waiting:
-                await asyncio.sleep(0.1)
-        return times[-1] - began
-
     @asynccontextmanager
     async def _scheduling(self, pods: Batch, config: Object) -> AsyncIterator[list[float]]:
         """Run a kube-scheduler for the duration of the block; give when each pod was bound."""
@@ -206,11 +190,9 @@ def _is_over(times: Sequence[float], seconds: float) -> bool:
 
 
 @asynccontextmanager
-async def started(
-    directory: Path, progress: Callable[[str], None], gates: str = "", apis: str = ""
-) -> AsyncIterator[ControlPlane]:
-    """Run a real API server for the duration of the block, with feature gates and APIs."""
-    plane = RealPlane(directory, gates, apis)
+async def started(directory: Path, progress: Callable[[str], None]) -> AsyncIterator[ControlPlane]:
+    """Run a real API server for the duration of the block."""
+    plane = RealPlane(directory)
     progress("starting etcd and kube-apiserver")
     try:
         await plane.start()

@@ -15,7 +15,7 @@ import aiohttp
 import yaml
 
 from bench.processes import goprograms
-from cli.shared.gateway.metrics import Change, Sample, sample
+from cli.shared.gateway.metrics import Metrics
 from cli.up.processes import Process, Processes, free_ports
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
 from sandbox.apiserver.server import kubeconfig as server_kubeconfig
@@ -101,7 +101,7 @@ class Stack:
             session.get(f"{self.addresses.admin}/metrics") as answer,
         ):
             text = await answer.text()
-        return Change(Sample(time=0.0, values={}), sample(text, 0.0, (name,))).grown(name, **labels)
+        return Metrics(text, (name,)).total(name, **labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

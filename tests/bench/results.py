@@ -14,7 +14,7 @@ from bench.edge import (
 )
 from bench.processes.counted import Counts
 from bench.processes.load import Call, Round
-from bench.report import GROUPS, PEERS, Figure, Machine, Results, Table
+from bench.report import PEERS, Figure, Machine, Results, Table
 
 MILLISECOND = 1_000_000
 
@@ -114,8 +114,7 @@ def results() -> Results:
     for series in SERIES:
         add_cluster(made, series)
     growth.report(made, SIZES)
-    for part in (GROUPS, PEERS):
-        row = ("moorage, in one rack", "2.00")
-        table = Table(part=part, title=f"The {part}", caption="", head=("", "seconds"), rows=[row])
-        made.tables.append(table)
+    row = ("moorage", "2.00")
+    table = Table(part=PEERS, title="The peers", caption="", head=("", "seconds"), rows=[row])
+    made.tables.append(table)
     return made
