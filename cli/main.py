@@ -5,7 +5,7 @@ import click
 from cli.certs.command import certs
 from cli.config.command import config
 from cli.conformance.command import conformance
-from cli.decisions.commands import dashboard, explain, shadow, top
+from cli.decisions.commands import dashboard, explain, shadow
 from cli.doctor.command import doctor
 from cli.gate.command import gate
 from cli.legacy.command import convert_policy
@@ -33,7 +33,7 @@ def completion(shell: str) -> None:
 
 
 GROUPS = {
-    "Look at a gateway": (explain, dashboard, top, shadow, doctor),
+    "Look at a gateway": (explain, dashboard, shadow, doctor),
     "Write and try plugins": (new_plugin, up, simulate, replay),
     "Set up": (config, certs, convert_policy, completion),
     "Stand in for a scheduler": (gate, conformance),

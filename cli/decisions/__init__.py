@@ -1,1 +1,1 @@
-"""Commands that read what a gateway has decided: `moorage explain`, `top` and `shadow`."""
+"""Commands that read what a gateway has decided: `moorage explain`, `dashboard` and `shadow`."""

@@ -31,16 +31,13 @@ def is_for_programs(form: Form) -> bool:
     return form in ("json", "yaml")
 
 
-def write(content: object, form: Form, *, one_of_many: bool = False) -> None:
-    """Write to stdout as JSON or YAML what msgspec can encode; as one of many documents if so."""
+def write(content: object, form: Form) -> None:
+    """Write to stdout as JSON or YAML what msgspec can encode."""
     import msgspec  # the help needs none of it
     import yaml
 
     if form == "json":
-        encoded = msgspec.json.encode(content)
-        click.echo((encoded if one_of_many else msgspec.json.format(encoded)).decode())
+        click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
         return
-    if one_of_many:
-        click.echo("---")
     text = yaml.safe_dump(msgspec.to_builtins(content), sort_keys=False, width=100)
     click.echo(text, nl=False)

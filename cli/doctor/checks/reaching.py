@@ -24,7 +24,7 @@ HINTS = {
     "certificate is valid for": "set tlsConfig.serverName to moorage-gateway",
     "certificate has expired": "renew the certificates",
     "deadline exceeded": "look for a NetworkPolicy or firewall between kube-scheduler and gateway, "
-    "then for slow plugins in `moorage top`",
+    "then for slow plugins in the inspector",
     "EOF": "give kube-scheduler a client certificate of the gateway's authority: with TLS 1.3 a "
     "refused one looks like this",
     "code 403": "issue kube-scheduler's certificate for a name in --scheduler-identity",
@@ -187,7 +187,7 @@ def extender_called(installation: Installation) -> Iterator[Finding]:
             "waits, look at kube-scheduler's log, and at the other checks of this group",
         )
     metrics = installation.report.process.metrics
-    if hidden := metrics.grown("moorage_extender_hidden_failures_total"):
+    if hidden := metrics.total("moorage_extender_hidden_failures_total"):
         yield warning(
             f"{hidden:.0f} prioritize calls failed, which kube-scheduler does not report: pods are "
             "placed without scores",

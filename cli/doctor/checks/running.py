@@ -143,15 +143,15 @@ def policy_active(installation: Installation) -> Iterator[Finding]:
 def plugins_work(installation: Installation) -> Iterator[Finding]:
     """No plugin fails in cycles, and scores have an effect."""
     metrics = installation.report.process.metrics
-    cycles = metrics.grown("moorage_extender_requests_total", verb="prioritize", result="ok")
+    cycles = metrics.total("moorage_extender_requests_total", verb="prioritize", result="ok")
     for (plugin,) in metrics.values_of("moorage_plugin_failures_total", "plugin"):
-        if failed := metrics.grown("moorage_plugin_failures_total", plugin=plugin):
+        if failed := metrics.total("moorage_plugin_failures_total", plugin=plugin):
             yield warning(
                 f"plugin {plugin} has failed in {failed:.0f} cycles, which went on without it",
-                "look for the cause in `moorage top`, and in the service's log",
+                "look for the cause in the service's log",
             )
     for (plugin,) in metrics.values_of("moorage_neutral_scores_total", "plugin"):
-        if metrics.grown("moorage_neutral_scores_total", plugin=plugin) >= cycles >= FEWEST:
+        if metrics.total("moorage_neutral_scores_total", plugin=plugin) >= cycles >= FEWEST:
             yield warning(
                 f"plugin {plugin} has affected the order of nodes in none of {cycles:.0f} cycles: "
                 "all nodes had the same score, or it skipped the pod",

@@ -20,7 +20,7 @@ from cli.doctor.installation.release import Release, read_release
 from cli.doctor.installation.schedulers import Scheduler, find_schedulers
 from cli.shared.gateway.client import Gateway, connected, connected_to_pod
 from cli.shared.gateway.finding import GatewayError
-from cli.shared.gateway.metrics import Change, Sample, sample
+from cli.shared.gateway.metrics import Metrics
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.gateway.pods import Object, admin_port, is_active, services_in
 from moorage.errors import ConfigurationError
@@ -46,15 +46,6 @@ METRICS = (
 """The metrics that checks look at; reading all takes long."""
 
 
-def since_start(text: str) -> Change:
-    """Return what the metrics of a process have counted since it started.
-
-    Raises:
-        ValueError: It is not in Prometheus' text format.
-    """
-    return Change(Sample(time=0.0, values={}), sample(text, 0.0, METRICS))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """What the admin port of a process of Moorage answers.
@@ -69,7 +60,7 @@ class Process:
     service: str
     problems: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
-    metrics: Change = field(default_factory=partial(since_start, ""))
+    metrics: Metrics = field(default_factory=partial(Metrics, "", METRICS))
 
 
 Processes = Mapping[str, Process | NotReadError]
@@ -308,7 +299,7 @@ async def read_process(port: Gateway, service: str) -> Process:
             service=service,
             problems=_reasons(ready.get("checks"), "reason"),
             notes=_reasons(ready.get("notes"), "note"),
-            metrics=since_start(metrics),
+            metrics=Metrics(metrics, METRICS),
         )
     except ValueError as error:  # msgspec.DecodeError too
         text = f"{port.place} answers something else than a process of Moorage"

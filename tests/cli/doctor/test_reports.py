@@ -11,9 +11,10 @@ from msgspec import structs
 
 from cli.doctor.check import Finding
 from cli.doctor.checks import findings
-from cli.doctor.installation.installation import Installation, Process, since_start
+from cli.doctor.installation.installation import METRICS, Installation, Process
 from cli.doctor.installation.objects import NotReadError, known
 from cli.doctor.installation.schedulers import find_schedulers, parsed
+from cli.shared.gateway.metrics import Metrics
 from moorage_host.kube_scheduler import VERBS
 from tests.cli.doctor.installed import Installed, event
 from tools.planes.embedded import ROOT
@@ -58,7 +59,7 @@ def replicas(change: Callable[[dict[str, Any]], None]) -> Planted:
 
 
 def metrics(text: str) -> Planted:
-    return report(process=Process(service="gateway", metrics=since_start(text)))
+    return report(process=Process(service="gateway", metrics=Metrics(text, METRICS)))
 
 
 def second_filter(**changes: Any) -> Planted:
@@ -110,7 +111,7 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
         "plugins-work",
         metrics('moorage_plugin_failures_total{plugin="Green",phase="score"} 5.0\n'),
         "plugin Green has failed in 5 cycles",
-        "moorage top",
+        "service's log",
     ),
     (
         "plugins-work",

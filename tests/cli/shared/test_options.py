@@ -45,7 +45,7 @@ def _commands(command: click.Command, name: str = "") -> Iterator[tuple[str, cli
 COMMANDS = dict(_commands(main))
 
 
-@pytest.mark.parametrize("name", ["explain", "top", "shadow", "doctor"])
+@pytest.mark.parametrize("name", ["explain", "shadow", "doctor"])
 def test_commands_with_tables_have_all_forms(name: str) -> None:
     (option,) = (each for each in COMMANDS[name].params if each.name == "output")
     assert isinstance(option.type, click.Choice)
