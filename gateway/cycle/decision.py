@@ -164,8 +164,9 @@ class NodeScoreRecord(Record):
 class ScoreRecord(Record):
     """The score phase of a cycle: the best nodes, best first; the rest as in `FilterRecord`.
 
-    `scale` is the whole number that was sent for a total of 100, 0 if none was sent. `tied` is how
-    many nodes with a lower total than the best got the same whole number.
+    `best` is how many nodes have the best total. `scale` is the whole number that was sent for a
+    total of 100, 0 if none was sent. `tied` is how many nodes with a lower total than the best got
+    the same whole number.
     """
 
     nodes: int
@@ -176,6 +177,7 @@ class ScoreRecord(Record):
     version: str = ""
     cached_nodes: int = 0
     cached_from: str = ""
+    best: int = 0
     scale: int = 0
     tied: int = 0
 

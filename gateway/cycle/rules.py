@@ -35,9 +35,13 @@ def whole(totals: npt.ArrayLike, scale: int) -> npt.NDArray[np.int64]:
     return (np.asarray(totals, np.float64) * (scale / 100) + 0.5).astype(np.int64)
 
 
-def tied(totals: npt.NDArray[Any], sent: npt.NDArray[np.int64]) -> int:
-    """Return how many nodes rounding made equal to the best; *sent* is `whole` of the totals."""
+def ties(totals: npt.NDArray[Any], sent: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Return how many nodes have the best total, and how many others rounding made equal to it.
+
+    *sent* is `whole` of the totals.
+    """
     if not len(totals):
-        return 0
+        return 0, 0
     best = totals.argmax()
-    return int(np.count_nonzero(sent == sent[best]) - np.count_nonzero(totals == totals[best]))
+    shared = int(np.count_nonzero(totals == totals[best]))
+    return shared, int(np.count_nonzero(sent == sent[best])) - shared

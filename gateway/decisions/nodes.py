@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
 from gateway.cycle.cycle import Cycle, Names
 from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord, Record
@@ -209,9 +210,10 @@ def nodes_of(arrays: NodeArrays) -> list[NodeItem]:
 
 def _add_scores(nodes: Mapping[int, NodeItem], scores: Scores) -> None:
     rows: list[int] = rows_of(scores.bitmap).tolist()
-    best_first = (-scores.totals).argsort(kind="stable").tolist()
-    for rank, index in enumerate(best_first, start=1):
-        nodes[rows[index]].rank = rank
+    ascending = np.sort(scores.totals)
+    better = len(ascending) - np.searchsorted(ascending, scores.totals, side="right")
+    for row, count in zip(rows, better.tolist(), strict=True):
+        nodes[row].rank = count + 1  # equal ones share it
     columns = [
         (each.plugin, each.raw.tolist(), each.normalized.tolist()) for each in scores.plugins
     ]
@@ -296,8 +298,7 @@ def _score(seen: NodeView, row: int, arrays: NodeArrays) -> None:
     if scores is None or (index := scores.index_of(row)) is None:
         return
     total = scores.totals[index]
-    before = (scores.totals > total).sum() + (scores.totals[:index] == total).sum()
-    seen.rank = int(before) + 1
+    seen.rank = int((scores.totals > total).sum()) + 1  # equal ones share it
     seen.score = NodeScoreRecord(
         node=seen.node,
         total=float(total),

@@ -78,14 +78,12 @@ def _sentences(decision: Decision, place: str, total_of: TotalOf | None) -> Iter
             yield group_sentence(decision.group)
         if not decision.error:
             yield f"no node suits it: {_rejections(filtered)}"
-    elif claim is not None:
-        yield f"{claim.node}{_rivals(filtered)} was claimed for {', '.join(claim.plugins)}"
-        if score is not None and len(score.top) > 1:
-            yield lead(score.top[0], score.top[1])
     elif filtered is not None and filtered.nodes == 1:
-        yield "kube-scheduler offered one node only"
+        yield f"kube-scheduler offered one node only{_held(decision)}"
     elif filtered is not None and filtered.feasible == 1:
-        yield f"one node of {filtered.nodes} was left: {_rejections(filtered)}"
+        yield f"one node of {filtered.nodes} was left: {_rejections(filtered)}{_held(decision)}"
+    elif claim is not None:
+        yield f"{_claimed(decision, claim.node)}{_held(decision)}"
     elif filtered is not None or score is not None:
         yield from _chosen(decision, bound, total_of)
     elif decision.bind is not None and not decision.bind.error:
@@ -122,14 +120,6 @@ def _failures(decision: Decision) -> Iterator[str]:
 def _preempted(record: FilterRecord) -> str:
     kept = f"{record.feasible} of {record.nodes}"
     return f"kube-scheduler looked for pods to evict; Moorage let {kept} nodes pass"
-
-
-def _rivals(filtered: FilterRecord | None) -> str:
-    if filtered is None:
-        return ""
-    if filtered.feasible == 1:
-        return ", the only feasible node,"
-    return f", the best of {filtered.feasible} feasible nodes,"
 
 
 def _rejections(record: FilterRecord) -> str:
@@ -174,6 +164,40 @@ def _counted(reasons: Sequence[ReasonCount]) -> str:
 # ---- scores
 
 
+def _claimed(decision: Decision, node: str) -> str:
+    """Return why the gateway chose *node* among several, so that kube-scheduler had no choice."""
+    score, group = decision.score, decision.group
+    count = decision.filter.feasible if decision.filter else 0
+    if group is not None and group.fits:
+        return f"{node} is its place in the trial placement of group {group.name}"
+    if score is None or not score.top:
+        why = decision.score_error or f"Moorage {_without_scores(score)}"
+        return f"{node} was drawn among {count} feasible nodes: {why}"
+    if _shared(score) > 1:
+        return f"{node} was drawn among {_ties(score)}"
+    return lead(score.top[0], score.top[1]) if len(score.top) > 1 else _only(score.top[0])
+
+
+def _held(decision: Decision) -> str:
+    """Return which plugins had the node held until the bind; "" if none had."""
+    if (claim := decision.claim) is None:
+        return ""
+    return f"; claimed for {', '.join(claim.plugins)}, so kube-scheduler is offered no other node"
+
+
+def _shared(score: ScoreRecord) -> int:
+    """Return how many nodes have the best total."""
+    return max(score.best, sum(each.total == score.top[0].total for each in score.top))
+
+
+def _ties(score: ScoreRecord) -> str:
+    return f"{_shared(score)} nodes that tie for Moorage's best total, {score.top[0].total:.4g}"
+
+
+def _only(best: NodeScoreRecord) -> str:
+    return f"{best.node} has Moorage's best total, {best.total:.4g}"
+
+
 def _chosen(decision: Decision, bound: str, total_of: TotalOf | None) -> Iterator[str]:
     """Yield how kube-scheduler came to choose among several nodes, as far as that is known."""
     score = decision.score
@@ -184,15 +208,16 @@ def _chosen(decision: Decision, bound: str, total_of: TotalOf | None) -> Iterato
         yield f"kube-scheduler chose among {count} nodes: Moorage {_without_scores(score)}"
     else:
         best, *others = score.top
-        is_shared = bool(others) and others[0].total == best.total
-        is_other = bool(bound) and (bound != best.node or is_shared)
-        if is_other:
+        is_shared = _shared(score) > 1
+        if bound and (bound != best.node or is_shared):
             yield _other_node(score, bound, total_of)
+        elif is_shared:
+            yield f"kube-scheduler chooses among {_ties(score)}"
         if score.tied:
             yield _tie(score)
         if not others:
-            yield f"{best.node} has Moorage's best total, {best.total:.4g}"
-        elif not (is_other and is_shared):
+            yield _only(best)
+        elif not is_shared:
             yield lead(best, others[0])
 
 
@@ -210,7 +235,7 @@ def _without_scores(score: ScoreRecord | None) -> str:
 def lead(best: NodeScoreRecord, second: NodeScoreRecord) -> str:
     """Return by how much Moorage prefers one node to another, and which plugins make it so."""
     if best.total == second.total:
-        return f"Moorage has the same total for {best.node} and {second.node}: {best.total:.4g}"
+        return f"{best.node} and {second.node} tie for Moorage's total {best.total:.4g}"
     ranked = sorted(differences(best, second).items(), key=lambda part: -abs(part[1]))
     parts = ", ".join(f"{plugin} {part:+.3g}" for plugin, part in ranked[:SHOWN] if part)
     return (
@@ -258,7 +283,7 @@ def _other_node(score: ScoreRecord, bound: str, total_of: TotalOf | None) -> str
             f"best {len(score.top)}, of which {best.node} is the first, {best.total:.4g}"
         )
     if math.isclose(total, best.total, rel_tol=1e-6):  # arrays are of single precision
-        return f"kube-scheduler chose {bound} of the nodes with the best total"
+        return f"kube-scheduler chose {bound} among {_ties(score)}"
     steps = _steps(best.total, score.scale) - _steps(total, score.scale)
     if not steps:
         return (

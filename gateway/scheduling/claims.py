@@ -119,6 +119,8 @@ class Claims:
                 decision.score = scores.record
                 if len(scores.totals) and cycle.scored is not None:
                     cycle.scores = scores
+                    best = scores.totals == scores.totals.max()
+                    scores.record.best = int(np.count_nonzero(best))
                     totals = cycle.scored.to_call_order(scores.totals, 0)
                 self._cycle_states.add(cycle.uid, scores.kept)
         chosen = np.zeros(len(nodes), np.bool_)

@@ -17,7 +17,7 @@ from gateway.cluster.cluster import Cluster
 from gateway.cycle import BindCall, CallFailedError, Cycle, Judge, NodeSet, Rank
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import Decision, FilterRecord
-from gateway.cycle.rules import tied, whole
+from gateway.cycle.rules import ties, whole
 from gateway.decisions.log import Attempt, DecisionLog
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
@@ -318,7 +318,8 @@ class Scheduler:
             self._cycle_states.add(cycle.uid, scores.kept)
         if len(scores.totals) and cycle.scored is not None:
             sent = whole(scores.totals, scale)
-            record.scale, record.tied = scale, tied(scores.totals, sent)
+            record.scale = scale
+            record.best, record.tied = ties(scores.totals, sent)
             cycle.scores = scores
             cycle.points = cycle.scored.to_call_order(sent, 0).tolist()
 

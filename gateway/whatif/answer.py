@@ -20,7 +20,7 @@ from gateway.cycle.decision import (
     Record,
     ScoreRecord,
 )
-from gateway.cycle.rules import claimed, tied, whole
+from gateway.cycle.rules import claimed, ties, whole
 from gateway.decisions.sentences import sentences
 from gateway.replicas.filters import read_group
 from gateway.replicas.scorers import read_top
@@ -121,6 +121,7 @@ def compose(
     names = [each.node for each in ranking] or feasible
     totals = np.array([each.total for each in ranking], np.float32)  # as in cycles
     sent = whole(totals, scale)
+    best, tied = ties(totals, sent)
     newest = filtered if filtered is not None else scored
     decision = Decision(  # which nobody keeps: for its words
         namespace=question.pod.namespace,
@@ -150,18 +151,18 @@ def compose(
             plugins=read_reports(scored.plugins),
             top=ranking,
             scale=scale,
-            tied=tied(totals, sent),
+            best=best,
+            tied=tied,
         )
-    claim = None
     if claimants and feasible:
         position = claimed(question.pod.uid, names, totals if ranking else None)
-        claim = ClaimRecord(node=names[position], plugins=claimants)
+        decision.claim = ClaimRecord(node=names[position], plugins=claimants)
     return Answer(
         pod=f"{decision.namespace}/{decision.pod}",
         profile=question.profile,
         policy_revision=policy_revision,
         generation=decision.generation,
-        words=_words(decision, claim),
+        words=sentences(decision),
         nodes=decision.filter.nodes,
         feasible=feasible,
         rejected=verdicts,
@@ -171,7 +172,7 @@ def compose(
             Ranked(rank=rank, node=each.node, total=each.total, score=score, plugins=each.plugins)
             for rank, (each, score) in enumerate(zip(ranking, sent.tolist(), strict=True), start=1)
         ],
-        claim=claim,
+        claim=decision.claim,
         group=decision.group,
         no_scores=no_scores,
     )
@@ -199,16 +200,6 @@ def side(answer: Answer, *, named: bool) -> dict[str, Any]:
             for (plugin, reason), nodes in sorted(rejected.items(), key=lambda each: -len(each[1]))
         ],
     }
-
-
-def _words(decision: Decision, claim: ClaimRecord | None) -> list[str]:
-    words = sentences(decision)
-    if claim:
-        words.append(
-            f"{claim.node} would be claimed for {', '.join(claim.plugins)}: kube-scheduler "
-            "would be offered no other node"
-        )
-    return words
 
 
 def _count(plugins: Sequence[PluginRecord], verdicts: Sequence[Verdict]) -> None:

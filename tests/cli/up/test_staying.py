@@ -56,7 +56,7 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
 
         await kubectl(command, "create", "-f", "-", stdin=json.dumps(scheduled_here("late")))
         reason = await command.line("default/late -> node-")
-        assert " of the nodes with the best total; as many points in all as node-" in reason
+        assert " nodes that tie for Moorage's best total, " in reason
         for name, spec in (("theirs", {}), ("nobodys", {"schedulerName": "nobody"})):
             await kubectl(command, "create", "-f", "-", stdin=json.dumps(pod(name, **spec)))
         theirs = await command.line("default/theirs -> node-")

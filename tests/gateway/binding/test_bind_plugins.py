@@ -131,7 +131,7 @@ async def test_an_event_says_why_without_a_bind_plugin(tmp_path: Path, port: int
         await process.prioritize(obj, "n1", "n2")
         assert await bind(process, obj, "n2") == ""
         note = await event_note(process)
-    why = "kube-scheduler chose n2 of the nodes with the best total"
+    why = "kube-scheduler chose n2 among 2 nodes that tie for Moorage's best total, 97"
     assert note == f"Successfully assigned default/web to n2: {why}"
 
 

@@ -96,6 +96,9 @@ async def test_a_filter_plugin_that_failed_is_in_the_decision(tmp_path: Path) ->
     assert f"KeyError: 'example.com/rack' for node n0 ({HERE}:" in line
 
 
+CLAIMED = "claimed for P, so kube-scheduler is offered no other node"
+
+
 def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "") -> Decision:
     """A decision about n0, n1 and so on, whose totals are a single plugin's scores."""
     top = [
@@ -142,11 +145,18 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
                 "as good as n0, 74.4"
             ),
         ),
-        (scored(90, 90), "kube-scheduler chose n1 of the nodes with the best total"),
+        (
+            scored(90, 90),
+            "kube-scheduler chose n1 among 2 nodes that tie for Moorage's best total, 90",
+        ),
         (scored(90, 80, bound="n0"), "Moorage prefers n0 to n1, 90 to 80: P +10"),
         (
             scored(90, 90, scale=0, claim="n1"),
-            "n1 was claimed for P",
+            f"n1 was drawn among 2 nodes that tie for Moorage's best total, 90; {CLAIMED}",
+        ),
+        (
+            scored(90, 80, scale=0, bound="n0", claim="n0"),
+            f"Moorage prefers n0 to n1, 90 to 80: P +10; {CLAIMED}",
         ),
     ],
 )
@@ -157,7 +167,7 @@ def test_who_decided_is_named_only_if_the_record_proves_it(decision: Decision, f
 def test_a_node_beyond_the_best_ones_is_judged_by_its_own_total() -> None:
     chosen = {"n9": 90.0, "n8": 60.0}.get
     assert reason(scored(90, 90, bound="n9"), total_of=chosen) == (
-        "kube-scheduler chose n9 of the nodes with the best total"
+        "kube-scheduler chose n9 among 2 nodes that tie for Moorage's best total, 90"
     )
     assert reason(scored(90, 90, bound="n8"), total_of=chosen).startswith(
         "kube-scheduler's own scores outvoted Moorage's: it chose n8, 60, over n0, 90, "

@@ -66,11 +66,14 @@ async def pods_on_nodes(world: World) -> AsyncIterator[Sequence[Row]]:
                 "best",
                 "is on n3: Moorage prefers n3 to n1, 100 to 40: Steered [+]60$",
             ),
-            Row("all alike", "alike", "kube-scheduler chose n. of the nodes with the best total$"),
+            Row(
+                "all alike", "alike", "chose n. among 4 nodes that tie for Moorage's best total, 0$"
+            ),
             Row(
                 "its plugin claims the node",
                 "claimed",
-                "the best of 4 feasible nodes, was claimed for OneNodePerPipelineRun",
+                r"is on (n.): \1 was drawn among 4 feasible nodes: Moorage gave no scores; claimed "
+                "for OneNodePerPipelineRun, so kube-scheduler is offered no other node$",
             ),
             Row("no score plugin", "unscored", "chose among 4 nodes: Moorage gave no scores$"),
             Row(
@@ -98,10 +101,10 @@ async def votes_and_ties(world: World) -> AsyncIterator[Sequence[Row]]:
             pod("last", score=many | {"n1": 51}, spec=preferring("n7")),
         )
         await world.bound()
-        best = "is on n{0}: kube-scheduler chose n{0} of the nodes with the best total$"
+        best = "is on n{0}: kube-scheduler chose n{0} among {1} nodes that tie for Moorage's best "
         yield [
-            Row("two are the best", "equal", best.format(2)),
-            Row("more are the best than are listed", "many", best.format(7)),
+            Row("two are the best", "equal", best.format(2, 2)),
+            Row("more are the best than are listed", "many", best.format(7, 7)),
             Row("rounded up", "rounded", "n2 is tied with 1 other after rounding to 100 steps"),
             Row(
                 "rounded down",
