@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 
 from aiohttp import web
+from opentelemetry.trace import Tracer
 from prometheus_client import REGISTRY, CollectorRegistry
 
 from gateway.binding.binding import Binding
@@ -43,7 +44,7 @@ from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.rejected import RejectedPods, retried_pods, try_again
 from gateway.scheduling.scheduler import Scheduler
-from gateway.scheduling.tracing import TracedCycles, Tracer
+from gateway.scheduling.tracing import TracedCycles, Traces
 from gateway.settings import GatewaySettings
 from gateway.whatif.shadow import Shadows, shadow_route
 from gateway.whatif.simulate import simulate_routes
@@ -56,8 +57,7 @@ from moorage_host.process.admin import Check, address, admin_server, cause_of
 from moorage_host.process.lifecycle import Phase, announce, process
 from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
-from moorage_host.tracing.sink import span_sink
-from moorage_host.tracing.span import SpanSink
+from moorage_host.tracing.sink import sending_spans
 
 POLICY_OBJECT = {
     "apiVersion": "moorage.io/v1alpha1",
@@ -104,10 +104,10 @@ async def running(
     """
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
-        spans = await stack.enter_async_context(span_sink("gateway", settings))
+        tracer = await stack.enter_async_context(sending_spans("gateway", settings))
         client = await connect(settings.kubeconfig, context=settings.context)
         stack.push_async_callback(client.close)
-        gateway = _Gateway(client, settings, registry, security, spans)
+        gateway = _Gateway(client, settings, registry, security, tracer)
         stack.push_async_callback(gateway.binding.client.close)
         await stack.enter_async_context(gateway.background())
         stack.push_async_callback(gateway.queue.drain)
@@ -142,7 +142,7 @@ class _Gateway:
         settings: GatewaySettings,
         registry: CollectorRegistry,
         security: Security,
-        spans: SpanSink | None,
+        tracer: Tracer | None,
     ) -> None:
         targets = (settings.filter, settings.shadow_filter, settings.scorer, settings.shadow_scorer)
         for target in (*chain(*targets), settings.binder):
@@ -253,10 +253,10 @@ class _Gateway:
             self.journal = Journal(settings, cluster, policy, both, between_cycles, registry)
             on_end.append(self.journal.ended)
             on_bind.append(self.journal.bound)
-        tracer = Tracer(spans, settings.trace_ratio) if spans is not None else None
-        if tracer is not None:
-            on_end.append(tracer.ended)
-            judge, rank = tracer.judge(judge), tracer.rank(rank)
+        traces = Traces(tracer, settings.trace_ratio) if tracer is not None else None
+        if traces is not None:
+            on_end.append(traces.ended)
+            judge, rank = traces.judge(judge), traces.rank(rank)
         scheduler = Scheduler(
             term=leadership.term,
             cluster=cluster,
@@ -277,8 +277,8 @@ class _Gateway:
         )
         self.reservations = scheduler.reservations
         self.cycles: Cycles = scheduler
-        if tracer is not None:
-            self.cycles = TracedCycles(self.cycles, tracer, decisions.log)
+        if traces is not None:
+            self.cycles = TracedCycles(self.cycles, traces, decisions.log)
         self.timeline = Timeline(registry, interval=settings.inspector_interval)
         self.last_calls = LastCalls()
 

@@ -29,7 +29,6 @@ from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.recheck import Recheck
 from gateway.scheduling.rejected import RejectedPods
 from gateway.scheduling.reservations import Reservations
-from moorage_host.tracing.span import trace_id_of
 
 UNCOLLECTED_LIMIT = 256
 """Pods whose scores wait for a prioritize call; it may never come."""
@@ -375,7 +374,7 @@ class Scheduler:
         # An exemplar has at most 128 characters, and no name of a pod.
         cycle.leads_to = {"decision": decision.id}
         if decision.traceparent:
-            cycle.leads_to = {**cycle.leads_to, "trace_id": trace_id_of(decision.traceparent)}
+            cycle.leads_to = {**cycle.leads_to, "trace_id": decision.traceparent.split("-")[1]}
 
     def _end(self, cycle: Cycle) -> None:
         cycle.names_after = self._state.rows.names

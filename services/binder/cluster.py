@@ -8,7 +8,7 @@ import msgspec
 from moorage import Binding
 from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient
-from moorage_host.tracing.span import step
+from moorage_host.tracing.spans import step
 
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 

@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
-from moorage_host.tracing.span import current, plugin_span
+from moorage_host.tracing.spans import plugin_span
 from services.binder.binding.outcomes import (
     BindError,
     Outcome,
@@ -112,10 +112,9 @@ class BindMetrics:
         """Count what a plugin did at a point."""
         PLUGIN_SECONDS.labels(plugin, point).observe(seconds)
         PLUGIN_RESULTS.labels(plugin, point, result).inc()
-        if (traced := current()) is not None:
-            error = result if result == "failed" else ""
-            about = {"moorage.point": point, "moorage.result": result}
-            plugin_span(traced, plugin, time.perf_counter() - seconds, seconds, error, about)
+        error = result if result == "failed" else ""
+        about = {"moorage.point": point, "moorage.result": result}
+        plugin_span(plugin, time.perf_counter() - seconds, seconds, error, about)
 
     def waiting(self, change: int) -> None:
         """Count binds that wait for others."""

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import structlog
+from opentelemetry.trace import Tracer
 
 from moorage import BindPlugin
 from moorage.v1 import binder_pb2 as pb
@@ -24,7 +25,7 @@ from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.describe import describe_plugins
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
-from moorage_host.tracing.span import SpanSink, traceparent
+from moorage_host.tracing.spans import traceparent
 from services.binder.binding.binder import Binder
 from services.binder.binding.policies import Policies
 from services.binder.cluster import Cluster
@@ -67,7 +68,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._stack = AsyncExitStack()
         self._access = Access(None, ttl=settings.admin_token_ttl)
         self._replica = uuid.uuid4().hex[:12]
-        self._spans: SpanSink | None = None
+        self._tracer: Tracer | None = None
 
     async def start(self) -> None:
         """Connect to the API server.
@@ -94,7 +95,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             metrics=metrics,
             events=BindEvents(writer, settings.events),
         )
-        self._binder.spans = self._spans
+        self._binder.tracer = self._tracer
         self._snapshots = snapshots
         self._sessions = Sessions(self._binder, self._deadline, settings.max_sessions)
         self._retries = Retries(cluster)
@@ -102,9 +103,9 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         self._stack.push_async_callback(self._binder.drain)
         _log.info("The binder writes to an API server", host=client.host)
 
-    def trace_to(self, sink: SpanSink | None) -> None:
-        """Have spans of binds that are traced sent."""
-        self._spans = sink
+    def trace_with(self, tracer: Tracer | None) -> None:
+        """Record the spans of binds that are traced."""
+        self._tracer = tracer
 
     def notes(self) -> Mapping[str, Check]:
         """Return what fails in the background of the plugins, and why a policy is refused."""

@@ -46,7 +46,7 @@ from moorage_host.rpc.settings import CycleSettings
 from moorage_host.settings import Dataclass, Setting, declared_settings
 from moorage_host.tls.certificate import EXPIRY, RELOADS, START
 from moorage_host.tls.identities import METHODS
-from moorage_host.tracing.span import SPANS
+from moorage_host.tracing.spans import SPANS
 from sandbox.apiserver.settings import Settings as ApiServerSettings
 from sandbox.scheduler.__main__ import Settings as SchedulerSettings
 from services.annotator import rounds as annotator_metrics

@@ -20,7 +20,7 @@ from moorage_host.plugins import CycleInput, Replica
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.errors import CallError
 from moorage_host.slots import Slots
-from moorage_host.tracing.span import plugin_spans
+from moorage_host.tracing.spans import plugin_spans
 
 T = TypeVar("T")
 Run = TypeVar("Run")

@@ -16,13 +16,15 @@ from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeAlias
 
 import grpc
+from opentelemetry.context import Context as TraceContext
+from opentelemetry.trace import SpanKind, Tracer
 from structlog.contextvars import bound_contextvars
 
 from moorage_host.process.metrics import CALL_SECONDS, CALLS, children
 from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.errors import CallError, reason_of, report
 from moorage_host.tls.identities import Authorization, grpc_identities
-from moorage_host.tracing.span import SpanContext, SpanSink, parse, span
+from moorage_host.tracing.spans import sampled, span
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -49,16 +51,16 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         self,
         limit: ConcurrencyLimit | None = None,
         authorization: Authorization | None = None,
-        spans: SpanSink | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         """Limit calls of the methods that *limit* has; refuse what *authorization* does.
 
-        Without *authorization* everything is allowed: that is for plain text. *spans* takes the
-        spans of calls whose metadata have a trace context.
+        Without *authorization* everything is allowed: that is for plain text. *tracer* records
+        the spans of calls whose metadata have a trace context.
         """
         self._limit = limit
         self._authorization = authorization
-        self._spans = spans
+        self._tracer = tracer
 
     async def intercept_service(
         self,
@@ -74,7 +76,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         limit = self._limit
         if limit is not None and handler_call_details.method not in limit.methods:
             limit = None
-        return _wrapped(handler, handler_call_details, limit, self._authorization, self._spans)
+        return _wrapped(handler, handler_call_details, limit, self._authorization, self._tracer)
 
 
 def _wrapped(
@@ -82,7 +84,7 @@ def _wrapped(
     details: grpc.HandlerCallDetails,
     limit: ConcurrencyLimit | None,
     authorization: Authorization | None,
-    spans: SpanSink | None,
+    tracer: Tracer | None,
 ) -> Handler:
     kind = f"{_arity(handler.request_streaming)}_{_arity(handler.response_streaming)}"
     behaviour: Behaviour = getattr(handler, kind)
@@ -90,8 +92,8 @@ def _wrapped(
     if not handler.request_streaming:
         behaviour = functools.partial(_call_with_message, behaviour, deserializer, limit)
         deserializer = None
-        if spans is not None and (parent := parse(_traceparent(details))):
-            behaviour = functools.partial(_traced, behaviour, spans, parent, details.method)
+        if tracer is not None and (parent := sampled(_traceparent(details))):
+            behaviour = functools.partial(_traced, behaviour, tracer, parent, details.method)
     factory = getattr(grpc, f"stream_{_arity(handler.response_streaming)}_rpc_method_handler")
     wrapped: Handler = factory(
         functools.partial(_call, behaviour, details, authorization),
@@ -160,14 +162,14 @@ def _is_refused(authorization: Authorization, method: str, context: Context) -> 
 
 async def _traced(
     behaviour: Behaviour,
-    spans: SpanSink,
-    parent: SpanContext,
+    tracer: Tracer,
+    parent: TraceContext,
     method: str,
     requests: Any,
     context: Context,
 ) -> Any:
     """Answer one call, with a span."""
-    with span(spans, parent, method.removeprefix("/"), kind="server"):
+    with span(tracer, method.removeprefix("/"), parent, kind=SpanKind.SERVER):
         return await _written(behaviour(requests, context), context)
 
 

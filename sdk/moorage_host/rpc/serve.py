@@ -25,6 +25,7 @@ from typing import Generic, Literal, TypeVar
 
 import grpc
 import structlog
+from opentelemetry.trace import Tracer
 
 from moorage.errors import ConfigurationError
 from moorage_host.http.callers import TokenReviewer
@@ -39,8 +40,7 @@ from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
 from moorage_host.tls.identities import GATEWAY, Authorization
 from moorage_host.tls.security import Security, is_local, securing
-from moorage_host.tracing.sink import TracingSettings, span_sink
-from moorage_host.tracing.span import SpanSink
+from moorage_host.tracing.sink import TracingSettings, sending_spans
 
 log = structlog.get_logger()
 
@@ -113,8 +113,8 @@ class Servicer:
         """Return what `/readyz` shows although the service is ready, by name."""
         return {}
 
-    def trace_to(self, sink: SpanSink | None) -> None:
-        """Have spans sent, if anybody wants them; called before `start`."""
+    def trace_with(self, tracer: Tracer | None) -> None:
+        """Record spans, if anybody wants them; called before `start`."""
 
     def reviewer(self) -> TokenReviewer | None:
         """Return what knows the bearer tokens of callers of the admin port."""
@@ -198,8 +198,8 @@ async def running(
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
-        spans = await stack.enter_async_context(span_sink(definition.name, settings))
-        servicer.trace_to(spans)
+        tracer = await stack.enter_async_context(sending_spans(definition.name, settings))
+        servicer.trace_with(tracer)
         admin = await stack.enter_async_context(
             admin_server(
                 settings,
@@ -215,7 +215,7 @@ async def running(
         await servicer.start()
         stack.push_async_callback(servicer.stop)
         server, port = await stack.enter_async_context(
-            _listening_server(definition.limit, settings, security, spans)
+            _listening_server(definition.limit, settings, security, tracer)
         )
         definition.register(servicer, server)
         health = Health(definition.grpc_name, server)
@@ -246,14 +246,14 @@ async def _listening_server(
     limit: ConcurrencyLimit | None,
     settings: ServerSettings,
     security: Security,
-    spans: SpanSink | None,
+    tracer: Tracer | None,
 ) -> AsyncIterator[tuple[grpc.aio.Server, int]]:
     certificates = security.certificates
     authorization = Authorization(
         gateway=settings.gateway_identity, operator=settings.operator_identity
     )
     server = grpc.aio.server(
-        interceptors=[CallInterceptor(limit, authorization if certificates else None, spans)],
+        interceptors=[CallInterceptor(limit, authorization if certificates else None, tracer)],
         options=_options(settings),
         maximum_concurrent_rpcs=settings.max_concurrent_rpcs or None,
     )

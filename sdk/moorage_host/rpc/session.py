@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import grpc
 import msgspec
 import structlog
+from opentelemetry.trace import SpanKind, Tracer
 
 from moorage import __version__
 from moorage.errors import ConfigurationError, UnknownNameError
@@ -58,7 +59,7 @@ from moorage_host.rpc.errors import CallError, report
 from moorage_host.rpc.serve import Servicer
 from moorage_host.rpc.settings import CycleSettings
 from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
-from moorage_host.tracing.span import SpanSink, parse, plugin_spans, span
+from moorage_host.tracing.spans import plugin_spans, sampled, span
 
 Run = TypeVar("Run")
 
@@ -112,7 +113,7 @@ class CycleServicer(Servicer, Generic[Run]):
         self.throttle = Throttle()
         self._name = uuid.uuid4().hex[:12]
         self._settings = settings
-        self._spans: SpanSink | None = None
+        self._tracer: Tracer | None = None
         # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
         self._turn = asyncio.Lock()
         self._sessions: dict[asyncio.Task[Any], Replica] = {}
@@ -196,7 +197,7 @@ class CycleServicer(Servicer, Generic[Run]):
 
     async def _encoded(self, replica: Replica, request: Message, owner: Owner, mark: mmap) -> bytes:
         """Answer a cycle in a fork, whose turn and spans are not those of this process."""
-        self._turn, self._spans, start = asyncio.Lock(), None, time.monotonic()
+        self._turn, self._tracer, start = asyncio.Lock(), None, time.monotonic()
         answer = await self._answer(replica, request, mark)
         late: dict[str, tuple[str, float]] = {}
         for each in self._plugins(replica, request.cycle):
@@ -259,8 +260,8 @@ class CycleServicer(Servicer, Generic[Run]):
                 owner, deadline = supervisor.owner, supervisor.deadline
                 supervisor = MarkingSupervisor(owner=owner, deadline=deadline, mark=mark)
             engine, used = self.engine(request), replica if replica.generation else self.current
-            sink = self._spans if cycle.traceparent else None
-            with self._traced(sink, cycle, supervisor, start) if sink else _UNTRACED:
+            tracer = self._tracer if cycle.traceparent else None
+            with self._traced(tracer, cycle, supervisor, start) if tracer else _UNTRACED:
                 async with self._turn:
                     nodes, run = await used.run(work, engine, supervisor)
             result.generation = used.generation
@@ -329,15 +330,16 @@ class CycleServicer(Servicer, Generic[Run]):
 
     @contextmanager
     def _traced(
-        self, sink: SpanSink, cycle: pb.Cycle, supervisor: Supervisor, start: float
+        self, tracer: Tracer, cycle: pb.Cycle, supervisor: Supervisor, start: float
     ) -> Iterator[None]:
         """Have spans of a cycle that began at *start*, and of its plugins."""
-        parent = parse(cycle.traceparent)
+        parent = sampled(cycle.traceparent)
         if parent is None:
             yield
             return
         about = {"moorage.profile": cycle.profile}
-        with span(sink, parent, "replica cycle", kind="server", start=start, attributes=about):
+        kind = SpanKind.SERVER
+        with span(tracer, "replica cycle", parent, kind=kind, start=start, attributes=about):
             try:
                 yield
             finally:
@@ -415,9 +417,9 @@ class CycleServicer(Servicer, Generic[Run]):
         """
         return {"plugins": self.host.background_note, "policy": self.host.policy_note}
 
-    def trace_to(self, sink: SpanSink | None) -> None:
-        """Have spans of cycles that are traced sent."""
-        self._spans = sink
+    def trace_with(self, tracer: Tracer | None) -> None:
+        """Record the spans of cycles that are traced."""
+        self._tracer = tracer
 
     async def drain(self) -> None:
         """End the sessions, each between two cycles; gateways go on with other replicas."""

@@ -1,6 +1,6 @@
-"""What tracing needs without OpenTelemetry: spans as values, where they go, and the setting.
+"""Traces of calls, by OpenTelemetry's API; its SDK is an extra and is imported where it is used.
 
-span  trace contexts and spans, and the span of a call that is under way
-sink  where spans are sent while a process serves
-otel  the only module that imports OpenTelemetry
+spans  spans of the calls that are traced
+sink   whether, and where to, a process sends spans: settings, and the check of the URL
+otel   the only module that imports the SDK
 """

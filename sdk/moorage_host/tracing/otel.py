@@ -1,7 +1,7 @@
-"""Sends spans with OpenTelemetry, over OTLP/HTTP from a thread of its own.
+"""Records and sends spans with OpenTelemetry's SDK, over OTLP/HTTP from a thread of its own.
 
-The OTEL_* variables of exporter, batches and resource count as in any program; what is sampled the
-gateway decides.
+The OTEL_* variables of exporter, batches and resource count as in any program. Every span that is
+begun is recorded, since only calls that the gateway has chosen begin one.
 """
 
 import os
@@ -10,63 +10,29 @@ import threading
 from collections.abc import Sequence
 
 import requests
-from opentelemetry import trace
-from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from moorage import __version__
-from moorage_host.tracing.span import SPANS, Span, SpanContext
+from moorage_host.tracing.spans import SPANS
 
 _UNNAMED = "unknown_service"
 _BATCH = 512
-_SAMPLED = trace.TraceFlags(trace.TraceFlags.SAMPLED)
-_KINDS = {"internal": trace.SpanKind.INTERNAL, "server": trace.SpanKind.SERVER}
 
 
-class OtelSink:
-    """Queues spans for the thread that sends them; called by one thread only."""
+class Spans:
+    """Records spans with `tracer`, and has a thread send them."""
 
     def __init__(self, service: str, url: str, limit: int) -> None:
         """Send to *url*; at most *limit* spans wait."""
-        self._limit = limit
-        self._taken = 0
-        self._exporter = _CountingExporter(url)
-        self._ids = _GivenIds()
-        batch = min(int(os.environ.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") or _BATCH), limit)
         self._provider = TracerProvider(
-            sampler=ALWAYS_ON,
-            resource=_resource(service),
-            id_generator=self._ids,
-            shutdown_on_exit=False,
+            sampler=ALWAYS_ON, resource=_resource(service), shutdown_on_exit=False
         )
-        self._provider.add_span_processor(
-            BatchSpanProcessor(self._exporter, max_queue_size=limit, max_export_batch_size=batch)
-        )
-        self._tracer = self._provider.get_tracer("moorage", __version__)
-
-    def add(self, span: Span) -> None:
-        """Have a span sent, or drop it if too many wait."""
-        if self._taken - self._exporter.done >= self._limit:
-            SPANS.labels("dropped").inc()
-            return
-        self._taken += 1
-        self._ids.next = span.context
-        made = self._tracer.start_span(
-            span.name,
-            context=_parent(span),
-            kind=_KINDS[span.kind],
-            attributes=span.attributes,
-            links=[trace.Link(_context(span.link))] if span.link else (),
-            start_time=span.start,
-        )
-        if span.error:
-            made.set_status(trace.StatusCode.ERROR, span.error)
-        made.end(span.end)
+        self._provider.add_span_processor(_CountingProcessor(_CountingExporter(url), limit))
+        self.tracer = self._provider.get_tracer("moorage", __version__)
 
     def close(self, seconds: float) -> None:
         """Send what waits, for so long at most."""
@@ -75,17 +41,20 @@ class OtelSink:
         closing.join(seconds)
 
 
-class _GivenIds(IdGenerator):
-    """Gives each span the ids that it has already."""
+class _CountingProcessor(BatchSpanProcessor):
+    """Drops and counts the spans beyond a limit; spans of one thread end in it."""
 
-    def __init__(self) -> None:
-        self.next = SpanContext(1, 1)
+    def __init__(self, exporter: "_CountingExporter", limit: int) -> None:
+        batch = min(int(os.environ.get("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") or _BATCH), limit)
+        super().__init__(exporter, max_queue_size=limit, max_export_batch_size=batch)
+        self._sending, self._limit, self._taken = exporter, limit, 0
 
-    def generate_span_id(self) -> int:
-        return self.next.span_id
-
-    def generate_trace_id(self) -> int:
-        return self.next.trace_id
+    def on_end(self, span: ReadableSpan) -> None:
+        if self._taken - self._sending.done >= self._limit:
+            SPANS.labels("dropped").inc()
+            return
+        self._taken += 1
+        super().on_end(span)
 
 
 class _CountingExporter(SpanExporter):
@@ -126,16 +95,3 @@ def _resource(service: str) -> Resource:
     if SERVICE_INSTANCE_ID not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
         own[SERVICE_INSTANCE_ID] = f"{socket.gethostname()}-{os.getpid()}"
     return found.merge(Resource(own))
-
-
-def _context(context: SpanContext) -> trace.SpanContext:
-    return trace.SpanContext(
-        context.trace_id, context.span_id, is_remote=True, trace_flags=_SAMPLED
-    )
-
-
-def _parent(span: Span) -> Context:
-    if not span.parent:
-        return Context()
-    parent = _context(SpanContext(span.context.trace_id, span.parent))
-    return trace.set_span_in_context(trace.NonRecordingSpan(parent), Context())

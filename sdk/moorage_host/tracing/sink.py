@@ -1,4 +1,4 @@
-"""Opens where a process sends its spans, if it does: settings, metric, and the check of the URL."""
+"""Opens where a process sends its spans, if it does: settings, and the check of the URL."""
 
 import asyncio
 import os
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
+from opentelemetry.trace import Tracer
 
 from moorage.errors import ConfigurationError
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.settings import setting
 from moorage_host.tls.security import is_local
-from moorage_host.tracing.span import SpanSink
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,33 +43,33 @@ OFF = "OTEL_SDK_DISABLED"
 PATH = "/v1/traces"
 
 if TYPE_CHECKING:
-    from moorage_host.tracing.otel import OtelSink
+    from moorage_host.tracing.otel import Spans
 
 log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def span_sink(service: str, settings: TracingSettings) -> AsyncIterator[SpanSink | None]:
-    """Have spans sent until the block is left; None if nobody wants them.
+async def sending_spans(service: str, settings: TracingSettings) -> AsyncIterator[Tracer | None]:
+    """Have spans of a tracer sent until the block is left; None if nobody wants them.
 
     Raises:
         ConfigurationError: `--trace-endpoint` cannot be used, or OpenTelemetry is missing.
     """
-    sink = _open(service, settings)
+    spans = _open(service, settings)
     try:
-        yield sink
+        yield None if spans is None else spans.tracer
     finally:
-        if sink is not None:
-            await asyncio.to_thread(sink.close, settings.trace_flush_timeout)
+        if spans is not None:
+            await asyncio.to_thread(spans.close, settings.trace_flush_timeout)
 
 
-def _open(service: str, settings: TracingSettings) -> "OtelSink | None":
+def _open(service: str, settings: TracingSettings) -> "Spans | None":
     source, url = _endpoint(settings)
     if not url or os.environ.get(OFF, "").lower() == "true":
         return None
     try:
         _check(url, settings.trace_insecure)
-        sink = _sink(service, url, settings.trace_queue)
+        spans = _spans(service, url, settings.trace_queue)
     except ConfigurationError as error:
         if source == OPTION:
             raise ConfigurationError(f"{source}: {error}") from error
@@ -77,17 +77,17 @@ def _open(service: str, settings: TracingSettings) -> "OtelSink | None":
         log.warning("There are no traces", variable=source, problem=str(error))
         return None
     log.info("Spans are sent", url=url)
-    return sink
+    return spans
 
 
-def _sink(service: str, url: str, limit: int) -> "OtelSink":
+def _spans(service: str, url: str, limit: int) -> "Spans":
     try:
-        from moorage_host.tracing.otel import OtelSink
+        from moorage_host.tracing.otel import Spans
     except ImportError as error:
         raise ConfigurationError(
             f"OpenTelemetry is not installed ({error}): pip install '.[otel]' in a clone"
         ) from error
-    return OtelSink(service, url, limit)
+    return Spans(service, url, limit)
 
 
 def _endpoint(settings: TracingSettings) -> tuple[str, str]:

@@ -3,12 +3,13 @@
 import asyncio
 import functools
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import structlog
+from opentelemetry.trace import SpanKind, Tracer
 
 from moorage import Binding
-from moorage_host.tracing.span import SpanSink, parse, span
+from moorage_host.tracing.spans import sampled, span
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.cycle import BindingCycles
 from services.binder.binding.fence import Fence
@@ -43,7 +44,7 @@ class Binder:
     Attributes:
         attempts: The binds under way.
         fence: Which gateway may bind.
-        spans: Takes the spans of binds that are traced.
+        tracer: Records the spans of binds that are traced.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Binder:
         events: BindEvents | None = None,
     ) -> None:
         self.attempts: set[Attempt] = set()
-        self.spans: SpanSink | None = None
+        self.tracer: Tracer | None = None
         self._cluster = cluster
         self._limits = limits
         self._metrics = metrics
@@ -143,13 +144,7 @@ class Binder:
         try:
             if attempt.refusal is not None:
                 raise attempt.give_up()
-            parent = parse(binding.traceparent) if self.spans is not None else None
-            traced = (
-                nullcontext()
-                if self.spans is None or parent is None
-                else span(self.spans, parent, "bind pod", kind="server", attributes=_about(binding))
-            )
-            with traced:
+            with nullcontext() if self.tracer is None else self._traced(self.tracer, binding):
                 if before:
                     await asyncio.wait([before.task])
                 attempt.unresolved = self._unresolved.take(binding.uid)
@@ -161,6 +156,12 @@ class Binder:
             if attempt.refusal is None or attempt.has_written:
                 raise
             raise attempt.give_up() from None
+
+    def _traced(self, tracer: Tracer, binding: Binding) -> AbstractContextManager[object]:
+        if (parent := sampled(binding.traceparent)) is None:
+            return nullcontext()
+        about = _about(binding)
+        return span(tracer, "bind pod", parent, kind=SpanKind.SERVER, attributes=about)
 
     def _finish(self, attempt: Attempt, started: float, task: asyncio.Task[Outcome]) -> None:
         """Keep what an attempt leaves open, and what it wrote or may have written; count it."""

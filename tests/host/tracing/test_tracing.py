@@ -3,22 +3,27 @@
 import sys
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.context import Context
 from prometheus_client import REGISTRY
 
 from moorage.errors import ConfigurationError
-from moorage_host.tracing.sink import TracingSettings, span_sink
-from moorage_host.tracing.span import SPANS, Span, SpanContext, parse
+from moorage_host.tracing.sink import TracingSettings, sending_spans
+from moorage_host.tracing.spans import SPANS, sampled, span, traceparent
 from tests.collector import collecting
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-def test_a_context_is_read_as_it_is_written() -> None:
-    root = SpanContext.root()
-    assert parse(root.traceparent) == root
-    assert parse(root.child().traceparent) != root
-    assert parse(f"00-{TRACE}-{SPAN}-01") == SpanContext(int(TRACE, 16), int(SPAN, 16))
-    assert parse(f"01-{TRACE}-{SPAN}-03-of-a-later-version") is not None
+@pytest.mark.parametrize(
+    "text",
+    [f"00-{TRACE}-{SPAN}-01", f"01-{TRACE}-{SPAN}-03-of-a-later-version"],
+)
+def test_a_context_is_read_as_it_is_written(text: str) -> None:
+    context = sampled(text)
+    assert context is not None
+    named = trace.get_current_span(context)
+    assert traceparent(named) == f"00-{TRACE}-{SPAN}-{text[53:55]}"
 
 
 @pytest.mark.parametrize(
@@ -37,14 +42,10 @@ def test_a_context_is_read_as_it_is_written() -> None:
     ],
 )
 def test_what_is_no_context_or_is_not_sampled_traces_nothing(text: str) -> None:
-    assert parse(text) is None
+    assert sampled(text) is None
 
 
 VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
-
-
-def span(name: str = "work") -> Span:
-    return Span(name=name, context=SpanContext.root(), start=1, end=2, attributes={"n": 1})
 
 
 def count(outcome: str) -> float:
@@ -54,9 +55,10 @@ def count(outcome: str) -> float:
 async def test_spans_are_sent_when_a_process_ends() -> None:
     with collecting() as collector:
         settings = TracingSettings(trace_endpoint=collector.url)
-        async with span_sink("filter", settings) as sink:
-            assert sink is not None
-            sink.add(span())
+        async with sending_spans("filter", settings) as tracer:
+            assert tracer is not None
+            with span(tracer, "work", Context()):
+                assert traceparent()
         assert [(each.service, each.name) for each in collector.spans] == [
             ("moorage-filter", "work")
         ]
@@ -67,10 +69,11 @@ async def test_spans_are_dropped_and_counted_where_nobody_takes_them() -> None:
     settings = TracingSettings(
         trace_endpoint="http://127.0.0.1:9", trace_queue=2, trace_flush_timeout=0.1
     )
-    async with span_sink("filter", settings) as sink:
-        assert sink is not None
+    async with sending_spans("filter", settings) as tracer:
+        assert tracer is not None
         for _ in range(5):
-            sink.add(span())
+            with span(tracer, "work", Context()):
+                pass
         assert count("dropped") == before + 3
 
 
@@ -89,33 +92,34 @@ async def test_an_endpoint_that_cannot_be_used_is_refused(
     monkeypatch: pytest.MonkeyPatch, url: str, problem: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=f"--trace-endpoint.*{problem}"):
-        async with span_sink("filter", TracingSettings(trace_endpoint=url)):
+        async with sending_spans("filter", TracingSettings(trace_endpoint=url)):
             pytest.fail("nothing can be sent there")
     # Whoever set the variable for all pods must not keep this one from running.
     monkeypatch.setenv(VARIABLE, url)
-    async with span_sink("filter", TracingSettings()) as sink:
-        assert sink is None
+    async with sending_spans("filter", TracingSettings()) as tracer:
+        assert tracer is None
 
 
 async def test_without_the_extra_only_the_option_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     monkeypatch.delitem(sys.modules, "moorage_host.tracing.otel", raising=False)
     url = "http://127.0.0.1:4318"
     with pytest.raises(ConfigurationError, match=r"pip install '\.\[otel\]' in a clone"):
-        async with span_sink("filter", TracingSettings(trace_endpoint=url)):
+        async with sending_spans("filter", TracingSettings(trace_endpoint=url)):
             pytest.fail("nothing can be sent")
     monkeypatch.setenv(VARIABLE, url)
-    async with span_sink("filter", TracingSettings()) as sink:
-        assert sink is None
+    async with sending_spans("filter", TracingSettings()) as tracer:
+        assert tracer is None
 
 
 async def test_nothing_is_sent_by_default_or_where_the_sdk_is_disabled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with span_sink("filter", TracingSettings()) as sink:
-        assert sink is None
+    async with sending_spans("filter", TracingSettings()) as tracer:
+        assert tracer is None
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    async with span_sink("filter", TracingSettings(trace_endpoint="http://127.0.0.1:1")) as sink:
-        assert sink is None
+    settings = TracingSettings(trace_endpoint="http://127.0.0.1:1")
+    async with sending_spans("filter", settings) as tracer:
+        assert tracer is None
