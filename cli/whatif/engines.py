@@ -11,8 +11,8 @@ from gateway.replicas.sharding import join_kept
 from gateway.whatif.comparing import Outcome
 from moorage import Nodes, Pod
 from moorage.execution import PluginRun, Profile, Supervisor
+from moorage_host.plugins.ranking import run_scores
 from services.filter.engine import run_filters
-from services.scorer.engine import run_scores
 
 
 async def filtered(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> Outcome:

@@ -61,6 +61,75 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = GROUP_TIMEOUT
 
 
+MOST_MEMBERS = 512
+"""Pods of a group that a trial places: all of them in one cycle, while other pods wait."""
+
+TOO_LARGE = f"the group has more than {MOST_MEMBERS} pods"
+
+
+class ReasonNodes(msgspec.Struct, kw_only=True):
+    """Why nodes were no place for a member: how many they are, and some of them."""
+
+    reason: str
+    nodes: int
+    examples: list[str] = []
+
+
+class Trial(msgspec.Struct, kw_only=True):
+    """How a trial placement ended.
+
+    Attributes:
+        plugin: The plugin that named the group.
+        group: The group.
+        on_nodes: How many members were on nodes before it.
+        nodes: By uid the node of each other member that found one; empty if the group does not fit.
+        fitting: How many members found one in the best of the tries, whether that was enough.
+        ahead: A group that comes before it, and whose room it would need; "" if there is none.
+        domain: The value of the topology label in that try.
+        failing: The first member that found none, as NAMESPACE/NAME.
+        reasons: Why not, the most frequent reason first.
+        lacking: The resource that it lacked on most nodes; "" if it was not a resource.
+        lacking_free: On how many nodes of the cluster there is enough of it for one member.
+        lacking_domain: The only value of the topology label that these have; "" if they have more.
+        like: The node that would hold most members if it were empty, of several the first by name;
+            `more_nodes` of these would do.
+    """
+
+    plugin: str
+    group: Group
+    on_nodes: int = 0
+    nodes: dict[str, str] = {}
+    fitting: int = 0
+    ahead: str = ""
+    domain: str = ""
+    failing: str = ""
+    reasons: list[ReasonNodes] = []
+    lacking: str = ""
+    lacking_free: int = 0
+    lacking_domain: str = ""
+    like: str = ""
+    more_nodes: int = 0
+
+    @property
+    def members(self) -> int:
+        """How many members exist."""
+        return len(self.group.members)
+
+    @property
+    def reason(self) -> str:
+        """Why the group does not fit: a constant text."""
+        waits = "another group is ahead of the pod's" if self.ahead else ""
+        return self.refusal or waits or "pods of the group found no nodes"
+
+    @property
+    def refusal(self) -> str:
+        """Why there is no need to look for nodes; "" if there is."""
+        if self.members > MOST_MEMBERS:
+            return TOO_LARGE
+        missing = "pods of the group are missing" if self.members < self.group.min_count else ""
+        return self.group.problem or missing
+
+
 def group_name(pod: Pod) -> Name | None:
     """Return the group of a pod; None if it has no label of one."""
     group = pod.labels.get(GROUP) or pod.labels.get(POD_GROUP)

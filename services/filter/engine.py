@@ -1,8 +1,7 @@
-"""Runs a profile's filter plugins for one pod.
+"""Runs a profile's filter plugins for one pod, and the trial placement of its group.
 
 Pure: it knows plugins and snapshots, no transport and no clock; whoever calls it brings a
-supervisor. As in kube-scheduler, plugins run in the order of the profile, each on the nodes that
-all before it let pass, and the first to reject a node gives its reason.
+supervisor.
 """
 
 from collections.abc import Sequence
@@ -13,49 +12,16 @@ import numpy.typing as npt
 
 from moorage import Nodes, PluginFailedError, Pod, Rejection
 from moorage.execution import (
+    FilterRun,
+    PluginRejection,
     PluginRun,
     Profile,
     Supervisor,
     Trial,
-    ask_for_claim,
     ask_for_group,
-    ask_for_verdicts,
+    run_filter_plugins,
     tried,
 )
-
-LONGEST_REASON = 1024
-"""Characters of a reason; what a longer one lists is cut, with how much more there is."""
-
-MOST_REASONS = 1000
-"""Different reasons of an answer, which so has a MiB of them at most."""
-
-OTHER_REASONS = "more different reasons than an answer can have"
-"""What stands for those beyond."""
-
-
-class PluginRejection(msgspec.Struct, frozen=True):
-    """A rejection with the name of the plugin that made it."""
-
-    plugin: str
-    rejection: Rejection
-
-
-class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a cycle.
-
-    Attributes:
-        codes: For each node 0 if it is feasible, i if `reasons[i - 1]` rejects it.
-        reasons: Why nodes were rejected.
-        plugins: What each plugin did, in order.
-        claimants: The plugins that want the pod to claim one of the feasible nodes at once.
-        trial: How the trial placement of the pod's group ended; None for a pod without a group.
-    """
-
-    codes: npt.NDArray[np.uint16]
-    reasons: Sequence[PluginRejection]
-    plugins: Sequence[PluginRun]
-    claimants: Sequence[str] = ()
-    trial: Trial | None = None
 
 
 async def run_filters(
@@ -78,9 +44,9 @@ async def run_filters(
                 continue
             if group is not None:
                 async with tried(enabled, group, profile, pod, nodes, apart) as trial:
-                    run = await _run_each(profile, pod, nodes, supervisor)
+                    run = await run_filter_plugins(profile, pod, nodes, supervisor)
                 return _of_group(run, trial)
-    return await _run_each(profile, pod, nodes, supervisor)
+    return await run_filter_plugins(profile, pod, nodes, supervisor)
 
 
 def _of_group(run: FilterRun, trial: Trial) -> FilterRun:
@@ -93,68 +59,6 @@ def _of_group(run: FilterRun, trial: Trial) -> FilterRun:
     return msgspec.structs.replace(
         run, codes=codes, reasons=[*run.reasons, rejection], claimants=(), trial=trial
     )
-
-
-async def _run_each(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> FilterRun:
-    """Run the plugins one after another, whatever group the pod is of."""
-    codes: npt.NDArray[np.uint16] | None = None
-    reasons: list[PluginRejection] = []
-    claimants: list[str] = []
-    survivors = nodes
-    for enabled in profile.plugins:
-        if not survivors.rows.size:
-            break
-        report = supervisor.begin(enabled)
-        try:
-            verdicts = await ask_for_verdicts(enabled, pod, survivors, supervisor)
-            if enabled.may_claim and ask_for_claim(enabled, pod, supervisor):
-                claimants.append(enabled.name)
-        except PluginFailedError as error:
-            if enabled.aborts:
-                raise
-            report.failure = error.problem
-            continue
-        report.skipped = verdicts is None
-        if verdicts is None or not verdicts.reasons:
-            continue
-        passed = verdicts.passed
-        if codes is None:
-            codes = verdicts.codes.copy()
-        else:
-            codes[codes == 0] = np.where(passed, 0, verdicts.codes + len(reasons))
-        for reason in verdicts.reasons:
-            kept = reason if len(reason.reason) <= LONGEST_REASON else _cut(reason)
-            reasons.append(PluginRejection(enabled.name, kept))
-        survivors = survivors.where(passed)
-    if codes is not None and len(reasons) > MOST_REASONS:
-        codes, reasons = _limited(codes, reasons)
-    return FilterRun(
-        codes=np.zeros(nodes.rows.size, np.uint16) if codes is None else codes,
-        reasons=reasons,
-        plugins=supervisor.runs,
-        claimants=claimants if survivors.rows.size else (),
-    )
-
-
-def _cut(rejection: Rejection) -> Rejection:
-    """Return a rejection whose text has a length that every caller can take."""
-    text = rejection.reason
-    head = text[:LONGEST_REASON].rpartition(", ")[0] or text[:LONGEST_REASON]
-    more = text[len(head) :].count(", ")
-    return Rejection(f"{head} and {more} more" if more else f"{head}…", rejection.unresolvable)
-
-
-def _limited(
-    codes: npt.NDArray[np.uint16], reasons: Sequence[PluginRejection]
-) -> tuple[npt.NDArray[np.uint16], list[PluginRejection]]:
-    """Put one reason of each plugin for all those beyond the limit."""
-    numbers = {reason: number for number, reason in enumerate(reasons[:MOST_REASONS], start=1)}
-    table = [0, *numbers.values()]
-    for reason in reasons[MOST_REASONS:]:
-        other = Rejection(OTHER_REASONS, reason.rejection.unresolvable)
-        merged = PluginRejection(reason.plugin, other)
-        table.append(numbers.setdefault(merged, len(numbers) + 1))
-    return np.array(table, np.uint16)[codes], list(numbers)
 
 
 def joined_verdicts(parts: Sequence[FilterRun], runs: Sequence[PluginRun]) -> FilterRun:

@@ -7,7 +7,7 @@ import grpc.aio
 import numpy as np
 
 from moorage import FilterPlugin, Nodes
-from moorage.execution import PluginRun, Trial, joined_runs
+from moorage.execution import FilterRun, PluginRejection, PluginRun, Trial, joined_runs
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import filter_pb2_grpc
 from moorage_host.plugins.registry import Registry, load_registry
@@ -18,7 +18,7 @@ from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer
 from moorage_host.rpc.settings import CycleSettings, adhoc_limit
-from services.filter.engine import FilterRun, PluginRejection, joined_verdicts, run_filters
+from services.filter.engine import joined_verdicts, run_filters
 from services.filter.plugins import BUILT_INS
 
 CODES = np.dtype("<u2")

@@ -7,7 +7,6 @@ scores nor its weight count.
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -18,50 +17,9 @@ from moorage.execution import (
     Profile,
     Supervisor,
     ask_for_raw_scores,
-    ask_for_scores,
     ask_to_normalize,
 )
-from moorage_host.plugins.ranking import weighted_mean
-
-
-class ScoreRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a cycle.
-
-    Attributes:
-        totals: For each node the mean of the normalised scores by weight, 0..100; None if no plugin
-            had an opinion.
-        scores: The opinions that make up the totals, in order.
-        plugins: What each plugin did, in order.
-        raw: Of a shard: the raw scores of each plugin with an opinion, in order.
-    """
-
-    totals: Scores | None = None
-    scores: Sequence[PluginScores] = ()
-    plugins: Sequence[PluginRun]
-    raw: Mapping[str, Scores] = msgspec.field(default_factory=dict)
-
-
-async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> ScoreRun:
-    """Rank *nodes*.
-
-    Raises:
-        PluginFailedError: A plugin failed whose failure aborts the cycle.
-        TimeoutError: The supervisor's deadline passed.
-    """
-    scores: list[PluginScores] = []
-    for enabled in profile.plugins:
-        report = supervisor.begin(enabled)
-        try:
-            opinion = await ask_for_scores(enabled, pod, nodes, supervisor)
-        except PluginFailedError as error:
-            if enabled.aborts:
-                raise
-            report.failure = error.problem
-            continue
-        report.skipped = opinion is None
-        if opinion is not None:
-            scores.append(opinion)
-    return ScoreRun(totals=_totals(scores), scores=scores, plugins=supervisor.runs)
+from moorage_host.plugins.ranking import ScoreRun, total_of
 
 
 async def run_shard(
@@ -120,7 +78,7 @@ async def run_normalization(
         report.skipped = opinion is None
         if opinion is not None:
             scores.append(opinion)
-    return ScoreRun(totals=_totals(scores), scores=scores, plugins=supervisor.runs)
+    return ScoreRun(totals=total_of(scores), scores=scores, plugins=supervisor.runs)
 
 
 def continued(runs: Sequence[PluginRun], later: Sequence[PluginRun]) -> Sequence[PluginRun]:
@@ -132,7 +90,3 @@ def continued(runs: Sequence[PluginRun], later: Sequence[PluginRun]) -> Sequence
             run.failure = run.failure or normalizing.failure
             run.note = normalizing.note or run.note
     return runs
-
-
-def _totals(scores: Sequence[PluginScores]) -> Scores | None:
-    return weighted_mean([(each.weight, each.normalized) for each in scores])

@@ -13,7 +13,7 @@ from moorage import Nodes, Pod, ScorePlugin, Scores
 from moorage.execution import PluginRun, Profile, Supervisor, joined_runs
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import scorer_pb2_grpc
-from moorage_host.plugins.ranking import best, compact
+from moorage_host.plugins.ranking import ScoreRun, best, compact, run_scores
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.adhoc import Chunks
@@ -22,7 +22,7 @@ from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import CycleServicer
 from moorage_host.rpc.settings import CycleSettings, adhoc_limit
-from services.scorer.engine import ScoreRun, continued, run_normalization, run_scores, run_shard
+from services.scorer.engine import continued, run_normalization, run_shard
 from services.scorer.plugins import BUILT_INS
 
 TOTALS = np.dtype("<f4")

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from cli.legacy.convert import convert
 from cli.main import main
 from moorage import Pod
+from moorage.in_tree.filters.inter_pod_affinity import InterPodAffinity
 from moorage.models.decoding import decode_pod
 from moorage.testing import make_node, run_filter
-from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from tests.e2e.placement.placeholder import ISOLATED, TEXT, Object, placeholder, task
 from tests.needs import needed
 from tools.docs.bench_tables import CLUSTERS, pods_per_second

@@ -15,15 +15,10 @@ from moorage import (
     Rejection,
     Verdicts,
 )
-from moorage.execution import EnabledPlugin, Profile, Supervisor
+from moorage.execution import EnabledPlugin, FilterRun, Profile, Supervisor
+from moorage.execution.filtering import LONGEST_REASON, MOST_REASONS, OTHER_REASONS
 from moorage.testing import make_node, make_nodes, make_pod
-from services.filter.engine import (
-    LONGEST_REASON,
-    MOST_REASONS,
-    OTHER_REASONS,
-    FilterRun,
-    run_filters,
-)
+from services.filter.engine import run_filters
 
 NODES = make_nodes(*(make_node(f"n{i}") for i in range(4)))
 

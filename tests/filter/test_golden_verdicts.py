@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from moorage import Nodes, Pod
-from moorage.execution import EnabledPlugin, Profile, Supervisor
+from moorage.execution import EnabledPlugin, FilterRun, Profile, Supervisor
 from moorage.models import Container, Resources
-from services.filter.engine import FilterRun, run_filters
+from services.filter.engine import run_filters
 from services.filter.plugins import BUILT_INS
 from tests.golden import VERSIONS, Refused, cluster, filtered, parse, scored
 

@@ -14,7 +14,8 @@ from moorage import (
 )
 from moorage.execution import EnabledPlugin, Profile, Supervisor
 from moorage.testing import make_node, make_nodes, make_pod
-from services.scorer.engine import ScoreRun, run_normalization, run_scores, run_shard
+from moorage_host.plugins.ranking import ScoreRun, run_scores
+from services.scorer.engine import run_normalization, run_shard
 
 NODES = make_nodes(*(make_node(f"n{i}") for i in range(3)))
 

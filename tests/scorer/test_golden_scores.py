@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from moorage import Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, Profile, Supervisor
-from moorage.models import Resources
-from moorage_host.policy.checks import check_arguments
-from services.scorer.engine import run_scores
-from services.scorer.plugins import BUILT_INS
-from services.scorer.plugins.in_tree.node_resources_least_allocated import (
+from moorage.in_tree.scores.node_resources_least_allocated import (
     NodeResourcesLeastAllocated,
 )
-from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
-from services.scorer.plugins.in_tree.requested_to_capacity_ratio import RequestedToCapacityRatio
+from moorage.in_tree.scores.node_resources_most_allocated import NodeResourcesMostAllocated
+from moorage.in_tree.scores.requested_to_capacity_ratio import RequestedToCapacityRatio
+from moorage.models import Resources
+from moorage_host.plugins.ranking import run_scores
+from moorage_host.policy.checks import check_arguments
+from services.scorer.plugins import BUILT_INS
 from tests.golden import VERSIONS, Object, cluster, scored
 
 FIT = "NodeResourcesFit"

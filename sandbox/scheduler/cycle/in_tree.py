@@ -1,8 +1,8 @@
-"""The in-tree plugins of a profile: Moorage's built-in ones of the same names.
+"""The in-tree plugins of a profile: Moorage's own of the same names.
 
-They run in the engines of the filter and the scorer service, so there is one implementation of each
-rule. Those that kube-scheduler has and Moorage lacks do not run: NodeVolumeLimits, VolumeBinding,
-VolumeZone and DynamicResources, which read volumes and resource claims.
+They run as in the filter and the scorer service. Those that kube-scheduler has and Moorage lacks do
+not run: NodeVolumeLimits, VolumeBinding, VolumeZone and DynamicResources, which read volumes and
+resource claims.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,19 +12,20 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage import FilterPlugin, Nodes, Pod, ScorePlugin
+from moorage import Nodes, Pod
 from moorage.execution import EnabledPlugin, PluginScores, Supervisor, owner_of
 from moorage.execution import Profile as RunningProfile
+from moorage.execution.filtering import reasons_of, run_filter_plugins
+from moorage.in_tree.filters import FILTERS
+from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
+from moorage.in_tree.scores import SCORES
 from moorage.plugin.base import Plugin
-from moorage_host.kube_scheduler import DEFAULTS, KubeSchedulerProfile
+from moorage_host.kube_scheduler import KubeSchedulerProfile
+from moorage_host.plugins.ranking import run_scores
 from moorage_host.policy.checks import check_arguments
 from sandbox.scheduler.cycle.attempt import PluginScore, Rejection
-from services.filter.engine import run_filters
-from services.filter.plugins import BUILT_INS as FILTERS
-from services.scorer.engine import run_scores
-from services.scorer.plugins import BUILT_INS as SCORES
 
-FIT: Final = "NodeResourcesFit"
+FIT: Final = NodeResourcesFit.name
 STRATEGIES: Final = {
     "LeastAllocated": "NodeResourcesLeastAllocated",
     "MostAllocated": "NodeResourcesMostAllocated",
@@ -32,14 +33,8 @@ STRATEGIES: Final = {
 }
 """The built-in score plugins that are the scoring strategies of NodeResourcesFit."""
 
-IN_TREE: Final = frozenset((*(entry.name for entry in DEFAULTS.enabled), *STRATEGIES.values()))
-
-_FILTERS: Final[Mapping[str, type[FilterPlugin]]] = {
-    kind.name: kind for kind in FILTERS if kind.name in IN_TREE
-}
-_SCORES: Final[Mapping[str, type[ScorePlugin]]] = {
-    kind.name: kind for kind in SCORES if kind.name in IN_TREE
-}
+_FILTERS: Final = {kind.name: kind for kind in FILTERS}
+_SCORES: Final = {kind.name: kind for kind in SCORES}
 
 
 class Verdicts(NamedTuple):
@@ -74,16 +69,13 @@ class InTreePlugins:
 
     async def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         """Return which of *nodes* pass all filters, and why the others do not."""
-        run = await run_filters(self._filters, pod, nodes, Supervisor(owner=owner_of(pod)))
+        run = await run_filter_plugins(self._filters, pod, nodes, Supervisor(owner=owner_of(pod)))
         return Verdicts(
             run.codes,
             [
                 Rejection(
                     reason.plugin,
-                    # The built-in plugin lists all that is short in one text.
-                    tuple(reason.rejection.reason.split(", "))
-                    if reason.plugin == FIT
-                    else (reason.rejection.reason,),
+                    tuple(reasons_of(reason)),
                     unresolvable=reason.rejection.unresolvable,
                 )
                 for reason in run.reasons

@@ -16,11 +16,15 @@ from moorage.execution.binding import (
 )
 from moorage.execution.cycle import PluginRun, Supervisor, joined_runs
 from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
+from moorage.execution.filtering import FilterRun, PluginRejection, run_filter_plugins
 from moorage.execution.overruns import owner_of
-from moorage.execution.trial import ReasonNodes, Trial, ask_for_group, tried
+from moorage.execution.trial import ask_for_group, tried
+from moorage.groups import ReasonNodes, Trial
 
 __all__ = [
     "EnabledPlugin",
+    "FilterRun",
+    "PluginRejection",
     "PluginRun",
     "PluginScores",
     "Profile",
@@ -40,6 +44,7 @@ __all__ = [
     "joined_runs",
     "owner_of",
     "permit_key_of",
+    "run_filter_plugins",
     "start_plugin",
     "stop_plugin",
     "tried",

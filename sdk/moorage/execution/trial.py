@@ -1,8 +1,8 @@
 """The trial placement of a group: all of its members at once, before any of them gets a node.
 
-Members are put onto the snapshot one after another, each where the filter plugins of the profile
-and what kube-scheduler's own filters look at most let it: requests, taints, node affinity, ports.
-So each is judged as if those before were placed. In the end all are taken off again.
+Members are put onto the snapshot one after another, each where kube-scheduler's own filters and
+those of the profile let it. So each is judged as if those before were placed. In the end all are
+taken off again.
 """
 
 import re
@@ -10,104 +10,33 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
 from moorage.errors import PluginFailedError
-from moorage.execution.asking import ask_for_verdicts
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin, Profile
-from moorage.groups import Group
-from moorage.models import Pod, Taint
+from moorage.execution.filtering import FilterRun, reasons_of, run_filter_plugins
+from moorage.groups import Group, ReasonNodes, Trial
+from moorage.in_tree.filters import FILTERS
+from moorage.in_tree.filters.node_resources_fit import INSUFFICIENT
+from moorage.models import Pod
 from moorage.plugin.errors import WrongAnswerError, WrongTypeError
 from moorage.plugin.filter import FilterPlugin
-from moorage.rules.taints import DO_NOT_SCHEDULE, tolerates, untolerated
 from moorage.snapshot import Nodes
 from moorage.snapshot.snapshot import snapshot_of
-from moorage.snapshot.verdicts import Verdicts
 
-CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-
-SHORT = "Insufficient "
-"""What the reason of a node that lacks a resource begins with, as kube-scheduler's does."""
-
-BY_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
-"""Resources that nodes do not offer: kube-scheduler allocates the devices itself."""
-
-MOST_MEMBERS = 512
-"""Pods of a group that a trial places: all of them in one cycle, while other pods wait."""
-
-TOO_LARGE = f"the group has more than {MOST_MEMBERS} pods"
+_IN_TREE = tuple(
+    EnabledPlugin(plugin=kind(kind.Args()), aborts=False, time_budget=float("inf"))
+    for kind in FILTERS
+)
+"""kube-scheduler's own filters, which look at members before those of the profile."""
 
 EXAMPLES = 3
 """Nodes that are named for a reason."""
 
 Rows = npt.NDArray[np.intp]
-
-
-class ReasonNodes(msgspec.Struct, kw_only=True):
-    """Why nodes were no place for a member: how many they are, and some of them."""
-
-    reason: str
-    nodes: int
-    examples: list[str] = []
-
-
-class Trial(msgspec.Struct, kw_only=True):
-    """How a trial placement ended.
-
-    Attributes:
-        plugin: The plugin that named the group.
-        group: The group.
-        on_nodes: How many members were on nodes before it.
-        nodes: By uid the node of each other member that found one; empty if the group does not fit.
-        fitting: How many members found one in the best of the tries, whether that was enough.
-        ahead: A group that comes before it, and whose room it would need; "" if there is none.
-        domain: The value of the topology label in that try.
-        failing: The first member that found none, as NAMESPACE/NAME.
-        reasons: Why not, the most frequent reason first.
-        lacking: The resource that it lacked on most nodes; "" if it was not a resource.
-        lacking_free: On how many nodes of the cluster there is enough of it for one member.
-        lacking_domain: The only value of the topology label that these have; "" if they have more.
-        like: The node that would hold most members if it were empty, of several the first by name;
-            `more_nodes` of these would do.
-    """
-
-    plugin: str
-    group: Group
-    on_nodes: int = 0
-    nodes: dict[str, str] = {}
-    fitting: int = 0
-    ahead: str = ""
-    domain: str = ""
-    failing: str = ""
-    reasons: list[ReasonNodes] = []
-    lacking: str = ""
-    lacking_free: int = 0
-    lacking_domain: str = ""
-    like: str = ""
-    more_nodes: int = 0
-
-    @property
-    def members(self) -> int:
-        """How many members exist."""
-        return len(self.group.members)
-
-    @property
-    def reason(self) -> str:
-        """Why the group does not fit: a constant text."""
-        waits = "another group is ahead of the pod's" if self.ahead else ""
-        return self.refusal or waits or "pods of the group found no nodes"
-
-    @property
-    def refusal(self) -> str:
-        """Why there is no need to look for nodes; "" if there is."""
-        if self.members > MOST_MEMBERS:
-            return TOO_LARGE
-        missing = "pods of the group are missing" if self.members < self.group.min_count else ""
-        return self.group.problem or missing
 
 
 def ask_for_group(
@@ -185,7 +114,7 @@ class _Placing:
     """Puts members onto the snapshot, and takes them off again."""
 
     def __init__(self, profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> None:
-        self._profile = profile
+        self._profile = Profile(name=profile.name, plugins=(*_IN_TREE, *profile.plugins))
         self._pod = pod
         self._own_rows = nodes.rows
         self._cluster = nodes.cluster
@@ -298,38 +227,30 @@ class _Placing:
 
     async def _row_for(self, pod: Pod, rows: Rows, trial: Trial) -> int | None:
         """Return the first row in which a member may be; if there is none, *trial* says why."""
+        self._supervisor.owner = (pod.namespace, pod.name)
         nodes = Nodes(self._snapshot, rows)
-        reasons: dict[str, list[str]] = {}
-        verdicts = in_tree_verdicts(pod, nodes)
-        nodes = _passing(nodes, verdicts, reasons)
-        for enabled in self._profile.plugins:
-            if not nodes.rows.size:
-                break
-            self._supervisor.owner = (pod.namespace, pod.name)
-            self._supervisor.begin(enabled)
-            try:
-                answer = await ask_for_verdicts(enabled, pod, nodes, self._supervisor)
-            except PluginFailedError:
-                if enabled.aborts:
-                    raise
-                continue
-            if answer is not None:
-                nodes = _passing(nodes, answer, reasons)
-        if nodes.rows.size:
-            return int(nodes.rows[0])
+        run = await run_filter_plugins(self._profile, pod, nodes, self._supervisor)
+        passing = np.flatnonzero(run.codes == 0)
+        if passing.size:
+            return int(rows[passing[0]])
         if not trial.failing:
-            self._note(pod, reasons, trial)
+            self._note(pod, nodes, run, trial)
         return None
 
-    def _note(self, pod: Pod, reasons: dict[str, list[str]], trial: Trial) -> None:
+    def _note(self, pod: Pod, rejected: Nodes, run: FilterRun, trial: Trial) -> None:
         trial.failing = f"{pod.namespace}/{pod.name}"
+        reasons: dict[str, list[str]] = {}
+        for code, rejection in enumerate(run.reasons, start=1):
+            names = rejected.where(run.codes == code).names
+            for reason in reasons_of(rejection):
+                reasons.setdefault(reason, []).extend(names)
         trial.reasons = [
             ReasonNodes(reason=reason, nodes=len(names), examples=sorted(names)[:EXAMPLES])
             for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
         ]
-        if not (trial.reasons and trial.reasons[0].reason.startswith(SHORT)):
+        if not (trial.reasons and trial.reasons[0].reason.startswith(INSUFFICIENT)):
             return
-        trial.lacking = trial.reasons[0].reason.removeprefix(SHORT)
+        trial.lacking = trial.reasons[0].reason.removeprefix(INSUFFICIENT)
         nodes, key = self._cluster, trial.group.topology_key
         free = nodes.allocatable(trial.lacking) - nodes.requested(trial.lacking)
         having = nodes.where(free >= max(pod.requests.get(trial.lacking, 0), 1))
@@ -344,40 +265,6 @@ class _Placing:
             best = np.flatnonzero(each == each.max())
             trial.like = min(nodes.names[row] for row in best)  # the same one each time
             trial.more_nodes = int(each.max())  # for one node; `place` divides by it
-
-
-def _passing(nodes: Nodes, verdicts: Verdicts, reasons: dict[str, list[str]]) -> Nodes:
-    """Return the nodes that pass; add the names of the others to those with their reasons."""
-    if verdicts.untouched:
-        return nodes
-    for code, rejection in enumerate(verdicts.reasons, start=1):
-        names = nodes.where(verdicts.codes == code).names
-        reasons.setdefault(rejection.reason, []).extend(names)
-    return nodes.where(verdicts.passed)
-
-
-def in_tree_verdicts(pod: Pod, nodes: Nodes) -> Verdicts:
-    """Return what kube-scheduler's own filters say, as far as they look at a node by itself."""
-    verdicts, tolerations = nodes.verdicts(), pod.spec.tolerations
-    cordoned = nodes.unschedulable()
-    if cordoned.any() and not any(tolerates(each, CORDONED) for each in tolerations):
-        verdicts.reject(cordoned, "node(s) were unschedulable")
-    tainted = nodes.taints().where(
-        lambda taints: untolerated(taints or (), tolerations, DO_NOT_SCHEDULE) is not None
-    )
-    verdicts.reject(tainted, "node(s) had untolerated taint(s)")
-    if pod.spec.node_selector or pod.spec.affinity:
-        unfit = ~nodes.required_by(pod)
-        verdicts.reject(unfit, "node(s) didn't match Pod's node affinity/selector")
-    if pod.host_ports:
-        verdicts.reject(nodes.port_conflicts(pod.host_ports), "node(s) didn't have free ports")
-    full = nodes.requested("pods") >= nodes.allocatable("pods")
-    verdicts.reject(full, "Too many pods")
-    for resource, amount in pod.requests.items():
-        if amount > 0 and not resource.startswith(BY_DEVICE_CLASS):
-            short = amount > nodes.allocatable(resource) - nodes.requested(resource)
-            verdicts.reject(short, f"{SHORT}{resource}")
-    return verdicts
 
 
 def _natural(text: str) -> list[tuple[int, str]]:

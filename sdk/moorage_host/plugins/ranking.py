@@ -1,11 +1,17 @@
-"""From the scores of plugins to a ranking."""
+"""Runs the score plugins of a profile on the nodes for one pod: from their scores to a ranking.
 
-from collections.abc import Sequence
+A plugin that fails has no opinion: unless its failure aborts the cycle, neither its scores nor its
+weight count.
+"""
 
+from collections.abc import Mapping, Sequence
+
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage.plugin.normalization import Scores
+from moorage import Nodes, PluginFailedError, Pod, Scores
+from moorage.execution import PluginRun, PluginScores, Profile, Supervisor, ask_for_scores
 
 FEW = 16
 """So many maxima are found one by one, in less time than by sorting."""
@@ -13,6 +19,51 @@ FEW = 16
 
 Single = npt.NDArray[np.float32]
 """Scores in single precision."""
+
+
+class ScoreRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a cycle.
+
+    Attributes:
+        totals: For each node the mean of the normalised scores by weight, 0..100; None if no plugin
+            had an opinion.
+        scores: The opinions that make up the totals, in order.
+        plugins: What each plugin did, in order.
+        raw: Of a shard: the raw scores of each plugin with an opinion, in order.
+    """
+
+    totals: Scores | None = None
+    scores: Sequence[PluginScores] = ()
+    plugins: Sequence[PluginRun]
+    raw: Mapping[str, Scores] = msgspec.field(default_factory=dict)
+
+
+async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor) -> ScoreRun:
+    """Rank *nodes*.
+
+    Raises:
+        PluginFailedError: A plugin failed whose failure aborts the cycle.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    scores: list[PluginScores] = []
+    for enabled in profile.plugins:
+        report = supervisor.begin(enabled)
+        try:
+            opinion = await ask_for_scores(enabled, pod, nodes, supervisor)
+        except PluginFailedError as error:
+            if enabled.aborts:
+                raise
+            report.failure = error.problem
+            continue
+        report.skipped = opinion is None
+        if opinion is not None:
+            scores.append(opinion)
+    return ScoreRun(totals=total_of(scores), scores=scores, plugins=supervisor.runs)
+
+
+def total_of(scores: Sequence[PluginScores]) -> Scores | None:
+    """Return the mean of what plugins gave by weight; None if none has an opinion."""
+    return weighted_mean([(each.weight, each.normalized) for each in scores])
 
 
 def compact(raw: Scores, normalized: Scores) -> tuple[Single | Scores, Single]:

@@ -23,7 +23,7 @@ from moorage import (
     Scores,
     parse_duration,
 )
-from moorage.in_tree import POD_LABELS
+from moorage.in_tree.shared import POD_LABELS
 from moorage.measurements import (
     Duration,
     Measure,

@@ -3,17 +3,20 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
 from moorage import NodeManifest, Pod, Rejection
 from moorage.groups import POD_GROUPS, PODS, PODS_OF_POD_GROUPS, group_members
 from moorage.models.pod_spec import SchedulingGate
+from moorage.rules.device_classes import PREFIX
 from moorage.testing import make_node, make_nodes, make_pod, run_group, time_is
 from services.filter.plugins.gang import Gang
 
 GPU = "example.com/gpu"
 Object = dict[str, Any]
+LABELS = {"moorage.io/group": "train", "moorage.io/group-size": "2"}
 
 
 def gpus(name: str, count: int, **labels: str) -> NodeManifest:
@@ -103,6 +106,53 @@ def test_one_name_in_two_namespaces_is_two_groups() -> None:
     )
     placed = run_group(Gang(), first, gpus("n1", 8), waiting=[theirs])
     assert placed == Rejection(MISSING, unresolvable=False)
+
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "labelSelector": {"matchLabels": {"moorage.io/group": "train"}},
+                "topologyKey": "kubernetes.io/hostname",
+            }
+        ]
+    }
+}
+EVEN = [
+    {
+        "labelSelector": {"matchLabels": {"moorage.io/group": "train"}},
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+    }
+]
+
+
+@pytest.mark.parametrize("spec", [{"affinity": APART}, {"topologySpreadConstraints": EVEN}])
+def test_kube_scheduler_finds_no_fault_with_how_members_lie(spec: Object) -> None:
+    first, *others = (
+        msgspec.convert(
+            {
+                "metadata": {"name": name, "uid": name, "namespace": "default", "labels": LABELS},
+                "spec": {"containers": [{"name": "c"}], **spec},
+            },
+            Pod,
+        )
+        for name in ("a", "b")
+    )
+    nodes = [gpus(name, 8, **{"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
+    assert run_group(Gang(), first, *nodes, waiting=others) == {"a": "n1", "b": "n2"}
+
+
+@pytest.mark.parametrize(
+    ("device_class", "fits"), [(f"{PREFIX}gpu", True), ("example.com/other", False)]
+)
+def test_a_resource_that_bears_the_name_of_a_device_class_is_not_missed(
+    device_class: str, fits: bool
+) -> None:
+    labels = {"moorage.io/group": "train", "moorage.io/group-size": "1"}
+    pod = make_pod("a", labels=labels, requests={device_class: "1"})
+    assert isinstance(run_group(Gang(), pod, gpus("n1", 1)), dict) == fits
 
 
 def test_pods_at_their_gate_are_placed_when_one_of_them_is_asked_about() -> None:

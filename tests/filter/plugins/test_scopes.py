@@ -4,11 +4,11 @@ import re
 from functools import partial
 
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
-from moorage.in_tree import DefaultConstraint
+from moorage.in_tree.filters.inter_pod_affinity import InterPodAffinity
+from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
+from moorage.in_tree.filters.pod_topology_spread import PodTopologySpread
+from moorage.in_tree.shared import DefaultConstraint
 from services.filter.plugins import BUILT_INS
-from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
-from services.filter.plugins.in_tree.node_resources_fit import NodeResourcesFit
-from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from services.filter.plugins.license_seats import LicenseSeats
 from services.filter.plugins.node_group import NodeGroup
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun

@@ -3,19 +3,19 @@
 import re
 
 from moorage import Scope
-from services.scorer.plugins import BUILT_INS
-from services.scorer.plugins.in_tree.image_locality import ImageLocality
-from services.scorer.plugins.in_tree.inter_pod_affinity import InterPodAffinity
-from services.scorer.plugins.in_tree.node_resources_balanced_allocation import (
+from moorage.in_tree.scores.image_locality import ImageLocality
+from moorage.in_tree.scores.inter_pod_affinity import InterPodAffinity
+from moorage.in_tree.scores.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
-from services.scorer.plugins.in_tree.node_resources_least_allocated import (
+from moorage.in_tree.scores.node_resources_least_allocated import (
     NodeResourcesLeastAllocated,
 )
-from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
-from services.scorer.plugins.in_tree.pod_topology_spread import PodTopologySpread
-from services.scorer.plugins.in_tree.requested_to_capacity_ratio import RequestedToCapacityRatio
-from services.scorer.plugins.in_tree.resources import ResourceSpec
+from moorage.in_tree.scores.node_resources_most_allocated import NodeResourcesMostAllocated
+from moorage.in_tree.scores.pod_topology_spread import PodTopologySpread
+from moorage.in_tree.scores.requested_to_capacity_ratio import RequestedToCapacityRatio
+from moorage.in_tree.scores.resources import ResourceSpec
+from services.scorer.plugins import BUILT_INS
 from services.scorer.plugins.node_metadata import NodeMetadata
 from services.scorer.plugins.pigeon_holing import PigeonHoling
 from tests.clusters import GPU

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import PluginFailedError, Pod, Rejection
+from moorage.in_tree.filters.inter_pod_affinity import InterPodAffinity
 from moorage.models import (
     Affinity,
     LabelSelector,
@@ -13,7 +14,6 @@ from moorage.models import (
 )
 from moorage.rules import selects_pod
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels
 
 NO_AFFINITY = Rejection("node(s) didn't match pod affinity rules", unresolvable=True)

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import PluginFailedError, Rejection
+from moorage.in_tree.filters.node_affinity import NodeAffinity
 from moorage.models import (
     Affinity,
     NodeManifest,
@@ -14,7 +15,6 @@ from moorage.models import (
 from moorage.models import NodeAffinity as Wishes
 from moorage.rules import matches_node_selector
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.node_affinity import NodeAffinity
 from tests.clusters import Cluster, clusters, labels, selectors
 
 NOT_NAMED = Rejection("node(s) didn't satisfy plugin(s) [NodeAffinity]", unresolvable=True)

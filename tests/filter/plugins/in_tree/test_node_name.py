@@ -1,8 +1,8 @@
 import pytest
 
 from moorage import Rejection
+from moorage.in_tree.filters.node_name import NodeName
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.node_name import NodeName
 
 OTHER = Rejection("node(s) didn't match the requested node name", unresolvable=True)
 

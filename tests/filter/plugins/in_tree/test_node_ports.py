@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 
 from moorage import Pod, Rejection
+from moorage.in_tree.filters.node_ports import NodePorts
 from moorage.models import Container, ContainerPort, NodeManifest
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.node_ports import NodePorts
 from tests.clusters import Cluster, clusters, incoming_pods
 
 TAKEN = Rejection("node(s) didn't have free ports for the requested pod ports", unresolvable=False)

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 
 from moorage import DEVICE_CLASSES, Pod, Rejection
+from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.node_resources_fit import NodeResourcesFit
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 
 # 4 cores, 8 GiB, 2 GPUs; 3 cores, 6 GiB and 1 GPU are taken: 1 core, 2 GiB and 1 GPU are free.

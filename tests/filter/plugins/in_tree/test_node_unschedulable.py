@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 
 from moorage import Pod, Rejection
+from moorage.in_tree.filters.node_unschedulable import NodeUnschedulable
 from moorage.models import Taint, Toleration
 from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.node_unschedulable import NodeUnschedulable
 from tests.clusters import Cluster, clusters, incoming_pods
 
 CORDONED = Rejection("node(s) were unschedulable", unresolvable=True)

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage import Pod, Rejection
+from moorage.in_tree.filters.pod_topology_spread import PodTopologySpread
 from moorage.models import (
     LabelSelector,
     NodeManifest,
@@ -17,7 +18,6 @@ from moorage.rules import matches_labels
 from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_filter
 from moorage_host.policy.checks import check_arguments
-from services.filter.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from tests.clusters import Cluster, clusters, labels, pod_labels, spread_constraints, tolerations
 
 SKEWED = Rejection("node(s) didn't match pod topology spread constraints", unresolvable=False)

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 
 from moorage import Pod, Rejection
+from moorage.in_tree.filters.taint_toleration import TaintToleration
 from moorage.models import NodeManifest, Taint, Toleration
 from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.taint_toleration import TaintToleration
 from tests.clusters import Cluster, clusters, incoming_pods
 
 TAINTED = Rejection("node(s) had untolerated taint(s)", unresolvable=True)

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Pod, Rejection
+from moorage.in_tree.filters.volume_restrictions import VolumeRestrictions
 from moorage.models import (
     AwsDiskSource,
     GceDiskSource,
@@ -13,7 +14,6 @@ from moorage.models import (
     decode_pod,
 )
 from moorage.testing import make_node, make_pod, run_filter
-from services.filter.plugins.in_tree.volume_restrictions import VolumeRestrictions
 from tests.clusters import Cluster, clusters, volumes
 
 IN_USE = Rejection("node(s) had no available disk", unresolvable=False)

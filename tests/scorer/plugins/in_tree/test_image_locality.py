@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage import ConfigurationError, Pod
+from moorage.in_tree.scores.image_locality import ImageLocality
 from moorage.models import Container, ImageSource, NodeManifest, Volume
 from moorage.testing import make_node, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
-from services.scorer.plugins.in_tree.image_locality import ImageLocality
 from tests.clusters import Cluster, clusters, incoming_pods
 
 MIB = 1024 * 1024

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Pod
+from moorage.in_tree.scores.inter_pod_affinity import InterPodAffinity
 from moorage.models import (
     Affinity,
     LabelSelector,
@@ -15,7 +16,6 @@ from moorage.models import (
 )
 from moorage.rules import selects_pod
 from moorage.testing import make_node, make_pod, run_score
-from services.scorer.plugins.in_tree.inter_pod_affinity import InterPodAffinity
 from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -1,6 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moorage.in_tree.scores.node_affinity import NodeAffinity
 from moorage.models import (
     Affinity,
     NodeManifest,
@@ -12,7 +13,6 @@ from moorage.models import (
 from moorage.models import NodeAffinity as Wishes
 from moorage.rules import matches_node_selector_term
 from moorage.testing import make_node, make_pod, run_score
-from services.scorer.plugins.in_tree.node_affinity import NodeAffinity
 from tests.clusters import Cluster, clusters, terms
 
 

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Pod
-from moorage.models import NodeManifest
-from moorage.testing import make_node, make_pod, run_score
-from services.scorer.plugins.in_tree.node_resources_balanced_allocation import (
+from moorage.in_tree.scores.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
-from services.scorer.plugins.in_tree.resources import ResourceSpec
+from moorage.in_tree.scores.resources import ResourceSpec
+from moorage.models import NodeManifest
+from moorage.testing import make_node, make_pod, run_score
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 
 NODE = make_node("n1", allocatable={"cpu": "4", "memory": "8Gi", GPU: "4", "pods": "110"})

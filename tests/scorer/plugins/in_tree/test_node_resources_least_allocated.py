@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 
 from moorage import Pod
+from moorage.in_tree.scores.node_resources_least_allocated import (
+    NodeResourcesLeastAllocated,
+)
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
-from services.scorer.plugins.in_tree.node_resources_least_allocated import (
-    NodeResourcesLeastAllocated,
-)
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 
 SPACE = {"cpu": "4", "memory": "8Gi", "pods": "110"}

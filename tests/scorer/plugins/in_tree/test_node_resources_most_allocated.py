@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 
 from moorage import Pod
+from moorage.in_tree.scores.node_resources_most_allocated import NodeResourcesMostAllocated
 from moorage.testing import make_node, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
-from services.scorer.plugins.in_tree.node_resources_most_allocated import NodeResourcesMostAllocated
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 from tests.scorer.plugins.in_tree.test_node_resources_least_allocated import WEIGHTS, looked_up
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage import Pod
+from moorage.in_tree.scores.pod_topology_spread import PodTopologySpread
 from moorage.models import LabelSelector, NodeManifest, OwnerReference, TopologySpreadConstraint
 from moorage.rules import matches_labels
 from moorage.testing import make_node, make_nodes, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
-from services.scorer.plugins.in_tree.pod_topology_spread import PodTopologySpread
 from tests.clusters import Cluster, clusters, pod_labels, spread_constraints
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import ConfigurationError, Pod
+from moorage.in_tree.scores.requested_to_capacity_ratio import RequestedToCapacityRatio
 from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
-from services.scorer.plugins.in_tree.requested_to_capacity_ratio import RequestedToCapacityRatio
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 
 SPACE = {"cpu": "4", "memory": "8Gi", "pods": "110"}

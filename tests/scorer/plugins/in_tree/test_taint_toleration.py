@@ -1,10 +1,10 @@
 from hypothesis import given
 
 from moorage import Pod
+from moorage.in_tree.scores.taint_toleration import TaintToleration
 from moorage.models import NodeManifest, Taint, Toleration
 from moorage.rules.taints import tolerates
 from moorage.testing import make_node, make_pod, run_score
-from services.scorer.plugins.in_tree.taint_toleration import TaintToleration
 from tests.clusters import Cluster, clusters, incoming_pods
 
 

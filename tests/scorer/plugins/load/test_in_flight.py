@@ -11,8 +11,8 @@ from moorage.models import Container, NodeManifest, Resources
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.testing import make_pod, run_score
+from moorage_host.plugins.ranking import run_scores
 from moorage_host.policy.checks import check_arguments
-from services.scorer.engine import run_scores
 from services.scorer.plugins.load.congestion_factor import CongestionFactor
 from services.scorer.plugins.load.load_variation_risk_balancing import LoadVariationRiskBalancing
 from services.scorer.plugins.load.low_risk_over_commitment import LowRiskOverCommitment

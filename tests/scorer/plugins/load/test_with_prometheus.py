@@ -13,16 +13,16 @@ from structlog.testing import capture_logs
 
 from moorage import ScorePlugin, Scores
 from moorage.execution import EnabledPlugin, Profile, Supervisor
+from moorage.in_tree.scores.node_resources_least_allocated import (
+    NodeResourcesLeastAllocated,
+)
 from moorage.measurements import Preset, PrometheusSettings
 from moorage.measurements.load import LoadArguments, LoadMeter
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.testing import make_node, make_nodes, make_pod, run_score
-from services.scorer.engine import ScoreRun, run_scores
-from services.scorer.plugins.in_tree.node_resources_least_allocated import (
-    NodeResourcesLeastAllocated,
-)
+from moorage_host.plugins.ranking import ScoreRun, run_scores
 from services.scorer.plugins.load.load_variation_risk_balancing import LoadVariationRiskBalancing
 from services.scorer.plugins.load.network_traffic import NetworkTraffic
 from tests.prometheus import Counters, Prometheus, exporters, prometheus, wait_for_samples

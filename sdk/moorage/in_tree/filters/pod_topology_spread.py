@@ -1,7 +1,7 @@
 """Keeps pods spread evenly, like the filter of kube-scheduler's plugin of the same name."""
 
 from moorage import SKIP, FilterPlugin, Mask, Nodes, Pod, Preparation, Rejection, Scope, Verdicts
-from moorage.in_tree import (
+from moorage.in_tree.shared import (
     SpreadArguments,
     has_labels,
     is_eligible,

@@ -6,13 +6,13 @@ from typing import Annotated
 import numpy as np
 
 from moorage import MAX_SCORE, Amounts, Arguments, Meta, Nodes, Pod, Scope, ScorePlugin, Scores
-from moorage.plugin.pod_fields import REQUEST_FIELDS
-from services.scorer.plugins.in_tree.resources import (
+from moorage.in_tree.scores.resources import (
     CPU_AND_MEMORY,
     ResourceSpec,
     requested_with,
     that_count,
 )
+from moorage.plugin.pod_fields import REQUEST_FIELDS
 
 MAX_POINT = 10
 """The highest score of a point of the shape."""

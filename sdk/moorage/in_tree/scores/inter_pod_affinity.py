@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from moorage import MAX_SCORE, SKIP, Amounts, Nodes, Pod, Preparation, ScorePlugin, Scores
-from moorage.in_tree import InterPodAffinityArguments, pod_affinity, pod_anti_affinity
+from moorage.in_tree.shared import InterPodAffinityArguments, pod_affinity, pod_anti_affinity
 
 
 class InterPodAffinity(ScorePlugin):

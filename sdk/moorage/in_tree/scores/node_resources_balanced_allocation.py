@@ -19,8 +19,8 @@ from moorage import (
     ScorePlugin,
     Scores,
 )
+from moorage.in_tree.scores.resources import CPU_AND_MEMORY, ResourceSpec, that_count
 from moorage.plugin.pod_fields import REQUEST_FIELDS
-from services.scorer.plugins.in_tree.resources import CPU_AND_MEMORY, ResourceSpec, that_count
 
 
 class NodeResourcesBalancedAllocation(ScorePlugin):

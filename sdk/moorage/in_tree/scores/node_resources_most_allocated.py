@@ -3,13 +3,13 @@
 import numpy as np
 
 from moorage import MAX_SCORE, Arguments, Nodes, Pod, Scope, ScorePlugin, Scores
-from moorage.plugin.pod_fields import REQUEST_FIELDS
-from services.scorer.plugins.in_tree.resources import (
+from moorage.in_tree.scores.resources import (
     CPU_AND_MEMORY,
     ResourceSpec,
     requested_with,
     that_count,
 )
+from moorage.plugin.pod_fields import REQUEST_FIELDS
 
 
 class NodeResourcesMostAllocated(ScorePlugin):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from moorage import MAX_SCORE, SKIP, Amounts, Mask, Nodes, Pod, Preparation, ScorePlugin, Scores
-from moorage.in_tree import (
+from moorage.in_tree.shared import (
     HOSTNAME,
     SpreadArguments,
     has_labels,

@@ -14,7 +14,7 @@ from moorage import (
     Scope,
     Verdicts,
 )
-from moorage.in_tree import InterPodAffinityArguments, pod_affinity, pod_anti_affinity
+from moorage.in_tree.shared import InterPodAffinityArguments, pod_affinity, pod_anti_affinity
 from moorage.rules import selects_pod
 
 NO_AFFINITY = Rejection("node(s) didn't match pod affinity rules")

@@ -17,10 +17,12 @@ from moorage import (
     Scope,
     Verdicts,
 )
+from moorage.errors import UnknownNameError
 from moorage.plugin.pod_fields import REQUEST_FIELDS
-from moorage.rules.device_classes import DeviceClass, backed_resources
+from moorage.rules.device_classes import PREFIX, DeviceClass, backed_resources
 
 TOO_MANY_PODS = "Too many pods"
+INSUFFICIENT = "Insufficient "
 
 NATIVE = ("cpu", "memory", "ephemeral-storage")
 """Kubernetes' own resources, in the order in which kube-scheduler lists what is short."""
@@ -65,7 +67,7 @@ class NodeResourcesFit(FilterPlugin):
             allocatable = nodes.allocatable(resource)
             is_backed = "/" in resource and _is_backed(resource, nodes)
             counts = allocatable > 0 if is_backed else np.True_
-            texts.append(f"Insufficient {resource}")
+            texts.append(f"{INSUFFICIENT}{resource}")
             short = (amount > allocatable - nodes.requested(resource)) & counts
             excess = (amount > allocatable) & counts
             if many:
@@ -105,8 +107,14 @@ def _shared(mask: Mask, uniform: Sequence[Mask]) -> Mask:
 
 
 def _is_backed(resource: str, nodes: Nodes) -> bool:
-    """Whether a DeviceClass backs an extended resource."""
-    classes = nodes.objects(DEVICE_CLASSES, DeviceClass)
+    """Whether a DeviceClass backs an extended resource; its name may say so by itself.
+
+    Trials ask also where no plugin of the policy reads DeviceClasses.
+    """
+    try:
+        classes = nodes.objects(DEVICE_CLASSES, DeviceClass)
+    except UnknownNameError:
+        return resource.startswith(PREFIX)
     return resource in classes.derived("resources", backed_resources)
 
 

@@ -1,0 +1,130 @@
+"""Runs the filter plugins of a profile on the nodes for one pod.
+
+As in kube-scheduler, plugins run in order, each on the nodes that all before it let pass, and the
+first to reject a node gives its reason.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moorage.errors import PluginFailedError
+from moorage.execution.asking import ask_for_claim, ask_for_verdicts
+from moorage.execution.cycle import PluginRun, Supervisor
+from moorage.execution.enabled import Profile
+from moorage.groups import Trial
+from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
+from moorage.models import Pod
+from moorage.snapshot import Nodes
+from moorage.snapshot.verdicts import Rejection
+
+LONGEST_REASON = 1024
+"""Characters of a reason; what a longer one lists is cut, with how much more there is."""
+
+MOST_REASONS = 1000
+"""Different reasons of an answer, which so has a MiB of them at most."""
+
+OTHER_REASONS = "more different reasons than an answer can have"
+"""What stands for those beyond."""
+
+
+class PluginRejection(msgspec.Struct, frozen=True):
+    """A rejection with the name of the plugin that made it."""
+
+    plugin: str
+    rejection: Rejection
+
+
+def reasons_of(rejection: PluginRejection) -> Sequence[str]:
+    """Return what is counted one by one: all that is short on a node is in one text."""
+    text = rejection.rejection.reason
+    return text.split(", ") if rejection.plugin == NodeResourcesFit.name else (text,)
+
+
+class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a cycle.
+
+    Attributes:
+        codes: For each node 0 if it is feasible, i if `reasons[i - 1]` rejects it.
+        reasons: Why nodes were rejected.
+        plugins: What each plugin did, in order.
+        claimants: The plugins that want the pod to claim one of the feasible nodes at once.
+        trial: How the trial placement of the pod's group ended; None for a pod without a group.
+    """
+
+    codes: npt.NDArray[np.uint16]
+    reasons: Sequence[PluginRejection]
+    plugins: Sequence[PluginRun]
+    claimants: Sequence[str] = ()
+    trial: Trial | None = None
+
+
+async def run_filter_plugins(
+    profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervisor
+) -> FilterRun:
+    """Split *nodes* into feasible and rejected ones, whatever group the pod is of.
+
+    Raises:
+        PluginFailedError: A plugin failed whose failure aborts the cycle.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    codes: npt.NDArray[np.uint16] | None = None
+    reasons: list[PluginRejection] = []
+    claimants: list[str] = []
+    survivors = nodes
+    for enabled in profile.plugins:
+        if not survivors.rows.size:
+            break
+        report = supervisor.begin(enabled)
+        try:
+            verdicts = await ask_for_verdicts(enabled, pod, survivors, supervisor)
+            if enabled.may_claim and ask_for_claim(enabled, pod, supervisor):
+                claimants.append(enabled.name)
+        except PluginFailedError as error:
+            if enabled.aborts:
+                raise
+            report.failure = error.problem
+            continue
+        report.skipped = verdicts is None
+        if verdicts is None or not verdicts.reasons:
+            continue
+        passed = verdicts.passed
+        if codes is None:
+            codes = verdicts.codes.copy()
+        else:
+            codes[codes == 0] = np.where(passed, 0, verdicts.codes + len(reasons))
+        for reason in verdicts.reasons:
+            kept = reason if len(reason.reason) <= LONGEST_REASON else _cut(reason)
+            reasons.append(PluginRejection(enabled.name, kept))
+        survivors = survivors.where(passed)
+    if codes is not None and len(reasons) > MOST_REASONS:
+        codes, reasons = _limited(codes, reasons)
+    return FilterRun(
+        codes=np.zeros(nodes.rows.size, np.uint16) if codes is None else codes,
+        reasons=reasons,
+        plugins=supervisor.runs,
+        claimants=claimants if survivors.rows.size else (),
+    )
+
+
+def _cut(rejection: Rejection) -> Rejection:
+    """Return a rejection whose text has a length that every caller can take."""
+    text = rejection.reason
+    head = text[:LONGEST_REASON].rpartition(", ")[0] or text[:LONGEST_REASON]
+    more = text[len(head) :].count(", ")
+    return Rejection(f"{head} and {more} more" if more else f"{head}…", rejection.unresolvable)
+
+
+def _limited(
+    codes: npt.NDArray[np.uint16], reasons: Sequence[PluginRejection]
+) -> tuple[npt.NDArray[np.uint16], list[PluginRejection]]:
+    """Put one reason of each plugin for all those beyond the limit."""
+    numbers = {reason: number for number, reason in enumerate(reasons[:MOST_REASONS], start=1)}
+    table = [0, *numbers.values()]
+    for reason in reasons[MOST_REASONS:]:
+        other = Rejection(OTHER_REASONS, reason.rejection.unresolvable)
+        merged = PluginRejection(reason.plugin, other)
+        table.append(numbers.setdefault(merged, len(numbers) + 1))
+    return np.array(table, np.uint16)[codes], list(numbers)

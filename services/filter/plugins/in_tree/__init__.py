@@ -1,1 +1,0 @@
-"""Filter plugins with the rules of kube-scheduler's own."""

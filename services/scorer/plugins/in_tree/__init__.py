@@ -1,1 +1,0 @@
-"""Score plugins with the rules of kube-scheduler's own."""
