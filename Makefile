@@ -37,7 +37,7 @@ test-beyond: $(VENV)/.dev
 	$(PYTEST) $(BEYOND)
 
 # Over the tests in process, without threads (see pyproject.toml): processes would have to count too. So what runs in
-# either alone, as cli/up/run.py and gateway/journal/writer.py do, counts as not covered.
+# either alone, as cli/up/run.py does, counts as not covered.
 # A test that times out ends its worker, which loses what it has counted: so there is more time. One file is left out: beside
 # a thread that keeps the processor, the handler of the alarm does not get through coverage's code before the next signal.
 NOT_COVERED := tests/host/plugins/test_threads.py
@@ -138,7 +138,7 @@ define generate
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	  --python_out=$(1) --mypy_out=quiet:$(1) $(PROTOS)
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
-	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto %/journal.proto,$(PROTOS))
+	  --grpc_python_out=$(1) --mypy_grpc_out=quiet,only_async:$(1) $(filter-out %/types.proto,$(PROTOS))
 endef
 
 protos: $(VENV)/.dev ## Write the generated protobuf code again (sdk/moorage/v1)

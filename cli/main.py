@@ -11,7 +11,6 @@ from cli.gate.command import gate
 from cli.legacy.command import convert_policy
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
-from cli.whatif.replay import replay
 from cli.whatif.simulate.command import simulate
 
 # The commands import what they need themselves: help is there at once, and Ctrl-C works during
@@ -34,7 +33,7 @@ def completion(shell: str) -> None:
 
 GROUPS = {
     "Look at a gateway": (explain, dashboard, shadow, doctor),
-    "Write and try plugins": (new_plugin, up, simulate, replay),
+    "Write and try plugins": (new_plugin, up, simulate),
     "Set up": (config, certs, convert_policy, completion),
     "Stand in for a scheduler": (gate, conformance),
 }

@@ -27,7 +27,6 @@ from gateway.inspector.nodes import node_routes
 from gateway.inspector.policy import policy_route
 from gateway.inspector.replicas import replica_route
 from gateway.inspector.timeline import Timeline, plugin_route
-from gateway.journal.journal import Journal
 from gateway.leadership import Leadership
 from gateway.leadership.election import Election
 from gateway.policy.policy import PolicyHolder
@@ -246,13 +245,6 @@ class _Gateway:
         judge: Judge = equal_pods.judge
         rank: Rank = equal_pods.rank
         on_end = [decisions.arrays.ended, decisions.stream.ended, self.shadows.ended]
-        on_bind = [decisions.stream.bound]
-        self.journal: Journal | None = None
-        if settings.journal:
-            both = {"filter": filters, "score": scorers}
-            self.journal = Journal(settings, cluster, policy, both, between_cycles, registry)
-            on_end.append(self.journal.ended)
-            on_bind.append(self.journal.bound)
         traces = Traces(tracer, settings.trace_ratio) if tracer is not None else None
         if traces is not None:
             on_end.append(traces.ended)
@@ -269,7 +261,7 @@ class _Gateway:
             cycle_states=cycle_states,
             rejected=rejected,
             on_end=on_end,
-            on_bind=on_bind,
+            on_bind=[decisions.stream.bound],
             metrics=CycleMetrics(registry),
             recheck_time=settings.recheck_time,
             unknown_pod_wait=settings.unknown_pod_wait,
@@ -302,8 +294,6 @@ class _Gateway:
                 settings.retry_interval,
             ),
         ]
-        if self.journal is not None:
-            work.append(self.journal.run())
         if self.reloader is not None and settings.config_reload_interval:
             work.append(self.reloader.run(settings.config_reload_interval))
             work.append(self._events.run())
@@ -366,7 +356,6 @@ class _Gateway:
             "scorer": self._no_scores,
             "plugins": self._plugin_problems,
             "binder": self.leadership.barriers.note,
-            "journal": lambda: self.journal.note() if self.journal else None,
             "shadow": self.shadows.note,
         }
 

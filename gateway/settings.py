@@ -81,32 +81,6 @@ class GatewaySettings(EdgeSettings):
     shadow_scorer: tuple[str, ...] = setting((), "The same for scorer replicas.")
     shadow_timeout: float = 0.2
     """Seconds that a replica has for a phase of a shadow."""
-    journal: Path | None = setting(
-        None,
-        "Folder for the journal of cycles, which `moorage replay` reads; one per gateway. Without"
-        " it there is none.",
-    )
-    journal_segment_bytes: int = setting(
-        67_108_864,
-        "Size at which a new segment of the journal begins, not counting its snapshot.",
-        unit="bytes",
-        minimum=65_536,
-    )
-    journal_segment_age: float = setting(
-        3600.0,
-        "Age at which a segment of the journal that has cycles is followed by a new one.",
-        unit="seconds",
-        minimum=1,
-    )
-    journal_segments: int = setting(16, "Segments of the journal that are kept.", minimum=2)
-    journal_memory: int = 67_108_864
-    """Bytes that may wait to be written to the journal; beyond it a new segment has to begin."""
-    journal_retry_interval: float = 10.0
-    """Seconds after a failed write until a new segment of the journal is tried."""
-    journal_annotations: tuple[str, ...] = setting(
-        ("moorage.io/*",),
-        "Annotations to record, such as those that plugins read; * matches any characters.",
-    )
     simulate_calls: int = 2
     """Questions at /simulate that are answered at a time."""
     simulate_waiting: int = 16

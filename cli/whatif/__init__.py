@@ -1,1 +1,1 @@
-"""Commands that decide again, in a copy: `moorage replay`, `journal` and `simulate`."""
+"""Decides again, in a copy of a cluster: `moorage simulate`."""

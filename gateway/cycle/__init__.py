@@ -7,7 +7,7 @@ nodes         the nodes of a call, and where they stand in the state
 verdicts      what filter plugins say of nodes
 scores        what score plugins say of nodes
 decision      the part of a cycle that is kept for people to ask about
-rules         what live cycles, simulations and replays have in common
+rules         what live cycles, questions and simulations have in common
 cycle_states  what plugins keep between a cycle and its bind
 """
 

@@ -1,6 +1,6 @@
-"""Rules of live cycles that what-if answers, simulations and replays follow, too.
+"""Rules of live cycles that what-if answers and simulations follow, too.
 
-If they stood in several places and one of them changed, a replay would lie.
+If they stood in several places and one of them changed, an answer would lie.
 """
 
 from collections.abc import Sequence

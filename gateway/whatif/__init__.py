@@ -1,1 +1,1 @@
-"""What would have been decided otherwise: shadows beside live profiles, questions, and replays."""
+"""What would have been decided otherwise: shadows beside live profiles, and questions."""

@@ -1,15 +1,14 @@
-"""Two outcomes of one cycle, compared on the same nodes: verdicts, scores, ranking and winner."""
+"""Two outcomes of one cycle, compared on the same nodes: verdicts, scores and the best node."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gateway.cycle.nodes import Mask, Rows, rows_of
-from gateway.cycle.rules import claimed
 from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Reason, Verdicts
 
@@ -18,16 +17,6 @@ EQUAL = 1e-4
 
 NameAt = Callable[[int], str | None]
 """Returns the name of the node in a row."""
-
-
-class Choice(NamedTuple):
-    """Whether Moorage decides without kube-scheduler's scores, and for which row.
-
-    The row is None if no node is feasible, or if kube-scheduler has a say.
-    """
-
-    is_alone: bool
-    row: int | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +30,6 @@ class Outcome:
             be ranked.
         claimants: The plugins that want the pod to claim its node.
         failures: Plugins that were left out, as PLUGIN: why.
-        error: Why the cycle failed; empty if it did not.
     """
 
     rows: Rows
@@ -49,7 +37,6 @@ class Outcome:
     scores: Scores | None = None
     claimants: Sequence[str] = ()
     failures: Sequence[str] = ()
-    error: str = ""
 
     @cached_property
     def codes(self) -> npt.NDArray[np.uint16]:
@@ -98,14 +85,13 @@ class Outcome:
         return self.verdicts.reasons[code - 1] if code and self.verdicts is not None else None
 
     def opinions(self, position: int) -> dict[str, tuple[int, float]]:
-        """Return weight and normalised score of the node at a position, by plugin, if known."""
+        """Return weight and normalised score of the node at a position, by plugin."""
         if self.scores is None or not self.scored[position]:
             return {}
         index = int(np.count_nonzero(self.scored[:position]))
         return {
             each.plugin: (each.weight, float(each.normalized[index]))
             for each in self.scores.plugins
-            if len(each.normalized)
         }
 
     def parts(self, position: int) -> dict[str, float]:
@@ -114,30 +100,7 @@ class Outcome:
         weights = sum(weight for weight, _ in opinions.values())
         return {name: weight * score / weights for name, (weight, score) in opinions.items()}
 
-    def choice(self, uid: str, name_at: NameAt) -> Choice:
-        """Return for which node Moorage decides for the pod of this uid, if it decides alone."""
-        rows = self.rows[self.feasible]
-        if len(rows) < 2:
-            return Choice(True, int(rows[0]) if len(rows) else None)
-        if not self.claimants:
-            return Choice(False, None)
-        if self.scores is None:
-            return Choice(True, one_of(rows, uid, name_at))
-        rows, totals = self.rows[self.scored], self.scores.totals
-        return Choice(True, int(rows[claimed(uid, _names(rows, name_at), totals)]))
 
-
-def one_of(rows: Rows, uid: str, name_at: NameAt) -> int | None:
-    """Return one of equally good nodes; None if there is none."""
-    return int(rows[claimed(uid, _names(rows, name_at))]) if len(rows) else None
-
-
-def _names(rows: Rows, name_at: NameAt) -> list[str]:
-    return [name_at(row) or "" for row in rows.tolist()]
-
-
-Change = Literal["rejects", "passes", "other reason"]
-Certainty = Literal["exact", "likely"]
 Opinion = tuple[int, float]
 """Weight and normalised score."""
 
@@ -149,13 +112,6 @@ class VerdictChange:
     rows: Rows
     before: Reason | None
     after: Reason | None
-
-    @property
-    def change(self) -> Change:
-        """What changed."""
-        if self.before is None:
-            return "rejects"
-        return "passes" if self.after is None else "other reason"
 
     @property
     def reason(self) -> Reason:
@@ -171,20 +127,6 @@ class Decisive(NamedTuple):
     plugin: str
     before: tuple[Opinion | None, Opinion | None]
     after: tuple[Opinion | None, Opinion | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Winner:
-    """In which row the pod ends up, None if nowhere; and whether that is certain."""
-
-    before: int | None
-    after: int | None
-    certainty: Certainty
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether it is another one."""
-        return self.before != self.after
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -217,26 +159,6 @@ class Comparison:
         return sorted(changes, key=lambda change: int(change.rows[0]))
 
     @property
-    def is_scored_otherwise(self) -> bool:
-        """Whether any total differs."""
-        before, after = self.before, self.after
-        return not (
-            np.array_equal(before.rows[before.scored], after.rows[after.scored])
-            and np.allclose(before.totals[before.scored], after.totals[after.scored], 0, EQUAL)
-        )
-
-    @property
-    def is_ranked_otherwise(self) -> bool:
-        """Whether nodes that are scored in both have another order, or others are the best."""
-        before, after = self.before, self.after
-        if not self.is_scored_otherwise:
-            return False
-        if not np.array_equal(before.best & before.scored, after.best & after.scored):
-            return True
-        common = before.scored & after.scored
-        return not np.array_equal(_ranks(before.totals[common]), _ranks(after.totals[common]))
-
-    @property
     def best(self) -> tuple[int | None, int | None] | None:
         """The best node of each by position, None without a feasible one.
 
@@ -248,36 +170,16 @@ class Comparison:
             return None
         return (int(only[0]) if len(only) else None, int(np.argmax(after)) if after.any() else None)
 
-    def other_raw_scores(self) -> Iterator[str]:
-        """Yield the plugins whose raw scores differ, or that only one outcome has."""
-        before, after = self.before, self.after
-        if not np.array_equal(before.rows[before.scored], after.rows[after.scored]):
-            return
-        one, other = (
-            {each.plugin: each.raw for each in outcome.scores.plugins} if outcome.scores else {}
-            for outcome in (before, after)
-        )
-        for plugin in dict.fromkeys([*one, *other]):
-            if not (
-                plugin in one
-                and plugin in other
-                and np.allclose(one[plugin], other[plugin], rtol=1e-6, atol=1e-9)
-            ):
-                yield plugin
-
     def decisive(self, first: int, second: int) -> Decisive | None:
         """Return the score plugin that decides between two positions; None if that is not known.
 
         Of the plugins that changed in weight or scores, it is the one whose part in the distance
-        between the two nodes' totals changed most. No journal has normalised scores.
+        between the two nodes' totals changed most.
         """
         was, now = (
             (outcome.opinions(first), outcome.opinions(second))
             for outcome in (self.before, self.after)
         )
-        for outcome, opinions in ((self.before, was), (self.after, now)):
-            if outcome.scores is not None and outcome.scored[first] and not opinions[0]:
-                return None
         plugins = dict.fromkeys(name for each in (*now, *was) for name in each)
         changed = dict.fromkeys(
             name
@@ -299,30 +201,6 @@ class Comparison:
             (now[0].get(plugin), now[1].get(plugin)),
         )
 
-    def winner(self, uid: str, bound: int | None) -> Winner | None:
-        """Return where the pod went and where it would go; None if that cannot be known.
-
-        *bound* is the row of the node that it was bound to, None if it was not. Where
-        kube-scheduler adds scores of its own, a node is taken to win as before, unless it fell
-        behind Moorage's best.
-        """
-        before, after = self.before, self.after
-        was, now = before.choice(uid, self.name_at), after.choice(uid, self.name_at)
-        if now.is_alone and (was.is_alone or bound is not None):
-            first = was.row if was.is_alone else bound
-            return Winner(before=first, after=now.row, certainty="exact")
-        first = was.row if was.is_alone else bound
-        if first is None and not was.is_alone:
-            if before.scores is None:
-                return None
-            first = one_of(before.rows[before.best], uid, self.name_at)
-        if now.is_alone:
-            return Winner(before=first, after=now.row, certainty="likely")
-        if first is not None and _behind(after, first) <= _behind(before, first) + EQUAL:
-            return Winner(before=first, after=first, certainty="likely")
-        best = one_of(after.rows[after.best], uid, self.name_at)
-        return Winner(before=first, after=best, certainty="likely")
-
 
 def _numbered(outcome: Outcome, numbers: dict[tuple[str, str], int]) -> npt.NDArray[np.int64]:
     """Return the verdicts with the same number for the same reason, whatever outcome it is of."""
@@ -331,18 +209,5 @@ def _numbered(outcome: Outcome, numbers: dict[tuple[str, str], int]) -> npt.NDAr
     return np.array([0, *known], np.int64)[outcome.codes]
 
 
-def _ranks(totals: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
-    """Return each node's place from the worst on; equal totals share one."""
-    return np.unique(totals.round(4), return_inverse=True)[1]
-
-
 def _lead(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
     return {name: part - other.get(name, 0.0) for name, part in one.items()}
-
-
-def _behind(outcome: Outcome, row: int) -> float:
-    """Return by how much a node is behind the best one; endless if it is not feasible."""
-    position = outcome.position_of(row)
-    if position is None or not outcome.feasible[position]:
-        return np.inf
-    return float(np.nanmax(outcome.totals) - outcome.totals[position])

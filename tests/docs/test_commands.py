@@ -110,8 +110,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / name).write_text("")
     legacy = (ROOT / "tests" / "data" / "legacy-policy.json").read_text()
     (tmp_path / "legacy-policy.json").write_text(legacy)
-    for name in ("converted", "journal"):
-        (tmp_path / name).mkdir()
+    (tmp_path / "converted").mkdir()
     (tmp_path / "converted" / "policy.yaml").write_text(shown)
     monkeypatch.chdir(tmp_path)
 

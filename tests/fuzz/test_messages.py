@@ -1,4 +1,4 @@
-"""Whatever comes by gRPC or stands in a journal: it is read to its end, or refused in order."""
+"""Whatever comes by gRPC: it is read to its end, or refused in order."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.up.processes import free_ports
-from gateway.journal.segments import MAGIC, JournalError, to_frame
-from gateway.whatif.timeline import Timeline
 from moorage.snapshot import Snapshot
-from moorage.v1 import binder_pb2, filter_pb2, journal_pb2, scorer_pb2, types_pb2
+from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2, types_pb2
 from moorage_host.plugins import Replica
 from moorage_host.rpc.state import MISTAKES, apply_state
 from sandbox.apiserver import ApiServer
@@ -183,27 +181,3 @@ def compare(snapshot: Snapshot) -> None:
         assert sorted(pod.uid for pod in some.pods) == sorted(pod.uid for pod in other.pods)
     assert left.names == right.names
     assert left.taints().values is not None
-
-
-@given(
-    content=st.lists(messages(journal_pb2.JournalRecord), max_size=4).map(
-        lambda records: b"".join(to_frame(each.SerializeToString()) for each in records)
-    ),
-    end=st.binary(max_size=30),
-)
-async def test_a_journal_is_read_to_its_end_or_refused_with_its_file(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, end: bytes
-) -> None:
-    file = tmp_path_factory.getbasetemp() / "case.journal"
-    file.write_bytes(MAGIC + content + end)
-    timeline, problem = Timeline(), str(file)
-    async with limits():
-        try:
-            async for recorded in timeline.cycles([file]):
-                outcome = recorded.outcome
-                assert len(outcome.codes) == len(outcome.rows)
-                assert len(outcome.totals) == len(outcome.scored)
-                assert timeline.replica.generation >= 1 or recorded.cycle.generation == 0
-        except JournalError as error:
-            problem = str(error)
-    assert str(file) in problem

@@ -27,7 +27,7 @@ NODES = ("n1", "n2", "n3", "n4")
 
 EXEMPLARS = "--enable-feature=exemplar-storage"
 
-OPTIONS = ("--min-nodes-per-shard=1", "--min-shard-time=0s", "--journal-segment-age=1s")
+OPTIONS = ("--min-nodes-per-shard=1", "--min-shard-time=0s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +37,10 @@ class Installation:
     Attributes:
         world: The processes, but for the annotator.
         prometheus: The URL of Prometheus.
-        journal: The folder of the gateway's journal.
     """
 
     world: World
     prometheus: str
-    journal: Path
 
     async def query(self, expression: str) -> list[Mapping[str, str]]:
         """Return the labels of all series that an expression has now.
@@ -75,9 +73,8 @@ class Installation:
 @asynccontextmanager
 async def installed(folder: Path) -> AsyncIterator[Installation]:
     """Start everything; stop it in the end."""
-    journal = folder / "journal"
     plane = EmbeddedPlane(folder)
-    gateway = [f"--journal={journal}", "--trace-ratio=1", *OPTIONS]
+    gateway = ["--trace-ratio=1", *OPTIONS]
     async with AsyncExitStack() as stack:
         started = World.started(plane, options=[f"--trace-endpoint={NOBODY}"], gateway=gateway)
         world = await stack.enter_async_context(started)
@@ -92,7 +89,7 @@ async def installed(folder: Path) -> AsyncIterator[Installation]:
         annotator = _annotator(plane, running.address, certificates, port)
         stack.push_async_callback(annotator.stop)
         await annotator.start()
-        installation = Installation(world=world, prometheus=running.address, journal=journal)
+        installation = Installation(world=world, prometheus=running.address)
         targets = len(jobs) - 1 + len(NODES)
 
         async def scraped() -> bool:

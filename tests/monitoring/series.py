@@ -91,7 +91,6 @@ BIND_PLUGIN = (
 )
 BACKGROUND = 'moorage_background_failures_total{namespace="moorage",pod="scorer-0",plugin="Load"}'
 POLICY = f"moorage_policy_file_refused{{{GATEWAY}}}"
-JOURNAL = f'moorage_journal_dropped_total{{{GATEWAY},cause="write"}}'
 TERMS = f"moorage_leader_transitions_total{{{GATEWAY}}}"
 DIFFERENCES = 'moorage_cache_differences_total{namespace="moorage",pod="filter-0",phase="filter"}'
 
@@ -124,6 +123,5 @@ WELL: Series = {
     DIFFERENCES: steady(0),
     ANSWERED: "0+60x120",
     ANNOTATED: "0+60x120",
-    JOURNAL: steady(40),
 }
 """An installation that is well for two hours, with what is normal now and then."""

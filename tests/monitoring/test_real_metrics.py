@@ -19,7 +19,6 @@ FAULTS = {
     "moorage_binds_total{outcome",
     "moorage_events_total",
     "moorage_http_refused_total",
-    "moorage_journal_dropped_total",
     "moorage_plugin_failures_total",
     "moorage_settled_binds_total",
     "moorage_spans_total",

@@ -22,7 +22,6 @@ from tests.monitoring.series import (
     DEADLINE,
     DIFFERENCES,
     FAILURES,
-    JOURNAL,
     LEADER,
     MINUTES,
     POLICY,
@@ -270,15 +269,6 @@ CASES = (
         {ANNOTATED: "0+60x20 1200x99"},
         silent_until=39,
         fires_at=42,
-    ),
-    case(
-        "MoorageJournalDrops",
-        "ticket",
-        {JOURNAL: growing(1)},
-        silent_until=14,
-        fires_at=20,
-        pod="gateway-0",
-        cause="write",
     ),
     case(
         "MoorageVersionsDiffer",

@@ -1,6 +1,5 @@
 """What makes every metric appear: first what is usual, then faults."""
 
-import shutil
 from functools import partial
 
 import aiohttp
@@ -111,8 +110,6 @@ async def run_badly(installation: Installation) -> None:
         await world.bound("unlucky")
         await _fail_binds(world)
     await _forget_bind(world)
-    shutil.rmtree(installation.journal)
-    installation.journal.write_text("in the way")
     for name in ("scorer-1", "scorer-2"):
         await world.services.programs[name].kill()
     async with world.scheduler("steered"):

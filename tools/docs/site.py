@@ -55,7 +55,6 @@ QUERIES = {
     "metrics": "reference/metrics",
     "tracing": "how-to/operate/tracing",
     "dashboards": "how-to/operate/monitor",
-    "replay": "how-to/operate/journal",
     "performance": "explanation/performance",
     "Rejection": "reference/api/plugins",
 }

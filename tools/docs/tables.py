@@ -20,7 +20,6 @@ from cli.shared.gateway.options import gateway_options
 from gateway.binding.unknown import settled_binds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.edge.metrics import EdgeMetrics
-from gateway.journal.writer import JournalMetrics
 from gateway.leadership.leadership import TermMetrics
 from gateway.leadership.term import Term
 from gateway.replicas.metrics import ReplicaMetrics
@@ -101,7 +100,6 @@ GATEWAY_METRICS: tuple[Callable[[CollectorRegistry], object], ...] = (
     WatchMetrics,
     retried_pods,
     settled_binds,
-    JournalMetrics,
 )
 
 
@@ -225,7 +223,6 @@ POSITIONAL = {
     "explain [[NAMESPACE/]POD]": "The pod; leave it out with --pending.",
     "conformance [URL]": "The extender's urlPrefix.",
     "shadow [PROFILE]": "Default: every profile with a shadow.",
-    "replay JOURNAL": "The folder of --journal, or one of its files.",
     "validate FILE...": "The policies.",
     "extender FILE": "The policy.",
     "show [FILE]": "The policy.",

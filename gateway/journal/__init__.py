@@ -1,1 +1,0 @@
-"""The journal: what cycles decided and the state that they saw, on disk, for `moorage replay`."""
