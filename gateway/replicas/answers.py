@@ -18,10 +18,8 @@ from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
 from gateway.cycle.decision import (
     FilterRecord,
-    NodeScoreRecord,
     PhaseName,
     PluginRecord,
-    PluginScoreRecord,
     ScoreRecord,
 )
 from gateway.cycle.nodes import Mask, NodeRows, Rows
@@ -29,9 +27,9 @@ from gateway.cycle.scores import PluginScores, Scores
 from gateway.cycle.verdicts import Codes, Reason, Verdicts
 from gateway.policy.dependencies import EqualPodsRule
 from gateway.replicas.filters import count_verdicts
-from gateway.replicas.scorers import TOTALS, Raw
+from gateway.replicas.scorers import TOTALS, Raw, top_nodes
 from moorage.plugin.scope import Scope
-from moorage_host.plugins.ranking import best, compact, weighted_mean
+from moorage_host.plugins.ranking import compact, weighted_mean
 
 NEVER = -1
 
@@ -230,33 +228,21 @@ class CachedScores(Answers[Raw]):
         for plugin, line in self._lines.items():
             weight, normalization = question.rule.score_plugins[plugin]
             raw, normalized = values[line], normalization.apply(values[line])
-            parts.append((plugin, weight, raw, normalized))
+            parts.append((weight, normalized))
             kept_raw, rounded = compact(raw, normalized)
             opinions.append(
                 PluginScores(plugin=plugin, weight=weight, raw=kept_raw, normalized=rounded)
             )
-        totals = weighted_mean([(weight, normalized) for _, weight, _, normalized in parts])
-        if totals is not None:
-            for index in best(totals, top):
-                of_node = []
-                for plugin, weight, raw, normalized in parts:
-                    of_node.append(
-                        PluginScoreRecord(
-                            plugin=plugin,
-                            raw=raw.item(index),
-                            normalized=normalized.item(index),
-                            weight=weight,
-                        )
-                    )
-                node, total = names[question.at.item(index)] or "", totals.item(index)
-                record.top.append(NodeScoreRecord(node=node, total=total, plugins=of_node))
-        return Scores(
+        totals = weighted_mean(parts)
+        scores = Scores(
             generation=question.generation,
             bitmap=question.rows.bitmap,
             totals=np.zeros(0, TOTALS) if totals is None else totals.astype(TOTALS),
             plugins=opinions,
             record=record,
         )
+        record.top = top_nodes(scores, top, lambda index: names[question.at.item(index)])
+        return scores
 
 
 class Entry(TypedDict, total=False):

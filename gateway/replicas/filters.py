@@ -32,7 +32,7 @@ from gateway.replicas.sharding import (
     read_reports,
 )
 from gateway.settings import GatewaySettings
-from moorage.v1 import filter_pb2 as pb
+from moorage.v1 import types_pb2 as pb
 
 NOTHING: Mapping[str, Any] = {}
 

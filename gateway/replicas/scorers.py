@@ -4,7 +4,7 @@ It goes to one replica. If that is worth it, several score a shard of the nodes 
 of them normalises what all plugins answered for all nodes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,7 +30,7 @@ from gateway.replicas.sharding import (
 )
 from gateway.settings import GatewaySettings
 from moorage.plugin.cycle_state import KeptValue
-from moorage.v1 import scorer_pb2
+from moorage_host.plugins.ranking import best
 
 TOTALS = np.dtype("<f4")
 """The precision of totals on the wire."""
@@ -71,12 +71,13 @@ class Scorers:
         if len(replicas.all) > 1:
             answer = await self._in_shards(cycle, nodes)
         if answer is None:  # not worth it, or the replicas have different versions of plugins
-            part = Part(nodes=nodes, size=len(nodes.names), top=self._top)
-            found = await ask(replicas, cycle, part)
+            found = await ask(replicas, cycle, Part(nodes=nodes, size=len(nodes.names)))
             answer = read(*found, replicas.metrics.invalid), found[1]
             if len(replicas.all) > 1:
                 self._observe(cycle, found)
-        scores = answer[0]
+        scores, rows = answer
+        names, positions = nodes.names, rows.positions
+        scores.record.top = top_nodes(scores, self._top, lambda i: names[positions[i]])
         # A replica reports the generation it was sent; not all changes are sent to replicas.
         scores.generation = max(scores.generation, since)
         self._metrics.ran("score", scores.record, cycle.leads_to)
@@ -113,7 +114,6 @@ class Scorers:
                     stage="normalize",
                     version=version,
                     raw=raw,
-                    top=self._top,
                 )
                 found = await ask(self.replicas, cycle, part)
                 scores, rows = read(*found, self.replicas.metrics.invalid), found[1]
@@ -142,7 +142,7 @@ class Scorers:
         found = await ask(self.replicas, cycle, part)
         self._observe(cycle, found)
         result, rows, _ = found
-        raw = {each.plugin: np.frombuffer(each.values, "<f8") for each in result.raw}
+        raw = {each.plugin: np.frombuffer(each.raw, "<f8") for each in result.scores}
         if any(len(one) != rows.count or not np.isfinite(one).all() for one in raw.values()):
             self.replicas.metrics.invalid()
             raise NonsenseError(f"{NONSENSE}: raw scores do not match the nodes")
@@ -186,7 +186,6 @@ def read(result: Any, rows: NodeRows, version: str, invalid: Callable[[], object
             invalid()
             raise NonsenseError(f"{NONSENSE}: {problem}")
     record = _record(result, rows, version)
-    record.top = read_top(result.top)
     return Scores(
         generation=result.generation,
         bitmap=rows.bitmap,
@@ -206,21 +205,26 @@ def _record(result: Any, rows: NodeRows, version: str) -> ScoreRecord:
     )
 
 
-def read_top(nodes: Iterable[scorer_pb2.NodeScore]) -> list[NodeScoreRecord]:
-    """Return nodes with their totals and what these are made of."""
+def top_nodes(
+    scores: Scores, count: int, name_at: Callable[[int], str | None]
+) -> list[NodeScoreRecord]:
+    """Return the best nodes, best first, with what their totals are made of."""
+    if not len(scores.totals):
+        return []
     top = []
-    for node in nodes:
+    for index in best(scores.totals, count):
         parts = []
-        for score in node.plugins:
+        for each in scores.plugins:
             parts.append(  # noqa: PERF401 - in Python 3.11 a comprehension is a call
                 PluginScoreRecord(
-                    plugin=score.plugin,
-                    raw=score.raw,
-                    normalized=score.normalized,
-                    weight=score.weight,
+                    plugin=each.plugin,
+                    raw=each.raw.item(index),
+                    normalized=each.normalized.item(index),
+                    weight=each.weight,
                 )
             )
-        top.append(NodeScoreRecord(node=node.node, total=node.total, plugins=parts))
+        total = scores.totals.item(index)
+        top.append(NodeScoreRecord(node=name_at(index) or "", total=total, plugins=parts))
     return top
 
 

@@ -13,9 +13,11 @@ from gateway.cycle import Cycle
 from gateway.cycle.nodes import NodeRows
 from gateway.policy.policy import digest_of
 from gateway.replicas.feed import Kinds, StateFeed, in_parts
-from gateway.replicas.kinds import Part, ServiceKind
+from gateway.replicas.kinds import Part, ServiceKind, fill
 from gateway.replicas.metrics import SessionMetrics
 from moorage.v1 import types_pb2 as pb
+from moorage.v1.replica_pb2 import FollowProblemsRequest, FollowRetriesRequest
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from moorage_host.rpc.channel import connect
 from moorage_host.rpc.convert import kind_to_proto
 from moorage_host.rpc.stream import MessageStream, StreamLostError
@@ -205,8 +207,8 @@ class Session:
         if feed.state.generation != self._sent and generation != self._sent:
             state = self._outstanding()
         request = self._kind.request()
-        about = self._kind.fill(request, cycle, part, part.rows or feed.index.find(part.nodes))
         message = request.cycle
+        about = fill(cycle, part, part.rows or feed.index.find(part.nodes), message)
         message.id, answer = self._stream.expect(deadline)
         left = (deadline - asyncio.get_running_loop().time()) * REPLICA_SHARE
         message.timeout.FromNanoseconds(max(int(left * 1e9), 1_000_000))
@@ -229,8 +231,11 @@ class Session:
         Raises:
             StreamLostError: Always, in the end.
         """
-        following = (self._follow_retries(retry), self._follow_problems())
-        followers = [asyncio.create_task(each) for each in following]
+        followers: list[asyncio.Task[None]] = []
+        if self._kind.runs_cycles:
+            stub = ReplicaServiceStub(self.channel)
+            following = (self._follow_retries(stub, retry), self._follow_problems(stub))
+            followers = [asyncio.create_task(each) for each in following]
         try:
             await self._stream.wait()
         finally:
@@ -246,18 +251,14 @@ class Session:
         await self._stream.close("the session was closed")
         await self.channel.close()
 
-    async def _follow_retries(self, retry: ReportRetry) -> None:
-        if self._kind.follow_retries is None:
-            return
+    async def _follow_retries(self, stub: ReplicaServiceStub, retry: ReportRetry) -> None:
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for request in self._kind.follow_retries(self.channel):
+            async for request in stub.FollowRetries(FollowRetriesRequest()):
                 retry(request.plugin, request.reason, request.namespace)
 
-    async def _follow_problems(self) -> None:
-        if self._kind.follow_problems is None:
-            return
+    async def _follow_problems(self, stub: ReplicaServiceStub) -> None:
         with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for reported in self._kind.follow_problems(self.channel):
+            async for reported in stub.FollowProblems(FollowProblemsRequest()):
                 self.problems = dict(reported.problems)
 
     def _receive(self, message: Any) -> None:

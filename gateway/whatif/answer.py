@@ -1,7 +1,7 @@
 """What `POST /simulate` answers, made of what the services answered."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from gateway.cycle.decision import (
     GroupRecord,
     NodeScoreRecord,
     PluginRecord,
+    PluginScoreRecord,
     ReasonCount,
     Record,
     ScoreRecord,
@@ -23,7 +24,6 @@ from gateway.cycle.decision import (
 from gateway.cycle.rules import claimed, ties, whole
 from gateway.decisions.sentences import sentences
 from gateway.replicas.filters import read_group
-from gateway.replicas.scorers import read_top
 from gateway.replicas.sharding import read_reports
 from gateway.whatif.question import Question
 from moorage.v1 import filter_pb2, scorer_pb2
@@ -117,7 +117,7 @@ def compose(
             )
             for each in filtered.rejected
         ]
-    ranking = read_top(scored.nodes) if scored is not None else []
+    ranking = _ranking(scored.nodes) if scored is not None else []
     names = [each.node for each in ranking] or feasible
     totals = np.array([each.total for each in ranking], np.float32)  # as in cycles
     sent = whole(totals, scale)
@@ -200,6 +200,25 @@ def side(answer: Answer, *, named: bool) -> dict[str, Any]:
             for (plugin, reason), nodes in sorted(rejected.items(), key=lambda each: -len(each[1]))
         ],
     }
+
+
+def _ranking(nodes: Iterable[scorer_pb2.NodeScore]) -> list[NodeScoreRecord]:
+    return [
+        NodeScoreRecord(
+            node=node.node,
+            total=node.total,
+            plugins=[
+                PluginScoreRecord(
+                    plugin=each.plugin,
+                    raw=each.raw,
+                    normalized=each.normalized,
+                    weight=each.weight,
+                )
+                for each in node.plugins
+            ],
+        )
+        for node in nodes
+    ]
 
 
 def _count(plugins: Sequence[PluginRecord], verdicts: Sequence[Verdict]) -> None:

@@ -192,7 +192,7 @@ def binder_service(settings: BinderSettings) -> ServiceDefinition[BinderServicer
     """Say how the service is made."""
     return ServiceDefinition(
         name="binder",
-        grpc_name="moorage.v1.BinderService",
+        grpc_names=("moorage.v1.BinderService",),
         create=lambda: BinderServicer(settings),
         register=binder_pb2_grpc.add_BinderServiceServicer_to_server,
     )

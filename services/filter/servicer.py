@@ -1,52 +1,40 @@
 """The filter service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import grpc.aio
 import numpy as np
 
-from moorage import FilterPlugin, Nodes
+from moorage import FilterPlugin
 from moorage.execution import FilterRun, PluginRejection, PluginRun, Trial, joined_runs
 from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import filter_pb2_grpc
+from moorage.v1 import types_pb2
+from moorage.v1.filter_pb2_grpc import (
+    FilterServiceServicer,
+    add_FilterServiceServicer_to_server,
+)
+from moorage.v1.replica_pb2 import CycleResult
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.serve import ServiceDefinition
-from moorage_host.rpc.session import CycleServicer
-from moorage_host.rpc.settings import CycleSettings, adhoc_limit
+from moorage_host.rpc.session import Context, ReplicaServicer, replica_service
+from moorage_host.rpc.settings import CycleSettings
 from services.filter.engine import joined_verdicts, run_filters
 from services.filter.plugins import BUILT_INS
 
 CODES = np.dtype("<u2")
 
-Context = grpc.aio.ServicerContext[Any, Any]
 
+class FilterServicer(ReplicaServicer[FilterRun], FilterServiceServicer):
+    """Filters: splits nodes into feasible and rejected ones."""
 
-class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServicer):
-    """Serves sessions of gateways, and people."""
-
-    phase = "filter"
-    response = pb.FilterServiceSessionResponse
-
-    def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
-        """Run the plugins of *registry* on sessions within the limits of *settings*."""
-        super().__init__(registry, settings or CycleSettings())
-
-    def engine(self, request: pb.FilterServiceSessionRequest) -> Engine[FilterRun]:
+    def engine(self, cycle: types_pb2.Cycle) -> Engine[FilterRun]:
         """Return what filters."""
         return run_filters
 
-    def encode(
-        self,
-        request: pb.FilterServiceSessionRequest,
-        nodes: Nodes,
-        run: FilterRun,
-        result: pb.FilterResult,
-    ) -> Sequence[PluginRun]:
+    def encode(self, run: FilterRun, result: CycleResult) -> Sequence[PluginRun]:
         """Fill in the verdicts."""
         if run.reasons:
             result.reasons.extend(map(_reason, run.reasons))
@@ -69,12 +57,6 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
             return parts[0]
         return joined_verdicts(parts, joined_runs([part.plugins for part in parts]))
 
-    def Session(
-        self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Context
-    ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
-        """Keep a gateway's state and answer its cycles."""
-        return self.session(request_iterator)
-
     async def Filter(self, request: pb.FilterRequest, context: Context) -> pb.FilterResponse:
         """Filter nodes by name."""
         outcome = await self.adhoc(request, context.time_remaining())
@@ -94,46 +76,16 @@ class FilterServicer(CycleServicer[FilterRun], filter_pb2_grpc.FilterServiceServ
         report_runs(response, outcome.run.plugins)
         return response
 
-    async def FollowRetries(
-        self, request: pb.FilterServiceFollowRetriesRequest, context: Context
-    ) -> AsyncIterator[pb.FilterServiceFollowRetriesResponse]:
-        """Report plugins that ask for another attempt on the pods that they rejected."""
-        await context.send_initial_metadata(())
-        async for plugin, reason, namespace in self.host.retries.follow():
-            yield pb.FilterServiceFollowRetriesResponse(
-                plugin=plugin, reason=reason, namespace=namespace
-            )
 
-    async def FollowProblems(
-        self, request: pb.FilterServiceFollowProblemsRequest, context: Context
-    ) -> AsyncIterator[pb.FilterServiceFollowProblemsResponse]:
-        """Report what fails in the background of plugins."""
-        await context.send_initial_metadata(())
-        async for problems in self.host.follow_problems():
-            yield pb.FilterServiceFollowProblemsResponse(problems=problems)
-
-    async def ListPlugins(
-        self, request: pb.FilterServiceListPluginsRequest, context: Context
-    ) -> pb.FilterServiceListPluginsResponse:
-        """List the plugins of the registry."""
-        return pb.FilterServiceListPluginsResponse(plugins=self.described())
-
-    async def GetState(
-        self, request: pb.FilterServiceGetStateRequest, context: Context
-    ) -> pb.FilterServiceGetStateResponse:
-        """Show the state that ad-hoc calls use."""
-        return await self.with_state(pb.FilterServiceGetStateResponse(), request.node_names)
-
-
-def _reason(reason: PluginRejection) -> pb.Reason:
-    return pb.Reason(
+def _reason(reason: PluginRejection) -> types_pb2.Reason:
+    return types_pb2.Reason(
         plugin=reason.plugin,
         text=reason.rejection.reason,
         unresolvable=reason.rejection.unresolvable,
     )
 
 
-def _fill_in(sent: pb.GroupTrial, trial: Trial) -> None:
+def _fill_in(sent: types_pb2.GroupTrial, trial: Trial) -> None:
     """Fill in how a trial placement ended."""
     group = trial.group
     sent.plugin, sent.name = trial.plugin, group.name
@@ -153,20 +105,13 @@ def filter_service(
     settings: CycleSettings, registry: Registry | None = None
 ) -> ServiceDefinition[FilterServicer]:
     """Return how the service is made; without a *registry*, of the plugins that settings name."""
-    service = "moorage.v1.FilterService"
 
     def create() -> FilterServicer:
-        plugins = (
-            load_registry(FilterPlugin, BUILT_INS, settings.plugin)
-            if registry is None
-            else registry
-        )
-        return FilterServicer(plugins, settings)
+        if registry is not None:
+            return FilterServicer(registry, settings)
+        return FilterServicer(load_registry(FilterPlugin, BUILT_INS, settings.plugin), settings)
 
-    return ServiceDefinition(
-        name="filter",
-        grpc_name=service,
-        create=create,
-        register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
-        limit=adhoc_limit(service, "Filter", settings),
+    method = "moorage.v1.FilterService/Filter"
+    return replica_service(
+        method, create, add_FilterServiceServicer_to_server, settings, name="filter"
     )

@@ -1,10 +1,9 @@
 """The scorer service on the wire: converts, runs, converts."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-import grpc.aio
+import grpc
 import numpy as np
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from msgspec.structs import replace
@@ -12,7 +11,12 @@ from msgspec.structs import replace
 from moorage import Nodes, Pod, ScorePlugin, Scores
 from moorage.execution import PluginRun, Profile, Supervisor, joined_runs
 from moorage.v1 import scorer_pb2 as pb
-from moorage.v1 import scorer_pb2_grpc
+from moorage.v1 import types_pb2
+from moorage.v1.replica_pb2 import CycleResult
+from moorage.v1.scorer_pb2_grpc import (
+    ScorerServiceServicer,
+    add_ScorerServiceServicer_to_server,
+)
 from moorage_host.plugins.ranking import ScoreRun, best, compact, run_scores
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.plugins.replica import Engine
@@ -20,53 +24,34 @@ from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import ServiceDefinition
-from moorage_host.rpc.session import CycleServicer
-from moorage_host.rpc.settings import CycleSettings, adhoc_limit
+from moorage_host.rpc.session import Context, ReplicaServicer, replica_service
+from moorage_host.rpc.settings import CycleSettings
 from services.scorer.engine import continued, run_normalization, run_shard
 from services.scorer.plugins import BUILT_INS
 
 TOTALS = np.dtype("<f4")
 RAW = np.dtype("<f8")
 
-Context = grpc.aio.ServicerContext[Any, Any]
 
+class ScorerServicer(ReplicaServicer[ScoreRun], ScorerServiceServicer):
+    """Scores: ranks nodes, all at once or shard by shard."""
 
-class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServicer):
-    """Serves sessions of gateways, and people."""
-
-    phase = "score"
-    response = pb.ScorerServiceSessionResponse
-
-    def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
-        """Run the plugins of *registry* on sessions within the limits of *settings*."""
-        super().__init__(registry, settings or CycleSettings())
-
-    def engine(self, request: pb.ScorerServiceSessionRequest) -> Engine[ScoreRun]:
+    def engine(self, cycle: types_pb2.Cycle) -> Engine[ScoreRun]:
         """Return what scores all nodes or a shard of them, or normalises."""
-        if request.shard:
-            return partial(_score_shard, bitmap=request.shard)
-        if request.raw:
-            raw = {each.plugin: each.values for each in request.raw}
+        if cycle.shard:
+            return partial(_score_shard, bitmap=cycle.shard)
+        if cycle.raw:
+            raw = {each.plugin: each.raw for each in cycle.raw}
             return partial(_normalize, raw=raw)
         return run_scores
 
-    def encode(
-        self,
-        request: pb.ScorerServiceSessionRequest,
-        nodes: Nodes,
-        run: ScoreRun,
-        result: pb.ScoreResult,
-    ) -> Sequence[PluginRun]:
-        """Fill in the totals, and the scores that make them up as far as they are asked for."""
-        totals = run.totals
-        if totals is not None:
-            result.totals = totals.astype(TOTALS).tobytes()
-            if request.top:
-                indices = best(totals, request.top)
-                _add_nodes(result.top, nodes.names_at(indices), run, indices)
+    def encode(self, run: ScoreRun, result: CycleResult) -> Sequence[PluginRun]:
+        """Fill in the totals and the opinions that make them up; of a shard, raw scores alone."""
+        if run.totals is not None:
+            result.totals = run.totals.astype(TOTALS).tobytes()
         for plugin, values in run.raw.items():
-            result.raw.add(plugin=plugin, values=values.astype(RAW, copy=False).tobytes())
-        for opinion in run.scores if request.all_scores else ():
+            result.scores.add(plugin=plugin, raw=values.astype(RAW, copy=False).tobytes())
+        for opinion in run.scores:
             raw, normalized = compact(opinion.raw, opinion.normalized)
             result.scores.add(
                 plugin=opinion.plugin,
@@ -87,12 +72,6 @@ class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServi
         plugins = joined_runs([shard.plugins for shard in shards])
         return replace(ranked, plugins=continued(plugins, ranked.plugins))
 
-    def Session(
-        self, request_iterator: AsyncIterator[pb.ScorerServiceSessionRequest], context: Context
-    ) -> AsyncIterator[pb.ScorerServiceSessionResponse]:
-        """Keep a gateway's state and answer its cycles."""
-        return self.session(request_iterator)
-
     async def Score(self, request: pb.ScoreRequest, context: Context) -> pb.ScoreResponse:
         """Score nodes by name."""
         outcome = await self.adhoc(request, context.time_remaining())
@@ -104,26 +83,6 @@ class ScorerServicer(CycleServicer[ScoreRun], scorer_pb2_grpc.ScorerServiceServi
             )
         report_runs(response, run.plugins)
         return response
-
-    async def FollowProblems(
-        self, request: pb.ScorerServiceFollowProblemsRequest, context: Context
-    ) -> AsyncIterator[pb.ScorerServiceFollowProblemsResponse]:
-        """Report what fails in the background of plugins."""
-        await context.send_initial_metadata(())
-        async for problems in self.host.follow_problems():
-            yield pb.ScorerServiceFollowProblemsResponse(problems=problems)
-
-    async def ListPlugins(
-        self, request: pb.ScorerServiceListPluginsRequest, context: Context
-    ) -> pb.ScorerServiceListPluginsResponse:
-        """List the plugins of the registry."""
-        return pb.ScorerServiceListPluginsResponse(plugins=self.described())
-
-    async def GetState(
-        self, request: pb.ScorerServiceGetStateRequest, context: Context
-    ) -> pb.ScorerServiceGetStateResponse:
-        """Show the state that ad-hoc calls use."""
-        return await self.with_state(pb.ScorerServiceGetStateResponse(), request.node_names)
 
 
 async def _score_part(
@@ -184,18 +143,13 @@ def scorer_service(
     settings: CycleSettings, registry: Registry | None = None
 ) -> ServiceDefinition[ScorerServicer]:
     """Return how the service is made; without a *registry*, of the plugins that settings name."""
-    service = "moorage.v1.ScorerService"
 
     def create() -> ScorerServicer:
-        plugins = (
-            load_registry(ScorePlugin, BUILT_INS, settings.plugin) if registry is None else registry
-        )
-        return ScorerServicer(plugins, settings)
+        if registry is not None:
+            return ScorerServicer(registry, settings)
+        return ScorerServicer(load_registry(ScorePlugin, BUILT_INS, settings.plugin), settings)
 
-    return ServiceDefinition(
-        name="scorer",
-        grpc_name=service,
-        create=create,
-        register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
-        limit=adhoc_limit(service, "Score", settings),
+    method = "moorage.v1.ScorerService/Score"
+    return replica_service(
+        method, create, add_ScorerServiceServicer_to_server, settings, name="scorer"
     )

@@ -19,7 +19,7 @@ from gateway.settings import GatewaySettings
 from moorage.execution import overruns
 from moorage.execution.enabled import BY_HAND, LOAD_SECONDS, STOP_SECONDS
 from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
-from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2
+from moorage.v1 import binder_pb2, filter_pb2, replica_pb2, scorer_pb2
 from moorage_host.plugins.replica import NODE_SECONDS, STEP_SECONDS
 from moorage_host.plugins.threads import BUSY, LONGEST_SECONDS
 from moorage_host.policy.merge import default_failure_policy
@@ -109,6 +109,7 @@ def test_the_values_of_labels_are_listed() -> None:
     [
         ("reference/services/filter.md", filter_pb2.DESCRIPTOR.services_by_name["FilterService"]),
         ("reference/services/scorer.md", scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"]),
+        ("reference/services/filter.md", replica_pb2.DESCRIPTOR.services_by_name["ReplicaService"]),
         ("reference/services/binder.md", binder_pb2.DESCRIPTOR.services_by_name["BinderService"]),
     ],
 )
@@ -121,6 +122,7 @@ def test_methods_that_commands_call_exist() -> None:
     for block in blocks("sh"):
         for service, method in re.findall(r"moorage\.v1\.(\w+)/(\w+)", block.text):
             modules = {
+                "ReplicaService": replica_pb2,
                 "FilterService": filter_pb2,
                 "ScorerService": scorer_pb2,
                 "BinderService": binder_pb2,

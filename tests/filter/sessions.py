@@ -10,8 +10,9 @@ import msgspec
 
 from moorage import FilterPlugin
 from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import types_pb2
+from moorage.v1 import replica_pb2, types_pb2
 from moorage.v1.filter_pb2_grpc import FilterServiceStub
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import running
 from moorage_host.rpc.settings import CycleSettings
@@ -57,22 +58,22 @@ class Session:
     """An open session."""
 
     def __init__(self, stub: Any) -> None:
-        self._requests: asyncio.Queue[pb.FilterServiceSessionRequest | None] = asyncio.Queue()
+        self._requests: asyncio.Queue[replica_pb2.SessionRequest | None] = asyncio.Queue()
         self._call = stub.Session(self._all())
 
-    async def _all(self) -> AsyncIterator[pb.FilterServiceSessionRequest]:
+    async def _all(self) -> AsyncIterator[replica_pb2.SessionRequest]:
         while (request := await self._requests.get()) is not None:
             yield request
 
-    async def answer(self) -> pb.FilterServiceSessionResponse:
+    async def answer(self) -> replica_pb2.SessionResponse:
         """Read the next answer."""
         async with asyncio.timeout(20):
-            answer: pb.FilterServiceSessionResponse = await self._call.read()
+            answer: replica_pb2.SessionResponse = await self._call.read()
         return answer
 
-    async def ask(self, **request: Any) -> pb.FilterServiceSessionResponse:
+    async def ask(self, **request: Any) -> replica_pb2.SessionResponse:
         """Send a request and read its answer."""
-        self._requests.put_nowait(pb.FilterServiceSessionRequest(**request))
+        self._requests.put_nowait(replica_pb2.SessionRequest(**request))
         return await self.answer()
 
     async def end(self) -> None:
@@ -87,7 +88,8 @@ class Service:
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.channel = channel
-        self.stub: Any = FilterServiceStub(channel)
+        self.stub: Any = ReplicaServiceStub(channel)
+        self.by_hand: Any = FilterServiceStub(channel)
 
     async def session(self, state: types_pb2.State | None = None) -> Session:
         """Open a session, and send its state."""
@@ -102,7 +104,7 @@ class Service:
         """Filter by hand."""
         pod = types_pb2.Pod(json=msgspec.json.encode(POD))
         request = pb.FilterRequest(pod=pod, node_names=names, **fields)
-        answer: pb.FilterResponse = await self.stub.Filter(request, timeout=20)
+        answer: pb.FilterResponse = await self.by_hand.Filter(request, timeout=20)
         return answer
 
 

@@ -18,7 +18,7 @@ import pytest
 from moorage import FilterPlugin, Group, Node, Nodes, Pod, Rejection
 from moorage.execution import overruns
 from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import types_pb2
+from moorage.v1 import replica_pb2, types_pb2
 from moorage_host.rpc import apart
 from moorage_host.rpc import session as session_module
 from tests.filter.sessions import POD, Session, cycle, filtering, full_state
@@ -294,12 +294,12 @@ async def test_after_the_second_time_the_plugin_is_not_called_for_the_namespace(
         assert "SIGSEGV, 2 times" in message
         assert "suspended" in await outcome(session, about("innocent"))
         assert not await outcome(session, about("innocent", namespace="other"))
-        following = service.stub.FollowProblems(pb.FilterServiceFollowProblemsRequest())
+        following = service.stub.FollowProblems(replica_pb2.FollowProblemsRequest())
         reported = (await following.read()).problems["Culprit"]
         assert "not called for pods of one namespace for 600 s" in reported
         assert "SIGSEGV, 2 times" in reported
         with pytest.raises(grpc.aio.AioRpcError, match="suspended"):
-            await service.stub.Filter(pb.FilterRequest(pod=about("innocent").pod), timeout=20)
+            await service.by_hand.Filter(pb.FilterRequest(pod=about("innocent").pod), timeout=20)
 
 
 async def test_a_plugin_that_does_it_to_several_namespaces_is_called_for_nobody() -> None:

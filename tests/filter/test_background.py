@@ -8,8 +8,8 @@ import aiohttp
 import grpc.aio
 
 from moorage import FilterPlugin
-from moorage.v1 import filter_pb2 as pb
-from moorage.v1.filter_pb2_grpc import FilterServiceStub, add_FilterServiceServicer_to_server
+from moorage.v1 import replica_pb2
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from moorage_host.plugins.registry import Registry
 from moorage_host.policy.effective import (
     EffectivePlugin,
@@ -17,8 +17,9 @@ from moorage_host.policy.effective import (
     EffectiveProfile,
     encode_effective,
 )
-from moorage_host.rpc.serve import ServiceDefinition, running
-from services.filter.servicer import FilterServicer
+from moorage_host.rpc.serve import running
+from moorage_host.rpc.settings import CycleSettings
+from services.filter.servicer import filter_service
 from tests.host.rpc.support import settings
 from tests.passing import Passes
 
@@ -39,12 +40,7 @@ PROBLEM = r"_poll failed (once|\d+ times), \S+ ago: OSError: no server \(tests/\
 
 
 async def test_readyz_metrics_and_list_plugins_show_failures_in_the_background() -> None:
-    definition = ServiceDefinition(
-        name="filter",
-        grpc_name="moorage.v1.FilterService",
-        create=lambda: FilterServicer(Registry(FilterPlugin, [FailsBehind])),
-        register=add_FilterServiceServicer_to_server,
-    )
+    definition = filter_service(CycleSettings(), Registry(FilterPlugin, [FailsBehind]))
     async with running(definition, settings()) as service, aiohttp.ClientSession() as session:
         assert "notes" not in await get(session, service.admin)
         await service.servicer.host.use("r1", encode_effective(POLICY))
@@ -58,8 +54,8 @@ async def test_readyz_metrics_and_list_plugins_show_failures_in_the_background()
             counted = f'moorage_background_failures_total{{plugin="{FailsBehind.name}"}}'
             assert counted in await metrics.text()
         async with grpc.aio.insecure_channel(service.grpc) as channel:
-            stub: Any = FilterServiceStub(channel)
-            (listed,) = (await stub.ListPlugins(pb.FilterServiceListPluginsRequest())).plugins
+            stub: Any = ReplicaServiceStub(channel)
+            (listed,) = (await stub.ListPlugins(replica_pb2.ListPluginsRequest())).plugins
         assert re.fullmatch(PROBLEM, listed.background_problem)
 
 

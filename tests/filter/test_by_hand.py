@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection
-from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import types_pb2
+from moorage.v1 import replica_pb2, types_pb2
 from tests.filter.sessions import cycle, filtering, full_state
 
 FAILED = grpc.StatusCode.FAILED_PRECONDITION
@@ -132,7 +131,7 @@ async def test_calls_about_too_many_nodes_are_refused_with_what_to_do() -> None:
             with pytest.raises(grpc.aio.AioRpcError, match=hint) as refused:
                 await service.filter(names, nodes=nodes)
             assert refused.value.code() is INVALID
-        state = pb.FilterServiceGetStateRequest(node_names=["n1"] * 11)
+        state = replica_pb2.GetStateRequest(node_names=["n1"] * 11)
         with pytest.raises(grpc.aio.AioRpcError, match="--adhoc-nodes"):
             await service.stub.GetState(state, timeout=20)
         assert list((await service.filter(["n1", "n2", "n1"])).feasible) == ["n1"]

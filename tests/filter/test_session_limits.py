@@ -104,7 +104,7 @@ CODES = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)
 
 async def test_garbage_in_a_session_is_invalid() -> None:
     async with filtering(OddOnly) as service:
-        session: Any = service.channel.stream_stream("/moorage.v1.FilterService/Session")
+        session: Any = service.channel.stream_stream("/moorage.v1.ReplicaService/Session")
         stream = session(iter([b"\xff\xff"]))
         with pytest.raises(grpc.aio.AioRpcError, match="the message is malformed"):
             async for _ in stream:

@@ -8,6 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 import pytest_asyncio
+from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from cli.up.processes import free_ports
 from moorage.snapshot import Snapshot
-from moorage.v1 import binder_pb2, filter_pb2, scorer_pb2, types_pb2
+from moorage.v1 import binder_pb2, filter_pb2, replica_pb2, scorer_pb2, types_pb2
 from moorage_host.plugins import Replica
 from moorage_host.rpc.state import MISTAKES, apply_state
 from sandbox.apiserver import ApiServer
@@ -33,22 +34,32 @@ OF_THE_CLIENT = "Internal error from Core"
 
 OF_A_BUSY_MACHINE = "longer than its time budget"
 
-SERVICES = {"Filter": filter_pb2, "Scorer": scorer_pb2, "Binder": binder_pb2}
+REPLICA = replica_pb2.DESCRIPTOR.services_by_name["ReplicaService"]
+SERVICES: Mapping[str, Sequence[ServiceDescriptor]] = {
+    "filter": (filter_pb2.DESCRIPTOR.services_by_name["FilterService"], REPLICA),
+    "scorer": (scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"], REPLICA),
+    "binder": (binder_pb2.DESCRIPTOR.services_by_name["BinderService"],),
+}
 METHODS = [
-    method
-    for name, file in SERVICES.items()
-    for method in file.DESCRIPTOR.services_by_name[f"{name}Service"].methods
+    (name, method)
+    for name, services in SERVICES.items()
+    for service in services
+    for method in service.methods
     if method.client_streaming or not method.server_streaming  # others go on for ever
 ]
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> tuple[Any, list[bytes]]:
-    """Draw a method and what is sent to it, of which a part may be no message."""
-    method = draw(st.sampled_from(METHODS))
+def calls(draw: st.DrawFn) -> tuple[str, Any, list[bytes]]:
+    """Draw a service, a method, and what is sent to it, of which a part may be no message."""
+    name, method = draw(st.sampled_from(METHODS))
     drawn = messages(GetMessageClass(method.input_type))
     kind = drawn.map(lambda message: message.SerializeToString())
-    return method, draw(st.lists(kind | kind | st.binary(max_size=20), min_size=1, max_size=6))
+    return (
+        name,
+        method,
+        draw(st.lists(kind | kind | st.binary(max_size=20), min_size=1, max_size=6)),
+    )
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -67,27 +78,22 @@ async def channels(
         (folder / "kubeconfig").write_text(server.kubeconfig())
         Api(server).node("n1")
         await stack.enter_async_context(binder_service(folder, port=port))
-        places = {"Filter": filters, "Scorer": scorer, "Binder": f"127.0.0.1:{port}"}
+        places = {"filter": filters, "scorer": scorer, "binder": f"127.0.0.1:{port}"}
         yield {
-            f"moorage.v1.{name}Service": await stack.enter_async_context(
-                grpc.aio.insecure_channel(place)
-            )
+            name: await stack.enter_async_context(grpc.aio.insecure_channel(place))
             for name, place in places.items()
         }
 
 
 @given(call=calls())
 async def test_every_message_is_answered_or_refused(
-    channels: Mapping[str, grpc.aio.Channel], call: tuple[Any, list[bytes]]
+    channels: Mapping[str, grpc.aio.Channel], call: tuple[str, Any, list[bytes]]
 ) -> None:
-    method, sent = call
-    service = method.containing_service.full_name
-    path = f"/{service}/{method.name}"
+    name, method, sent = call
+    path = f"/{method.containing_service.full_name}/{method.name}"
     async with limits():
         try:
-            answers = await exchanged(
-                channels[service], path, sent, streams=method.server_streaming
-            )
+            answers = await exchanged(channels[name], path, sent, streams=method.server_streaming)
         except grpc.aio.AioRpcError as error:
             readable = all(can_read(each, GetMessageClass(method.input_type)) for each in sent)
             check_refusal(path, error, readable=readable)
@@ -97,12 +103,12 @@ async def test_every_message_is_answered_or_refused(
 
 
 async def test_calls_leave_nothing_behind(channels: Mapping[str, grpc.aio.Channel]) -> None:
-    async def again(call: tuple[Any, list[bytes]]) -> None:
-        method, sent = call
-        service, streams = method.containing_service.full_name, method.server_streaming
-        path = f"/{service}/{method.name}"
+    async def again(call: tuple[str, Any, list[bytes]]) -> None:
+        name, method, sent = call
+        streams = method.server_streaming
+        path = f"/{method.containing_service.full_name}/{method.name}"
         with suppress(grpc.aio.AioRpcError):
-            await exchanged(channels[service], path, sent, streams=streams)
+            await exchanged(channels[name], path, sent, streams=streams)
 
     await check_growth(calls(), again)
 

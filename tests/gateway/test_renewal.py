@@ -36,7 +36,7 @@ def renew(folder: Path) -> Path:
 
 
 def ended_sessions() -> float:
-    labels = {"grpc_service": "moorage.v1.FilterService", "grpc_method": "Session"}
+    labels = {"grpc_service": "moorage.v1.ReplicaService", "grpc_method": "Session"}
     return REGISTRY.get_sample_value("grpc_server_handling_seconds_count", labels) or 0.0
 
 

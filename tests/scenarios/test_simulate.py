@@ -12,9 +12,8 @@ import yaml
 from click.testing import CliRunner
 
 from cli.main import main
-from moorage.v1 import filter_pb2, scorer_pb2
-from moorage.v1.filter_pb2_grpc import FilterServiceStub
-from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
+from moorage.v1 import replica_pb2
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
@@ -180,10 +179,9 @@ async def _states(world: World) -> tuple[Any, Any]:
         grpc.aio.insecure_channel(world.services.targets["filter"]) as filtering,
         grpc.aio.insecure_channel(world.services.targets["scorer-1"]) as scoring,
     ):
-        request = filter_pb2.FilterServiceGetStateRequest(node_names=names)
-        of_filter = await FilterServiceStub(filtering).GetState(request, timeout=10)
-        more = scorer_pb2.ScorerServiceGetStateRequest(node_names=names)
-        of_scorer = await ScorerServiceStub(scoring).GetState(more, timeout=10)
+        request = replica_pb2.GetStateRequest(node_names=names)
+        of_filter = await ReplicaServiceStub(filtering).GetState(request, timeout=10)
+        of_scorer = await ReplicaServiceStub(scoring).GetState(request, timeout=10)
     return of_filter, of_scorer
 
 

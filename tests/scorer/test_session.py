@@ -11,8 +11,10 @@ import pytest
 
 from gateway.replicas.scorers import read_opinions
 from moorage import Node, Pod, ScorePlugin, Scores
+from moorage.v1 import replica_pb2, types_pb2
 from moorage.v1 import scorer_pb2 as pb
-from moorage.v1 import scorer_pb2_grpc, types_pb2
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
+from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
 from tools.inprocess.gateway import scorer_service
 
 PLUGIN = {"name": "ByNumber", "failurePolicy": "Abort", "timeBudgetSeconds": 10}
@@ -44,21 +46,22 @@ def state_of(count: int) -> types_pb2.State:
     )
 
 
-async def ask(**request: Any) -> pb.ScoreResult:
+async def ask(**more: Any) -> replica_pb2.CycleResult:
     """Return the result of a cycle on the nodes n1 to n4 in the rows 0 to 3."""
     cycle = types_pb2.Cycle(
         id=1,
         profile="moorage",
         pod=types_pb2.Pod(json=msgspec.json.encode(POD)),
         candidates=b"\x0f",
+        **more,
     )
     cycle.timeout.FromSeconds(10)
 
-    async def requests() -> AsyncIterator[pb.ScorerServiceSessionRequest]:
-        yield pb.ScorerServiceSessionRequest(state=state_of(4), cycle=cycle, **request)
+    async def requests() -> AsyncIterator[replica_pb2.SessionRequest]:
+        yield replica_pb2.SessionRequest(state=state_of(4), cycle=cycle)
 
     async with scorer_service(ByNumber) as address, grpc.aio.insecure_channel(address) as channel:
-        answers = scorer_pb2_grpc.ScorerServiceStub(channel).Session(requests())
+        answers = ReplicaServiceStub(channel).Session(requests())
         async for answer in answers:
             assert not answer.acknowledgement.policy_error
             if answer.HasField("result"):
@@ -66,23 +69,21 @@ async def ask(**request: Any) -> pb.ScoreResult:
     raise AssertionError("no result")
 
 
-def raw(*values: float) -> Sequence[pb.RawScores]:
-    return [pb.RawScores(plugin="ByNumber", values=np.array(values, "<f8").tobytes())]
+def raw(*values: float) -> Sequence[types_pb2.PluginScores]:
+    return [types_pb2.PluginScores(plugin="ByNumber", raw=np.array(values, "<f8").tobytes())]
 
 
 async def test_a_shard_gets_raw_scores_in_the_order_of_rows() -> None:
-    result = await ask(shard=b"\x0a", top=4)
-    assert [each.plugin for each in result.raw] == ["ByNumber"]
-    assert np.frombuffer(result.raw[0].values, "<f8").tolist() == [2, 4]
+    result = await ask(shard=b"\x0a")
+    assert [each.plugin for each in result.scores] == ["ByNumber"]
+    assert np.frombuffer(result.scores[0].raw, "<f8").tolist() == [2, 4]
     assert not result.totals
-    assert not result.top
 
 
 async def test_gathered_scores_are_normalised_and_not_made_again() -> None:
-    result = await ask(raw=raw(10, 20, 30, 50), top=1)
+    result = await ask(raw=raw(10, 20, 30, 50))
     assert np.frombuffer(result.totals, "<f4").tolist() == [20, 40, 60, 100]
-    assert [node.node for node in result.top] == ["n4"]
-    assert result.top[0].plugins[0].raw == 50
+    assert np.frombuffer(result.scores[0].raw, "<f4").tolist() == [10, 20, 30, 50]
 
 
 @pytest.mark.parametrize(
@@ -93,28 +94,12 @@ async def test_gathered_scores_are_normalised_and_not_made_again() -> None:
 async def test_the_scores_of_all_nodes_are_exact_and_no_longer_than_that_takes(
     values: Sequence[float], bytes_of_raw: int, bytes_of_normalized: int
 ) -> None:
-    result = await ask(raw=raw(*values), all_scores=True)
+    result = await ask(raw=raw(*values))
     (sent,) = result.scores
     assert (len(sent.raw), len(sent.normalized)) == (bytes_of_raw, bytes_of_normalized)
     (scores,) = read_opinions(result)
     assert scores.raw.tolist() == list(values)
     assert scores.normalized == pytest.approx(100 * np.array(values) / max(values))
-
-
-@pytest.mark.parametrize(
-    ("scores", "count", "best"),
-    [
-        ((50, 50, 50, 50), 2, ["n1", "n2"]),
-        ((10, 50, 20, 50), 1, ["n2"]),
-        ((10, 50, 20, 50), 3, ["n2", "n4", "n3"]),
-        ((10, 50, 20, 50), 9, ["n2", "n4", "n3", "n1"]),
-    ],
-)
-async def test_the_best_nodes_come_first_and_equals_in_order(
-    scores: Sequence[float], count: int, best: Sequence[str]
-) -> None:
-    result = await ask(raw=raw(*scores), top=count)
-    assert [node.node for node in result.top] == best
 
 
 @pytest.mark.parametrize(
@@ -128,25 +113,26 @@ async def test_gathered_scores_that_cannot_be_right_are_refused(values: Sequence
 
 @pytest.mark.parametrize("request_", [{"shard": b"\xff" * (4 << 20)}, {"shard": b"\0" * 9}])
 async def test_a_shard_that_is_longer_than_the_table_costs_nothing(request_: Any) -> None:
-    (scores,) = (await ask(**request_)).raw
-    assert len(scores.values) == (32 if request_["shard"][0] else 0)
+    (scores,) = (await ask(**request_)).scores
+    assert len(scores.raw) == (32 if request_["shard"][0] else 0)
 
 
 @pytest.mark.parametrize("count", [4, 300])
 async def test_scores_by_hand_are_those_of_one_cycle_however_many_steps_they_take(
     count: int,
 ) -> None:
-    async def requests() -> AsyncIterator[pb.ScorerServiceSessionRequest]:
-        yield pb.ScorerServiceSessionRequest(state=state_of(count))
+    async def requests() -> AsyncIterator[replica_pb2.SessionRequest]:
+        yield replica_pb2.SessionRequest(state=state_of(count))
         await asyncio.Event().wait()
 
     async with scorer_service(ByNumber) as address, grpc.aio.insecure_channel(address) as channel:
-        stub: Any = scorer_pb2_grpc.ScorerServiceStub(channel)
-        session = stub.Session(requests())
+        replica: Any = ReplicaServiceStub(channel)
+        scorer: Any = ScorerServiceStub(channel)
+        session = replica.Session(requests())
         assert (await session.read()).HasField("hello")
         assert (await session.read()).acknowledgement.generation == 1
         pod = types_pb2.Pod(json=msgspec.json.encode(POD))
-        answer = await stub.Score(pb.ScoreRequest(pod=pod), timeout=20)
+        answer = await scorer.Score(pb.ScoreRequest(pod=pod), timeout=20)
         session.cancel()
     assert [each.node for each in answer.nodes] == [f"n{i}" for i in range(count, 0, -1)]
     totals = [each.total for each in answer.nodes]

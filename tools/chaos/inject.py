@@ -20,8 +20,8 @@ import yaml
 from gateway.leadership.election import EPOCH
 from moorage.v1.binder_pb2 import BindRequest
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage.v1.filter_pb2 import FilterServiceGetStateRequest
-from moorage.v1.filter_pb2_grpc import FilterServiceStub
+from moorage.v1.replica_pb2 import GetStateRequest
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
 from tools.chaos.faults import LEADER, Injection
 from tools.chaos.link import Link
@@ -39,7 +39,7 @@ async def let_in(stack: Stack, session: aiohttp.ClientSession, folder: Path) -> 
     (gateway,) = stack.gateways
     edge = f"https://{HOST}:{stack.port(gateway)}/filter"
     bind = BindRequest(namespace="default", name="none", uid="none", node="none")
-    state = FilterServiceGetStateRequest(node_names=["plain-0"])
+    state = GetStateRequest(node_names=["plain-0"])
     async with (
         grpc_channel(f"{HOST}:{stack.port('binder')}", folder) as binder,
         grpc_channel(f"{HOST}:{stack.port('filter')}", folder) as filtering,
@@ -50,7 +50,7 @@ async def let_in(stack: Stack, session: aiohttp.ClientSession, folder: Path) -> 
                 session, "GET", f"{stack.admin(gateway)}/metrics", folder
             ),
             "Bind": await _grpc(BinderServiceStub(binder).Bind(bind, timeout=SECONDS)),
-            "GetState": await _grpc(FilterServiceStub(filtering).GetState(state, timeout=SECONDS)),
+            "GetState": await _grpc(ReplicaServiceStub(filtering).GetState(state, timeout=SECONDS)),
         }
     return [f"{port} answered a call" for port, is_in in entered.items() if is_in]
 

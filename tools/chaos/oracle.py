@@ -12,8 +12,8 @@ from typing import Literal
 import grpc
 import grpc.aio
 
-from moorage.v1 import filter_pb2 as pb
-from moorage.v1.filter_pb2_grpc import FilterServiceStub
+from moorage.v1 import replica_pb2 as pb
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from tools.chaos.load import CROWD, FIT_CROWDED, RANKED, RUN, Wanted, pool_of
 from tools.chaos.plugins.rules.rules import EXCLUSIVE, LIMITED, MOST_LIMITED
 from tools.waiting import NewLines
@@ -118,8 +118,8 @@ Places = Mapping[str, str]
 
 async def picture(channel: grpc.aio.Channel, nodes: Sequence[str]) -> Places:
     """Return which pods the gateway has shown to a filter replica, and where."""
-    request = pb.FilterServiceGetStateRequest(node_names=nodes)
-    answer = await FilterServiceStub(channel).GetState(request, timeout=5)
+    request = pb.GetStateRequest(node_names=nodes)
+    answer = await ReplicaServiceStub(channel).GetState(request, timeout=5)
     return {pod: node.name for node in answer.nodes for pod in node.pods}
 
 

@@ -16,11 +16,13 @@ from cli.up.processes import free_ports
 from gateway.app import running
 from gateway.settings import GatewaySettings
 from moorage import FilterPlugin, ScorePlugin
-from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import filter_pb2_grpc, scorer_pb2_grpc, types_pb2
+from moorage.v1 import replica_pb2 as pb
+from moorage.v1 import types_pb2
+from moorage.v1.replica_pb2_grpc import add_ReplicaServiceServicer_to_server
 from moorage_host.plugins.registry import Registry
-from moorage_host.rpc.serve import ServerSettings, ServiceDefinition
+from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.serve import running as serving
+from moorage_host.rpc.settings import CycleSettings
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.security import client_context
 from sandbox.apiserver import ApiServer, Fault
@@ -28,8 +30,10 @@ from services.binder.servicer import binder_service as binder_definition
 from services.binder.settings import BinderSettings
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.filter.servicer import FilterServicer
+from services.filter.servicer import filter_service as filter_definition
 from services.scorer.plugins import BUILT_INS as SCORERS
 from services.scorer.servicer import ScorerServicer
+from services.scorer.servicer import scorer_service as scorer_definition
 from tools.inprocess.api import Api, Object
 from tools.waiting import until
 
@@ -100,7 +104,7 @@ class Gateway:
         return next((each.value for each in found if each.labels == labels), 0.0)
 
 
-Result = Callable[[types_pb2.Cycle], Awaitable[pb.FilterResult]]
+Result = Callable[[types_pb2.Cycle], Awaitable[pb.CycleResult]]
 
 
 class Misbehaving(FilterServicer):
@@ -111,19 +115,19 @@ class Misbehaving(FilterServicer):
         self._result = result
 
     async def Session(
-        self, request_iterator: AsyncIterator[pb.FilterServiceSessionRequest], context: Any
-    ) -> AsyncIterator[pb.FilterServiceSessionResponse]:
+        self, request_iterator: AsyncIterator[pb.SessionRequest], context: Any
+    ) -> AsyncIterator[pb.SessionResponse]:
         plugin = types_pb2.Plugin(name="NodeName", extension_points=["Filter"])
         hello = types_pb2.Hello(replica="odd", plugins=[plugin])
-        yield pb.FilterServiceSessionResponse(hello=hello)
+        yield pb.SessionResponse(hello=hello)
         async for request in request_iterator:
             if request.HasField("cycle"):
                 result = await self._result(request.cycle)
                 result.cycle = request.cycle.id
-                yield pb.FilterServiceSessionResponse(result=result)
+                yield pb.SessionResponse(result=result)
             else:
                 done = types_pb2.Acknowledgement(generation=request.state.generation)
-                yield pb.FilterServiceSessionResponse(acknowledgement=done)
+                yield pb.SessionResponse(acknowledgement=done)
 
 
 Options = dict[str, Any]
@@ -165,11 +169,11 @@ async def filter_service(
     *plugins: type[FilterPlugin], port: int = 0, gate: Gate = is_open, tls: Path | None = None
 ) -> AsyncIterator[str]:
     """Run a real filter service with the built-in plugins and more; give its address."""
-    definition = ServiceDefinition(
-        name="filter",
-        grpc_name="moorage.v1.FilterService",
-        create=lambda: gated(FilterServicer(Registry(FilterPlugin, (*FILTERS, *plugins))), gate),
-        register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
+    registry = Registry(FilterPlugin, (*FILTERS, *plugins))
+    definition = replace(
+        filter_definition(CycleSettings(), registry),
+        create=lambda: gated(FilterServicer(registry), gate),
+        limit=None,
     )
     async with serving(definition, replace(SETTINGS, port=port, tls=tls)) as server:
         yield server.grpc
@@ -184,11 +188,11 @@ async def scorer_service(
     tls: Path | None = None,
 ) -> AsyncIterator[str]:
     """Run a real scorer service with the built-in plugins and more; give its address."""
-    definition = ServiceDefinition(
-        name="scorer",
-        grpc_name="moorage.v1.ScorerService",
-        create=lambda: gated(ScorerServicer(Registry(ScorePlugin, (*SCORERS, *plugins))), gate),
-        register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
+    registry = Registry(ScorePlugin, (*SCORERS, *plugins))
+    definition = replace(
+        scorer_definition(CycleSettings(), registry),
+        create=lambda: gated(ScorerServicer(registry), gate),
+        limit=None,
     )
     settings = replace(SETTINGS, port=port, shutdown_grace=grace, tls=tls)
     async with serving(definition, settings) as server:
@@ -219,7 +223,7 @@ async def binder_service(
 async def misbehaving_filter(result: Result) -> AsyncIterator[str]:
     """Run a filter service that answers cycles with *result*; give its address."""
     server = grpc.aio.server()
-    filter_pb2_grpc.add_FilterServiceServicer_to_server(Misbehaving(result), server)
+    add_ReplicaServiceServicer_to_server(Misbehaving(result), server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:

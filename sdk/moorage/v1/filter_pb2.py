@@ -22,63 +22,22 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from moorage.v1 import types_pb2 as moorage_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moorage/v1/filter.proto\x12\nmoorage.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16moorage/v1/types.proto\"a\n\x1b\x46ilterServiceSessionRequest\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.moorage.v1.State\x12 \n\x05\x63ycle\x18\x02 \x01(\x0b\x32\x11.moorage.v1.Cycle\"\xb0\x01\n\x1c\x46ilterServiceSessionResponse\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.moorage.v1.HelloH\x00\x12\x36\n\x0f\x61\x63knowledgement\x18\x02 \x01(\x0b\x32\x1b.moorage.v1.AcknowledgementH\x00\x12*\n\x06result\x18\x03 \x01(\x0b\x32\x18.moorage.v1.FilterResultH\x00\x42\x08\n\x06\x61nswer\"\x82\x03\n\x0c\x46ilterResult\x12\r\n\x05\x63ycle\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.moorage.v1.CycleStatus\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x10\n\x08verdicts\x18\x04 \x01(\x0c\x12#\n\x07reasons\x18\x05 \x03(\x0b\x32\x12.moorage.v1.Reason\x12)\n\x07plugins\x18\x06 \x03(\x0b\x32\x18.moorage.v1.PluginReport\x12+\n\x08\x64uration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tclaimants\x18\x08 \x03(\t\x12\x30\n\rnode_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x0b\x63ycle_state\x18\n \x03(\x0b\x32\x16.moorage.v1.CycleValue\x12%\n\x05group\x18\x0b \x01(\x0b\x32\x16.moorage.v1.GroupTrial\"\xdf\x03\n\nGroupTrial\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07members\x18\x03 \x01(\r\x12\x11\n\tmin_count\x18\x04 \x01(\r\x12\x10\n\x08on_nodes\x18\x05 \x01(\r\x12\x30\n\x05nodes\x18\x06 \x03(\x0b\x32!.moorage.v1.GroupTrial.NodesEntry\x12\x0f\n\x07\x66itting\x18\x07 \x01(\r\x12\r\n\x05\x61head\x18\x08 \x01(\t\x12\x14\n\x0ctopology_key\x18\t \x01(\t\x12\x0e\n\x06\x64omain\x18\n \x01(\t\x12\x0f\n\x07\x66\x61iling\x18\x0b \x01(\t\x12(\n\x07reasons\x18\x0c \x03(\x0b\x32\x17.moorage.v1.ReasonNodes\x12\x0f\n\x07lacking\x18\r \x01(\t\x12\x14\n\x0clacking_free\x18\x0e \x01(\r\x12\x16\n\x0elacking_domain\x18\x0f \x01(\t\x12*\n\x07timeout\x18\x10 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07problem\x18\x11 \x01(\t\x12\x0c\n\x04like\x18\x12 \x01(\t\x12\x12\n\nmore_nodes\x18\x13 \x01(\r\x1a,\n\nNodesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\">\n\x0bReasonNodes\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\r\n\x05nodes\x18\x02 \x01(\r\x12\x10\n\x08\x65xamples\x18\x03 \x03(\t\"<\n\x06Reason\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x14\n\x0cunresolvable\x18\x03 \x01(\x08\"\x83\x01\n\rFilterRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12\x1c\n\x03pod\x18\x02 \x01(\x0b\x32\x0f.moorage.v1.Pod\x12\x12\n\nnode_names\x18\x03 \x03(\t\x12\x1f\n\x05nodes\x18\x04 \x03(\x0b\x32\x10.moorage.v1.Node\x12\x0e\n\x06plugin\x18\x05 \x01(\t\"\xf5\x01\n\x0e\x46ilterResponse\x12\x10\n\x08\x66\x65\x61sible\x18\x01 \x03(\t\x12+\n\x08rejected\x18\x02 \x03(\x0b\x32\x19.moorage.v1.NodeRejection\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12)\n\x07plugins\x18\x04 \x03(\x0b\x32\x18.moorage.v1.PluginReport\x12\x11\n\tclaimants\x18\x05 \x03(\t\x12+\n\x0b\x63ycle_state\x18\x06 \x03(\x0b\x32\x16.moorage.v1.CycleValue\x12%\n\x05group\x18\x07 \x01(\x0b\x32\x16.moorage.v1.GroupTrial\"A\n\rNodeRejection\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\"\n\x06reason\x18\x02 \x01(\x0b\x32\x12.moorage.v1.Reason\"#\n!FilterServiceFollowRetriesRequest\"W\n\"FilterServiceFollowRetriesResponse\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\"$\n\"FilterServiceFollowProblemsRequest\"\xa7\x01\n#FilterServiceFollowProblemsResponse\x12O\n\x08problems\x18\x01 \x03(\x0b\x32=.moorage.v1.FilterServiceFollowProblemsResponse.ProblemsEntry\x1a/\n\rProblemsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"!\n\x1f\x46ilterServiceListPluginsRequest\"G\n FilterServiceListPluginsResponse\x12#\n\x07plugins\x18\x01 \x03(\x0b\x32\x12.moorage.v1.Plugin\"2\n\x1c\x46ilterServiceGetStateRequest\x12\x12\n\nnode_names\x18\x01 \x03(\t\"\xa2\x02\n\x1d\x46ilterServiceGetStateResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x17\n\x0fpolicy_revision\x18\x02 \x01(\t\x12\x12\n\nnode_count\x18\x03 \x01(\r\x12\x11\n\tpod_count\x18\x04 \x01(\r\x12$\n\x05nodes\x18\x05 \x03(\x0b\x32\x15.moorage.v1.NodeState\x12R\n\robject_counts\x18\x06 \x03(\x0b\x32;.moorage.v1.FilterServiceGetStateResponse.ObjectCountsEntry\x1a\x33\n\x11ObjectCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\x32\xe4\x04\n\rFilterService\x12`\n\x07Session\x12\'.moorage.v1.FilterServiceSessionRequest\x1a(.moorage.v1.FilterServiceSessionResponse(\x01\x30\x01\x12?\n\x06\x46ilter\x12\x19.moorage.v1.FilterRequest\x1a\x1a.moorage.v1.FilterResponse\x12p\n\rFollowRetries\x12-.moorage.v1.FilterServiceFollowRetriesRequest\x1a..moorage.v1.FilterServiceFollowRetriesResponse0\x01\x12s\n\x0e\x46ollowProblems\x12..moorage.v1.FilterServiceFollowProblemsRequest\x1a/.moorage.v1.FilterServiceFollowProblemsResponse0\x01\x12h\n\x0bListPlugins\x12+.moorage.v1.FilterServiceListPluginsRequest\x1a,.moorage.v1.FilterServiceListPluginsResponse\x12_\n\x08GetState\x12(.moorage.v1.FilterServiceGetStateRequest\x1a).moorage.v1.FilterServiceGetStateResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moorage/v1/filter.proto\x12\nmoorage.v1\x1a\x16moorage/v1/types.proto\"\x83\x01\n\rFilterRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12\x1c\n\x03pod\x18\x02 \x01(\x0b\x32\x0f.moorage.v1.Pod\x12\x12\n\nnode_names\x18\x03 \x03(\t\x12\x1f\n\x05nodes\x18\x04 \x03(\x0b\x32\x10.moorage.v1.Node\x12\x0e\n\x06plugin\x18\x05 \x01(\t\"\xf5\x01\n\x0e\x46ilterResponse\x12\x10\n\x08\x66\x65\x61sible\x18\x01 \x03(\t\x12+\n\x08rejected\x18\x02 \x03(\x0b\x32\x19.moorage.v1.NodeRejection\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12)\n\x07plugins\x18\x04 \x03(\x0b\x32\x18.moorage.v1.PluginReport\x12\x11\n\tclaimants\x18\x05 \x03(\t\x12+\n\x0b\x63ycle_state\x18\x06 \x03(\x0b\x32\x16.moorage.v1.CycleValue\x12%\n\x05group\x18\x07 \x01(\x0b\x32\x16.moorage.v1.GroupTrial\"A\n\rNodeRejection\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\"\n\x06reason\x18\x02 \x01(\x0b\x32\x12.moorage.v1.Reason2P\n\rFilterService\x12?\n\x06\x46ilter\x12\x19.moorage.v1.FilterRequest\x1a\x1a.moorage.v1.FilterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'moorage.v1.filter_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GROUPTRIAL_NODESENTRY']._loaded_options = None
-  _globals['_GROUPTRIAL_NODESENTRY']._serialized_options = b'8\001'
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._loaded_options = None
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._serialized_options = b'8\001'
-  _globals['_FILTERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._loaded_options = None
-  _globals['_FILTERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._serialized_options = b'8\001'
-  _globals['_FILTERSERVICESESSIONREQUEST']._serialized_start=95
-  _globals['_FILTERSERVICESESSIONREQUEST']._serialized_end=192
-  _globals['_FILTERSERVICESESSIONRESPONSE']._serialized_start=195
-  _globals['_FILTERSERVICESESSIONRESPONSE']._serialized_end=371
-  _globals['_FILTERRESULT']._serialized_start=374
-  _globals['_FILTERRESULT']._serialized_end=760
-  _globals['_GROUPTRIAL']._serialized_start=763
-  _globals['_GROUPTRIAL']._serialized_end=1242
-  _globals['_GROUPTRIAL_NODESENTRY']._serialized_start=1198
-  _globals['_GROUPTRIAL_NODESENTRY']._serialized_end=1242
-  _globals['_REASONNODES']._serialized_start=1244
-  _globals['_REASONNODES']._serialized_end=1306
-  _globals['_REASON']._serialized_start=1308
-  _globals['_REASON']._serialized_end=1368
-  _globals['_FILTERREQUEST']._serialized_start=1371
-  _globals['_FILTERREQUEST']._serialized_end=1502
-  _globals['_FILTERRESPONSE']._serialized_start=1505
-  _globals['_FILTERRESPONSE']._serialized_end=1750
-  _globals['_NODEREJECTION']._serialized_start=1752
-  _globals['_NODEREJECTION']._serialized_end=1817
-  _globals['_FILTERSERVICEFOLLOWRETRIESREQUEST']._serialized_start=1819
-  _globals['_FILTERSERVICEFOLLOWRETRIESREQUEST']._serialized_end=1854
-  _globals['_FILTERSERVICEFOLLOWRETRIESRESPONSE']._serialized_start=1856
-  _globals['_FILTERSERVICEFOLLOWRETRIESRESPONSE']._serialized_end=1943
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSREQUEST']._serialized_start=1945
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSREQUEST']._serialized_end=1981
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSRESPONSE']._serialized_start=1984
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSRESPONSE']._serialized_end=2151
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._serialized_start=2104
-  _globals['_FILTERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._serialized_end=2151
-  _globals['_FILTERSERVICELISTPLUGINSREQUEST']._serialized_start=2153
-  _globals['_FILTERSERVICELISTPLUGINSREQUEST']._serialized_end=2186
-  _globals['_FILTERSERVICELISTPLUGINSRESPONSE']._serialized_start=2188
-  _globals['_FILTERSERVICELISTPLUGINSRESPONSE']._serialized_end=2259
-  _globals['_FILTERSERVICEGETSTATEREQUEST']._serialized_start=2261
-  _globals['_FILTERSERVICEGETSTATEREQUEST']._serialized_end=2311
-  _globals['_FILTERSERVICEGETSTATERESPONSE']._serialized_start=2314
-  _globals['_FILTERSERVICEGETSTATERESPONSE']._serialized_end=2604
-  _globals['_FILTERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._serialized_start=2553
-  _globals['_FILTERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._serialized_end=2604
-  _globals['_FILTERSERVICE']._serialized_start=2607
-  _globals['_FILTERSERVICE']._serialized_end=3219
+  _globals['_FILTERREQUEST']._serialized_start=64
+  _globals['_FILTERREQUEST']._serialized_end=195
+  _globals['_FILTERRESPONSE']._serialized_start=198
+  _globals['_FILTERRESPONSE']._serialized_end=443
+  _globals['_NODEREJECTION']._serialized_start=445
+  _globals['_NODEREJECTION']._serialized_end=510
+  _globals['_FILTERSERVICE']._serialized_start=512
+  _globals['_FILTERSERVICE']._serialized_end=592
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class FilterServiceStub:
-    """Rules out the nodes that cannot run a pod.
+    """Rules out the nodes that cannot run a pod: what filter replicas serve beside ReplicaService.
     """
 
     def __init__(self, channel):
@@ -35,54 +35,16 @@ class FilterServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Session = channel.stream_stream(
-                '/moorage.v1.FilterService/Session',
-                request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceSessionRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceSessionResponse.FromString,
-                _registered_method=True)
         self.Filter = channel.unary_unary(
                 '/moorage.v1.FilterService/Filter',
                 request_serializer=moorage_dot_v1_dot_filter__pb2.FilterRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterResponse.FromString,
                 _registered_method=True)
-        self.FollowRetries = channel.unary_stream(
-                '/moorage.v1.FilterService/FollowRetries',
-                request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.FromString,
-                _registered_method=True)
-        self.FollowProblems = channel.unary_stream(
-                '/moorage.v1.FilterService/FollowProblems',
-                request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsResponse.FromString,
-                _registered_method=True)
-        self.ListPlugins = channel.unary_unary(
-                '/moorage.v1.FilterService/ListPlugins',
-                request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsResponse.FromString,
-                _registered_method=True)
-        self.GetState = channel.unary_unary(
-                '/moorage.v1.FilterService/GetState',
-                request_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceGetStateRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceGetStateResponse.FromString,
-                _registered_method=True)
 
 
 class FilterServiceServicer:
-    """Rules out the nodes that cannot run a pod.
+    """Rules out the nodes that cannot run a pod: what filter replicas serve beside ReplicaService.
     """
-
-    def Session(self, request_iterator, context):
-        """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
-
-        The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
-        acknowledged; with one, the generation of the result does that. The state belongs to the stream
-        and ends with it; a cycle on a stream that has sent no state uses that of calls by hand. A message
-        that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
-        state.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
 
     def Filter(self, request, context):
         """Splits nodes into feasible and rejected ones: a cycle for people and other clients.
@@ -98,69 +60,13 @@ class FilterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def FollowRetries(self, request, context):
-        """Reports plugins that ask for another attempt on the pods that they rejected, because something
-        outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
-        asked for while it is open, and several requests of one plugin at a time as one.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def FollowProblems(self, request, context):
-        """Reports what fails in the background of plugins: at first, and every second while something does
-        or has just ceased to. The stream goes on until the replica ends.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListPlugins(self, request, context):
-        """Lists the plugins that this replica can run, in alphabetical order. Idempotent.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetState(self, request, context):
-        """Shows the state that this replica has. Idempotent. Fails with NOT_FOUND for an unknown node.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_FilterServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Session': grpc.stream_stream_rpc_method_handler(
-                    servicer.Session,
-                    request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceSessionRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceSessionResponse.SerializeToString,
-            ),
             'Filter': grpc.unary_unary_rpc_method_handler(
                     servicer.Filter,
                     request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_filter__pb2.FilterResponse.SerializeToString,
-            ),
-            'FollowRetries': grpc.unary_stream_rpc_method_handler(
-                    servicer.FollowRetries,
-                    request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.SerializeToString,
-            ),
-            'FollowProblems': grpc.unary_stream_rpc_method_handler(
-                    servicer.FollowProblems,
-                    request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsResponse.SerializeToString,
-            ),
-            'ListPlugins': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListPlugins,
-                    request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsResponse.SerializeToString,
-            ),
-            'GetState': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetState,
-                    request_deserializer=moorage_dot_v1_dot_filter__pb2.FilterServiceGetStateRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_filter__pb2.FilterServiceGetStateResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -171,35 +77,8 @@ def add_FilterServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class FilterService:
-    """Rules out the nodes that cannot run a pod.
+    """Rules out the nodes that cannot run a pod: what filter replicas serve beside ReplicaService.
     """
-
-    @staticmethod
-    def Session(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_stream(
-            request_iterator,
-            target,
-            '/moorage.v1.FilterService/Session',
-            moorage_dot_v1_dot_filter__pb2.FilterServiceSessionRequest.SerializeToString,
-            moorage_dot_v1_dot_filter__pb2.FilterServiceSessionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
 
     @staticmethod
     def Filter(request,
@@ -218,114 +97,6 @@ class FilterService:
             '/moorage.v1.FilterService/Filter',
             moorage_dot_v1_dot_filter__pb2.FilterRequest.SerializeToString,
             moorage_dot_v1_dot_filter__pb2.FilterResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def FollowRetries(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/moorage.v1.FilterService/FollowRetries',
-            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesRequest.SerializeToString,
-            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowRetriesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def FollowProblems(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/moorage.v1.FilterService/FollowProblems',
-            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsRequest.SerializeToString,
-            moorage_dot_v1_dot_filter__pb2.FilterServiceFollowProblemsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListPlugins(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/moorage.v1.FilterService/ListPlugins',
-            moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsRequest.SerializeToString,
-            moorage_dot_v1_dot_filter__pb2.FilterServiceListPluginsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetState(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/moorage.v1.FilterService/GetState',
-            moorage_dot_v1_dot_filter__pb2.FilterServiceGetStateRequest.SerializeToString,
-            moorage_dot_v1_dot_filter__pb2.FilterServiceGetStateResponse.FromString,
             options,
             channel_credentials,
             insecure,

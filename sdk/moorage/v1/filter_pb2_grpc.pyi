@@ -13,18 +13,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class FilterServiceStub:
-    """Rules out the nodes that cannot run a pod."""
+    """Rules out the nodes that cannot run a pod: what filter replicas serve beside ReplicaService."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Session: _aio.StreamStreamMultiCallable[_filter_pb2.FilterServiceSessionRequest, _filter_pb2.FilterServiceSessionResponse]
-    """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
-
-    The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
-    acknowledged; with one, the generation of the result does that. The state belongs to the stream
-    and ends with it; a cycle on a stream that has sent no state uses that of calls by hand. A message
-    that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
-    state.
-    """
     Filter: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterRequest, _filter_pb2.FilterResponse]
     """Splits nodes into feasible and rejected ones: a cycle for people and other clients.
 
@@ -35,37 +26,9 @@ class FilterServiceStub:
     FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
     DEADLINE_EXCEEDED rather than a partial answer.
     """
-    FollowRetries: _aio.UnaryStreamMultiCallable[_filter_pb2.FilterServiceFollowRetriesRequest, _filter_pb2.FilterServiceFollowRetriesResponse]
-    """Reports plugins that ask for another attempt on the pods that they rejected, because something
-    outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
-    asked for while it is open, and several requests of one plugin at a time as one.
-    """
-    FollowProblems: _aio.UnaryStreamMultiCallable[_filter_pb2.FilterServiceFollowProblemsRequest, _filter_pb2.FilterServiceFollowProblemsResponse]
-    """Reports what fails in the background of plugins: at first, and every second while something does
-    or has just ceased to. The stream goes on until the replica ends.
-    """
-    ListPlugins: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterServiceListPluginsRequest, _filter_pb2.FilterServiceListPluginsResponse]
-    """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
-    GetState: _aio.UnaryUnaryMultiCallable[_filter_pb2.FilterServiceGetStateRequest, _filter_pb2.FilterServiceGetStateResponse]
-    """Shows the state that this replica has. Idempotent. Fails with NOT_FOUND for an unknown node."""
 
 class FilterServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Rules out the nodes that cannot run a pod."""
-
-    @_abc_1.abstractmethod
-    def Session(
-        self,
-        request_iterator: _abc.AsyncIterator[_filter_pb2.FilterServiceSessionRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_filter_pb2.FilterServiceSessionRequest], _abc.AsyncIterator[_filter_pb2.FilterServiceSessionResponse]],
-    ) -> _abc.AsyncIterator[_filter_pb2.FilterServiceSessionResponse]:
-        """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
-
-        The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
-        acknowledged; with one, the generation of the result does that. The state belongs to the stream
-        and ends with it; a cycle on a stream that has sent no state uses that of calls by hand. A message
-        that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
-        state.
-        """
+    """Rules out the nodes that cannot run a pod: what filter replicas serve beside ReplicaService."""
 
     @_abc_1.abstractmethod
     def Filter(
@@ -82,42 +45,5 @@ class FilterServiceServicer(metaclass=_abc_1.ABCMeta):
         FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
         DEADLINE_EXCEEDED rather than a partial answer.
         """
-
-    @_abc_1.abstractmethod
-    def FollowRetries(
-        self,
-        request: _filter_pb2.FilterServiceFollowRetriesRequest,
-        context: _aio.ServicerContext[_filter_pb2.FilterServiceFollowRetriesRequest, _abc.AsyncIterator[_filter_pb2.FilterServiceFollowRetriesResponse]],
-    ) -> _abc.AsyncIterator[_filter_pb2.FilterServiceFollowRetriesResponse]:
-        """Reports plugins that ask for another attempt on the pods that they rejected, because something
-        outside of the snapshot has changed. The stream goes on until the replica ends. It reports what is
-        asked for while it is open, and several requests of one plugin at a time as one.
-        """
-
-    @_abc_1.abstractmethod
-    def FollowProblems(
-        self,
-        request: _filter_pb2.FilterServiceFollowProblemsRequest,
-        context: _aio.ServicerContext[_filter_pb2.FilterServiceFollowProblemsRequest, _abc.AsyncIterator[_filter_pb2.FilterServiceFollowProblemsResponse]],
-    ) -> _abc.AsyncIterator[_filter_pb2.FilterServiceFollowProblemsResponse]:
-        """Reports what fails in the background of plugins: at first, and every second while something does
-        or has just ceased to. The stream goes on until the replica ends.
-        """
-
-    @_abc_1.abstractmethod
-    def ListPlugins(
-        self,
-        request: _filter_pb2.FilterServiceListPluginsRequest,
-        context: _aio.ServicerContext[_filter_pb2.FilterServiceListPluginsRequest, _abc.Awaitable[_filter_pb2.FilterServiceListPluginsResponse]],
-    ) -> _abc.Awaitable[_filter_pb2.FilterServiceListPluginsResponse]:
-        """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
-
-    @_abc_1.abstractmethod
-    def GetState(
-        self,
-        request: _filter_pb2.FilterServiceGetStateRequest,
-        context: _aio.ServicerContext[_filter_pb2.FilterServiceGetStateRequest, _abc.Awaitable[_filter_pb2.FilterServiceGetStateResponse]],
-    ) -> _abc.Awaitable[_filter_pb2.FilterServiceGetStateResponse]:
-        """Shows the state that this replica has. Idempotent. Fails with NOT_FOUND for an unknown node."""
 
 def add_FilterServiceServicer_to_server(servicer: FilterServiceServicer, server: _aio.Server) -> None: ...

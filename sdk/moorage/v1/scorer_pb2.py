@@ -22,55 +22,24 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from moorage.v1 import types_pb2 as moorage_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moorage/v1/scorer.proto\x12\nmoorage.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16moorage/v1/types.proto\"\xb5\x01\n\x1bScorerServiceSessionRequest\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.moorage.v1.State\x12 \n\x05\x63ycle\x18\x02 \x01(\x0b\x32\x11.moorage.v1.Cycle\x12\x0b\n\x03top\x18\x03 \x01(\r\x12\r\n\x05shard\x18\x04 \x01(\x0c\x12\"\n\x03raw\x18\x05 \x03(\x0b\x32\x15.moorage.v1.RawScores\x12\x12\n\nall_scores\x18\x06 \x01(\x08\"+\n\tRawScores\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x0e\n\x06values\x18\x02 \x01(\x0c\"\xaf\x01\n\x1cScorerServiceSessionResponse\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.moorage.v1.HelloH\x00\x12\x36\n\x0f\x61\x63knowledgement\x18\x02 \x01(\x0b\x32\x1b.moorage.v1.AcknowledgementH\x00\x12)\n\x06result\x18\x03 \x01(\x0b\x32\x17.moorage.v1.ScoreResultH\x00\x42\x08\n\x06\x61nswer\"\x92\x03\n\x0bScoreResult\x12\r\n\x05\x63ycle\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.moorage.v1.CycleStatus\x12\x12\n\ngeneration\x18\x03 \x01(\x04\x12\x0e\n\x06totals\x18\x04 \x01(\x0c\x12\"\n\x03top\x18\x05 \x03(\x0b\x32\x15.moorage.v1.NodeScore\x12)\n\x07plugins\x18\x06 \x03(\x0b\x32\x18.moorage.v1.PluginReport\x12+\n\x08\x64uration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\"\n\x03raw\x18\x08 \x03(\x0b\x32\x15.moorage.v1.RawScores\x12\x30\n\rnode_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x0b\x63ycle_state\x18\n \x03(\x0b\x32\x16.moorage.v1.CycleValue\x12(\n\x06scores\x18\x0b \x03(\x0b\x32\x18.moorage.v1.PluginScores\"O\n\x0cPluginScores\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x0e\n\x06weight\x18\x02 \x01(\r\x12\x0b\n\x03raw\x18\x03 \x01(\x0c\x12\x12\n\nnormalized\x18\x04 \x01(\x0c\"R\n\tNodeScore\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\x01\x12(\n\x07plugins\x18\x03 \x03(\x0b\x32\x17.moorage.v1.PluginScore\"N\n\x0bPluginScore\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x0b\n\x03raw\x18\x02 \x01(\x01\x12\x12\n\nnormalized\x18\x03 \x01(\x01\x12\x0e\n\x06weight\x18\x04 \x01(\r\"\x82\x01\n\x0cScoreRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12\x1c\n\x03pod\x18\x02 \x01(\x0b\x32\x0f.moorage.v1.Pod\x12\x12\n\nnode_names\x18\x03 \x03(\t\x12\x1f\n\x05nodes\x18\x04 \x03(\x0b\x32\x10.moorage.v1.Node\x12\x0e\n\x06plugin\x18\x05 \x01(\t\"\xa1\x01\n\rScoreResponse\x12$\n\x05nodes\x18\x01 \x03(\x0b\x32\x15.moorage.v1.NodeScore\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12)\n\x07plugins\x18\x03 \x03(\x0b\x32\x18.moorage.v1.PluginReport\x12+\n\x0b\x63ycle_state\x18\x04 \x03(\x0b\x32\x16.moorage.v1.CycleValue\"$\n\"ScorerServiceFollowProblemsRequest\"\xa7\x01\n#ScorerServiceFollowProblemsResponse\x12O\n\x08problems\x18\x01 \x03(\x0b\x32=.moorage.v1.ScorerServiceFollowProblemsResponse.ProblemsEntry\x1a/\n\rProblemsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"!\n\x1fScorerServiceListPluginsRequest\"G\n ScorerServiceListPluginsResponse\x12#\n\x07plugins\x18\x01 \x03(\x0b\x32\x12.moorage.v1.Plugin\"2\n\x1cScorerServiceGetStateRequest\x12\x12\n\nnode_names\x18\x01 \x03(\t\"\xa2\x02\n\x1dScorerServiceGetStateResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\x17\n\x0fpolicy_revision\x18\x02 \x01(\t\x12\x12\n\nnode_count\x18\x03 \x01(\r\x12\x11\n\tpod_count\x18\x04 \x01(\r\x12$\n\x05nodes\x18\x05 \x03(\x0b\x32\x15.moorage.v1.NodeState\x12R\n\robject_counts\x18\x06 \x03(\x0b\x32;.moorage.v1.ScorerServiceGetStateResponse.ObjectCountsEntry\x1a\x33\n\x11ObjectCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\x32\xef\x03\n\rScorerService\x12`\n\x07Session\x12\'.moorage.v1.ScorerServiceSessionRequest\x1a(.moorage.v1.ScorerServiceSessionResponse(\x01\x30\x01\x12<\n\x05Score\x12\x18.moorage.v1.ScoreRequest\x1a\x19.moorage.v1.ScoreResponse\x12s\n\x0e\x46ollowProblems\x12..moorage.v1.ScorerServiceFollowProblemsRequest\x1a/.moorage.v1.ScorerServiceFollowProblemsResponse0\x01\x12h\n\x0bListPlugins\x12+.moorage.v1.ScorerServiceListPluginsRequest\x1a,.moorage.v1.ScorerServiceListPluginsResponse\x12_\n\x08GetState\x12(.moorage.v1.ScorerServiceGetStateRequest\x1a).moorage.v1.ScorerServiceGetStateResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moorage/v1/scorer.proto\x12\nmoorage.v1\x1a\x16moorage/v1/types.proto\"R\n\tNodeScore\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\r\n\x05total\x18\x02 \x01(\x01\x12(\n\x07plugins\x18\x03 \x03(\x0b\x32\x17.moorage.v1.PluginScore\"N\n\x0bPluginScore\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\x0b\n\x03raw\x18\x02 \x01(\x01\x12\x12\n\nnormalized\x18\x03 \x01(\x01\x12\x0e\n\x06weight\x18\x04 \x01(\r\"\x82\x01\n\x0cScoreRequest\x12\x0f\n\x07profile\x18\x01 \x01(\t\x12\x1c\n\x03pod\x18\x02 \x01(\x0b\x32\x0f.moorage.v1.Pod\x12\x12\n\nnode_names\x18\x03 \x03(\t\x12\x1f\n\x05nodes\x18\x04 \x03(\x0b\x32\x10.moorage.v1.Node\x12\x0e\n\x06plugin\x18\x05 \x01(\t\"\xa1\x01\n\rScoreResponse\x12$\n\x05nodes\x18\x01 \x03(\x0b\x32\x15.moorage.v1.NodeScore\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12)\n\x07plugins\x18\x03 \x03(\x0b\x32\x18.moorage.v1.PluginReport\x12+\n\x0b\x63ycle_state\x18\x04 \x03(\x0b\x32\x16.moorage.v1.CycleValue2M\n\rScorerService\x12<\n\x05Score\x12\x18.moorage.v1.ScoreRequest\x1a\x19.moorage.v1.ScoreResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'moorage.v1.scorer_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._loaded_options = None
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._serialized_options = b'8\001'
-  _globals['_SCORERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._loaded_options = None
-  _globals['_SCORERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._serialized_options = b'8\001'
-  _globals['_SCORERSERVICESESSIONREQUEST']._serialized_start=96
-  _globals['_SCORERSERVICESESSIONREQUEST']._serialized_end=277
-  _globals['_RAWSCORES']._serialized_start=279
-  _globals['_RAWSCORES']._serialized_end=322
-  _globals['_SCORERSERVICESESSIONRESPONSE']._serialized_start=325
-  _globals['_SCORERSERVICESESSIONRESPONSE']._serialized_end=500
-  _globals['_SCORERESULT']._serialized_start=503
-  _globals['_SCORERESULT']._serialized_end=905
-  _globals['_PLUGINSCORES']._serialized_start=907
-  _globals['_PLUGINSCORES']._serialized_end=986
-  _globals['_NODESCORE']._serialized_start=988
-  _globals['_NODESCORE']._serialized_end=1070
-  _globals['_PLUGINSCORE']._serialized_start=1072
-  _globals['_PLUGINSCORE']._serialized_end=1150
-  _globals['_SCOREREQUEST']._serialized_start=1153
-  _globals['_SCOREREQUEST']._serialized_end=1283
-  _globals['_SCORERESPONSE']._serialized_start=1286
-  _globals['_SCORERESPONSE']._serialized_end=1447
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSREQUEST']._serialized_start=1449
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSREQUEST']._serialized_end=1485
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSRESPONSE']._serialized_start=1488
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSRESPONSE']._serialized_end=1655
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._serialized_start=1608
-  _globals['_SCORERSERVICEFOLLOWPROBLEMSRESPONSE_PROBLEMSENTRY']._serialized_end=1655
-  _globals['_SCORERSERVICELISTPLUGINSREQUEST']._serialized_start=1657
-  _globals['_SCORERSERVICELISTPLUGINSREQUEST']._serialized_end=1690
-  _globals['_SCORERSERVICELISTPLUGINSRESPONSE']._serialized_start=1692
-  _globals['_SCORERSERVICELISTPLUGINSRESPONSE']._serialized_end=1763
-  _globals['_SCORERSERVICEGETSTATEREQUEST']._serialized_start=1765
-  _globals['_SCORERSERVICEGETSTATEREQUEST']._serialized_end=1815
-  _globals['_SCORERSERVICEGETSTATERESPONSE']._serialized_start=1818
-  _globals['_SCORERSERVICEGETSTATERESPONSE']._serialized_end=2108
-  _globals['_SCORERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._serialized_start=2057
-  _globals['_SCORERSERVICEGETSTATERESPONSE_OBJECTCOUNTSENTRY']._serialized_end=2108
-  _globals['_SCORERSERVICE']._serialized_start=2111
-  _globals['_SCORERSERVICE']._serialized_end=2606
+  _globals['_NODESCORE']._serialized_start=63
+  _globals['_NODESCORE']._serialized_end=145
+  _globals['_PLUGINSCORE']._serialized_start=147
+  _globals['_PLUGINSCORE']._serialized_end=225
+  _globals['_SCOREREQUEST']._serialized_start=228
+  _globals['_SCOREREQUEST']._serialized_end=358
+  _globals['_SCORERESPONSE']._serialized_start=361
+  _globals['_SCORERESPONSE']._serialized_end=522
+  _globals['_SCORERSERVICE']._serialized_start=524
+  _globals['_SCORERSERVICE']._serialized_end=601
 # @@protoc_insertion_point(module_scope)

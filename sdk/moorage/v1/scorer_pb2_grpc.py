@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ScorerServiceStub:
-    """Ranks the nodes that can run a pod.
+    """Ranks the nodes that can run a pod: what scorer replicas serve beside ReplicaService.
     """
 
     def __init__(self, channel):
@@ -35,49 +35,16 @@ class ScorerServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Session = channel.stream_stream(
-                '/moorage.v1.ScorerService/Session',
-                request_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceSessionRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceSessionResponse.FromString,
-                _registered_method=True)
         self.Score = channel.unary_unary(
                 '/moorage.v1.ScorerService/Score',
                 request_serializer=moorage_dot_v1_dot_scorer__pb2.ScoreRequest.SerializeToString,
                 response_deserializer=moorage_dot_v1_dot_scorer__pb2.ScoreResponse.FromString,
                 _registered_method=True)
-        self.FollowProblems = channel.unary_stream(
-                '/moorage.v1.ScorerService/FollowProblems',
-                request_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsResponse.FromString,
-                _registered_method=True)
-        self.ListPlugins = channel.unary_unary(
-                '/moorage.v1.ScorerService/ListPlugins',
-                request_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceListPluginsRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceListPluginsResponse.FromString,
-                _registered_method=True)
-        self.GetState = channel.unary_unary(
-                '/moorage.v1.ScorerService/GetState',
-                request_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceGetStateRequest.SerializeToString,
-                response_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceGetStateResponse.FromString,
-                _registered_method=True)
 
 
 class ScorerServiceServicer:
-    """Ranks the nodes that can run a pod.
+    """Ranks the nodes that can run a pod: what scorer replicas serve beside ReplicaService.
     """
-
-    def Session(self, request_iterator, context):
-        """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
-
-        The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
-        acknowledged; with one, the generation of the result does that. The state belongs to the stream
-        and ends with it; a cycle on a stream that has sent no state uses that of calls by hand. A message
-        that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
-        state.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
 
     def Score(self, request, context):
         """Scores nodes: a cycle for people and other clients.
@@ -93,55 +60,13 @@ class ScorerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def FollowProblems(self, request, context):
-        """Reports what fails in the background of plugins: at first, and every second while something does
-        or has just ceased to. The stream goes on until the replica ends.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListPlugins(self, request, context):
-        """Lists the plugins that this replica can run, in alphabetical order. Idempotent.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetState(self, request, context):
-        """Shows the state that this replica has. Idempotent. Fails with NOT_FOUND for an unknown node.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_ScorerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Session': grpc.stream_stream_rpc_method_handler(
-                    servicer.Session,
-                    request_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceSessionRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceSessionResponse.SerializeToString,
-            ),
             'Score': grpc.unary_unary_rpc_method_handler(
                     servicer.Score,
                     request_deserializer=moorage_dot_v1_dot_scorer__pb2.ScoreRequest.FromString,
                     response_serializer=moorage_dot_v1_dot_scorer__pb2.ScoreResponse.SerializeToString,
-            ),
-            'FollowProblems': grpc.unary_stream_rpc_method_handler(
-                    servicer.FollowProblems,
-                    request_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsResponse.SerializeToString,
-            ),
-            'ListPlugins': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListPlugins,
-                    request_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceListPluginsRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceListPluginsResponse.SerializeToString,
-            ),
-            'GetState': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetState,
-                    request_deserializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceGetStateRequest.FromString,
-                    response_serializer=moorage_dot_v1_dot_scorer__pb2.ScorerServiceGetStateResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -152,35 +77,8 @@ def add_ScorerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScorerService:
-    """Ranks the nodes that can run a pod.
+    """Ranks the nodes that can run a pod: what scorer replicas serve beside ReplicaService.
     """
-
-    @staticmethod
-    def Session(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_stream(
-            request_iterator,
-            target,
-            '/moorage.v1.ScorerService/Session',
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceSessionRequest.SerializeToString,
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceSessionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
 
     @staticmethod
     def Score(request,
@@ -199,87 +97,6 @@ class ScorerService:
             '/moorage.v1.ScorerService/Score',
             moorage_dot_v1_dot_scorer__pb2.ScoreRequest.SerializeToString,
             moorage_dot_v1_dot_scorer__pb2.ScoreResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def FollowProblems(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/moorage.v1.ScorerService/FollowProblems',
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsRequest.SerializeToString,
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceFollowProblemsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListPlugins(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/moorage.v1.ScorerService/ListPlugins',
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceListPluginsRequest.SerializeToString,
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceListPluginsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetState(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/moorage.v1.ScorerService/GetState',
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceGetStateRequest.SerializeToString,
-            moorage_dot_v1_dot_scorer__pb2.ScorerServiceGetStateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -13,18 +13,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScorerServiceStub:
-    """Ranks the nodes that can run a pod."""
+    """Ranks the nodes that can run a pod: what scorer replicas serve beside ReplicaService."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    Session: _aio.StreamStreamMultiCallable[_scorer_pb2.ScorerServiceSessionRequest, _scorer_pb2.ScorerServiceSessionResponse]
-    """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
-
-    The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
-    acknowledged; with one, the generation of the result does that. The state belongs to the stream
-    and ends with it; a cycle on a stream that has sent no state uses that of calls by hand. A message
-    that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
-    state.
-    """
     Score: _aio.UnaryUnaryMultiCallable[_scorer_pb2.ScoreRequest, _scorer_pb2.ScoreResponse]
     """Scores nodes: a cycle for people and other clients.
 
@@ -35,32 +26,9 @@ class ScorerServiceStub:
     FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
     DEADLINE_EXCEEDED rather than a partial answer.
     """
-    FollowProblems: _aio.UnaryStreamMultiCallable[_scorer_pb2.ScorerServiceFollowProblemsRequest, _scorer_pb2.ScorerServiceFollowProblemsResponse]
-    """Reports what fails in the background of plugins: at first, and every second while something does
-    or has just ceased to. The stream goes on until the replica ends.
-    """
-    ListPlugins: _aio.UnaryUnaryMultiCallable[_scorer_pb2.ScorerServiceListPluginsRequest, _scorer_pb2.ScorerServiceListPluginsResponse]
-    """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
-    GetState: _aio.UnaryUnaryMultiCallable[_scorer_pb2.ScorerServiceGetStateRequest, _scorer_pb2.ScorerServiceGetStateResponse]
-    """Shows the state that this replica has. Idempotent. Fails with NOT_FOUND for an unknown node."""
 
 class ScorerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Ranks the nodes that can run a pod."""
-
-    @_abc_1.abstractmethod
-    def Session(
-        self,
-        request_iterator: _abc.AsyncIterator[_scorer_pb2.ScorerServiceSessionRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_scorer_pb2.ScorerServiceSessionRequest], _abc.AsyncIterator[_scorer_pb2.ScorerServiceSessionResponse]],
-    ) -> _abc.AsyncIterator[_scorer_pb2.ScorerServiceSessionResponse]:
-        """Keeps one gateway's state and answers its cycles, in the order in which they were sent.
-
-        The first answer is a Hello. Each cycle has exactly one result, and each state without a cycle is
-        acknowledged; with one, the generation of the result does that. The state belongs to the stream
-        and ends with it; a cycle on a stream that has sent no state uses that of calls by hand. A message
-        that cannot be applied ends the stream with INVALID_ARGUMENT: open a new one and send the full
-        state.
-        """
+    """Ranks the nodes that can run a pod: what scorer replicas serve beside ReplicaService."""
 
     @_abc_1.abstractmethod
     def Score(
@@ -77,31 +45,5 @@ class ScorerServiceServicer(metaclass=_abc_1.ABCMeta):
         FAILED_PRECONDITION if the replica has no state yet and no nodes were given, and
         DEADLINE_EXCEEDED rather than a partial answer.
         """
-
-    @_abc_1.abstractmethod
-    def FollowProblems(
-        self,
-        request: _scorer_pb2.ScorerServiceFollowProblemsRequest,
-        context: _aio.ServicerContext[_scorer_pb2.ScorerServiceFollowProblemsRequest, _abc.AsyncIterator[_scorer_pb2.ScorerServiceFollowProblemsResponse]],
-    ) -> _abc.AsyncIterator[_scorer_pb2.ScorerServiceFollowProblemsResponse]:
-        """Reports what fails in the background of plugins: at first, and every second while something does
-        or has just ceased to. The stream goes on until the replica ends.
-        """
-
-    @_abc_1.abstractmethod
-    def ListPlugins(
-        self,
-        request: _scorer_pb2.ScorerServiceListPluginsRequest,
-        context: _aio.ServicerContext[_scorer_pb2.ScorerServiceListPluginsRequest, _abc.Awaitable[_scorer_pb2.ScorerServiceListPluginsResponse]],
-    ) -> _abc.Awaitable[_scorer_pb2.ScorerServiceListPluginsResponse]:
-        """Lists the plugins that this replica can run, in alphabetical order. Idempotent."""
-
-    @_abc_1.abstractmethod
-    def GetState(
-        self,
-        request: _scorer_pb2.ScorerServiceGetStateRequest,
-        context: _aio.ServicerContext[_scorer_pb2.ScorerServiceGetStateRequest, _abc.Awaitable[_scorer_pb2.ScorerServiceGetStateResponse]],
-    ) -> _abc.Awaitable[_scorer_pb2.ScorerServiceGetStateResponse]:
-        """Shows the state that this replica has. Idempotent. Fails with NOT_FOUND for an unknown node."""
 
 def add_ScorerServiceServicer_to_server(servicer: ScorerServiceServicer, server: _aio.Server) -> None: ...

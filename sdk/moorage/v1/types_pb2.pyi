@@ -448,6 +448,8 @@ class Cycle(_message.Message):
     OVERRIDES_FIELD_NUMBER: _builtins.int
     EXCLUDED_PODS_FIELD_NUMBER: _builtins.int
     SUSPECT_FIELD_NUMBER: _builtins.int
+    SHARD_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Required. Chosen by the caller, returned with the result."""
     traceparent: _builtins.str
@@ -461,6 +463,10 @@ class Cycle(_message.Message):
     suspect: _builtins.bool
     """Whether a replica was lost while it was asked about this pod. Plugins run in a process of
     their own then, so that none takes another replica along.
+    """
+    shard: _builtins.bytes
+    """Optional, of scorers. Score only these of the cycle's nodes, as a bitmap over rows, and return what
+    the plugins answered for them, without totals. Other replicas score the others.
     """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
@@ -484,6 +490,12 @@ class Cycle(_message.Message):
     def excluded_pods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. UIDs of pods to leave out in this cycle only, such as the victims of a preemption."""
 
+    @_builtins.property
+    def raw(self) -> _containers.RepeatedCompositeFieldContainer[Global___PluginScores]:
+        """Optional, of scorers. The plugins' raw scores of all the cycle's nodes, gathered from the shards:
+        normalise that instead of scoring. Plugins that are not here are left out.
+        """
+
     def __init__(
         self,
         *,
@@ -498,14 +510,241 @@ class Cycle(_message.Message):
         overrides: _abc.Iterable[Global___NodeRow] | None = ...,
         excluded_pods: _abc.Iterable[_builtins.str] | None = ...,
         suspect: _builtins.bool = ...,
+        shard: _builtins.bytes = ...,
+        raw: _abc.Iterable[Global___PluginScores] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pod", b"pod", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "suspect", b"suspect", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "raw", b"raw", "shard", b"shard", "suspect", b"suspect", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Cycle: _TypeAlias = Cycle  # noqa: Y015
+
+@_typing.final
+class Reason(_message.Message):
+    """Why a plugin rejects nodes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    UNRESOLVABLE_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin's name."""
+    text: _builtins.str
+    """A constant text: without names, numbers or times of its own, since equal texts are counted
+    together.
+    """
+    unresolvable: _builtins.bool
+    """Preempting pods would not help."""
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        text: _builtins.str = ...,
+        unresolvable: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugin", b"plugin", "text", b"text", "unresolvable", b"unresolvable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reason: _TypeAlias = Reason  # noqa: Y015
+
+@_typing.final
+class PluginScores(_message.Message):
+    """A plugin's opinion of the nodes of a cycle, or of a shard of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
+    NORMALIZED_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin's name."""
+    weight: _builtins.int
+    """The plugin's weight in the profile, at least 1. Not set with raw scores alone."""
+    raw: _builtins.bytes
+    """What the plugin returned: a little-endian number for each node, in the order of rows, or of names
+    where the candidates came by name. Finite. float32 if that is exact for all of them, else float64;
+    float64 with raw scores alone.
+    """
+    normalized: _builtins.bytes
+    """After the plugin's normalisation, 0..100: a little-endian float32 for each node, in that order.
+    Empty if `raw` is the same, and with raw scores alone.
+    """
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        weight: _builtins.int = ...,
+        raw: _builtins.bytes = ...,
+        normalized: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["normalized", b"normalized", "plugin", b"plugin", "raw", b"raw", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PluginScores: _TypeAlias = PluginScores  # noqa: Y015
+
+@_typing.final
+class GroupTrial(_message.Message):
+    """The trial placement of all pods of a group, before one of them gets a node."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class NodesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    MIN_COUNT_FIELD_NUMBER: _builtins.int
+    ON_NODES_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    FITTING_FIELD_NUMBER: _builtins.int
+    AHEAD_FIELD_NUMBER: _builtins.int
+    TOPOLOGY_KEY_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    FAILING_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    LACKING_FIELD_NUMBER: _builtins.int
+    LACKING_FREE_FIELD_NUMBER: _builtins.int
+    LACKING_DOMAIN_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    LIKE_FIELD_NUMBER: _builtins.int
+    MORE_NODES_FIELD_NUMBER: _builtins.int
+    plugin: _builtins.str
+    """The plugin that named the group."""
+    name: _builtins.str
+    """The group's name, unique for the plugin."""
+    members: _builtins.int
+    """How many of its pods exist."""
+    min_count: _builtins.int
+    """How many of them have to be on nodes together."""
+    on_nodes: _builtins.int
+    """How many were on nodes before: bound, assumed, or by a claim."""
+    fitting: _builtins.int
+    """How many pods found a node in the best of the tries, whether that was enough or not."""
+    ahead: _builtins.str
+    """A group that comes before it and would need its room. Empty if there is none."""
+    topology_key: _builtins.str
+    """The label whose value all its nodes must share. Empty if none."""
+    domain: _builtins.str
+    """The value of that label in the best of the tries."""
+    failing: _builtins.str
+    """The first pod that found no node, as NAMESPACE/NAME. Empty if there is none."""
+    lacking: _builtins.str
+    """The resource that it lacked on most nodes. Empty if it was not for a resource."""
+    lacking_free: _builtins.int
+    """The number of nodes in the cluster that have enough of that resource for one such pod."""
+    lacking_domain: _builtins.str
+    """The value of the topology label that all these nodes share. Empty if they do not."""
+    problem: _builtins.str
+    """Why no node was looked for. Empty if nodes were."""
+    like: _builtins.str
+    """A node that offers the most of that resource, as an example; so many more like it would do.
+    Empty if none would.
+    """
+    more_nodes: _builtins.int
+    """How many more such nodes would do."""
+    @_builtins.property
+    def nodes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """By uid, the node for each other pod of the group. Empty if the group does not fit."""
+
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReasonNodes]:
+        """Why that pod found none, the most frequent reason first."""
+
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long its pods hold the nodes that were found for them."""
+
+    def __init__(
+        self,
+        *,
+        plugin: _builtins.str = ...,
+        name: _builtins.str = ...,
+        members: _builtins.int = ...,
+        min_count: _builtins.int = ...,
+        on_nodes: _builtins.int = ...,
+        nodes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        fitting: _builtins.int = ...,
+        ahead: _builtins.str = ...,
+        topology_key: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        failing: _builtins.str = ...,
+        reasons: _abc.Iterable[Global___ReasonNodes] | None = ...,
+        lacking: _builtins.str = ...,
+        lacking_free: _builtins.int = ...,
+        lacking_domain: _builtins.str = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+        problem: _builtins.str = ...,
+        like: _builtins.str = ...,
+        more_nodes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "domain", b"domain", "failing", b"failing", "fitting", b"fitting", "lacking", b"lacking", "lacking_domain", b"lacking_domain", "lacking_free", b"lacking_free", "like", b"like", "members", b"members", "min_count", b"min_count", "more_nodes", b"more_nodes", "name", b"name", "nodes", b"nodes", "on_nodes", b"on_nodes", "plugin", b"plugin", "problem", b"problem", "reasons", b"reasons", "timeout", b"timeout", "topology_key", b"topology_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupTrial: _TypeAlias = GroupTrial  # noqa: Y015
+
+@_typing.final
+class ReasonNodes(_message.Message):
+    """The nodes that were rejected for one reason."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    NODES_FIELD_NUMBER: _builtins.int
+    EXAMPLES_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """The reason."""
+    nodes: _builtins.int
+    """How many nodes."""
+    @_builtins.property
+    def examples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names of some of them."""
+
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+        nodes: _builtins.int = ...,
+        examples: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["examples", b"examples", "nodes", b"nodes", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReasonNodes: _TypeAlias = ReasonNodes  # noqa: Y015
 
 @_typing.final
 class CycleStatus(_message.Message):

@@ -91,7 +91,7 @@ def weighted_mean(scores: Sequence[tuple[int, Scores]]) -> Scores | None:
     return total / weight
 
 
-def best(totals: Scores, count: int) -> list[int]:
+def best(totals: Single | Scores, count: int) -> list[int]:
     """Return where the largest totals stand, best first; equal ones keep their order."""
     order: list[int]
     if count > FEW:

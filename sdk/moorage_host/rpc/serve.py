@@ -4,7 +4,7 @@ A service's `__main__` is little else:
 
     DEFINITION = ServiceDefinition(
         name="binder",
-        grpc_name="moorage.v1.BinderService",
+        grpc_names=("moorage.v1.BinderService",),
         create=lambda: BinderServicer(settings),
         register=add_BinderServiceServicer_to_server,
     )
@@ -126,13 +126,13 @@ ServicerT = TypeVar("ServicerT", bound=Servicer)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDefinition(Generic[ServicerT]):
-    """A gRPC service: its short name, its full name in the proto, and how its servicer is made.
+    """A service: its short name, the gRPC services that it serves, and how its servicer is made.
 
     Ad-hoc calls are limited, if it has a `limit`.
     """
 
     name: str
-    grpc_name: str
+    grpc_names: Sequence[str]
     create: Callable[[], ServicerT]
     register: Callable[[ServicerT, grpc.aio.Server], None]
     limit: ConcurrencyLimit | None = None
@@ -218,9 +218,9 @@ async def running(
             _listening_server(definition.limit, settings, security, tracer)
         )
         definition.register(servicer, server)
-        health = Health(definition.grpc_name, server)
+        health = Health(definition.grpc_names, server)
         if _reflects(settings):
-            add_reflection(definition.grpc_name, server)
+            add_reflection(definition.grpc_names, server)
         await health.serving()
         await server.start()
         stack.push_async_callback(_stop, server, settings.shutdown_grace)

@@ -18,11 +18,11 @@ import asyncio
 import time
 import uuid
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from mmap import mmap
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import grpc
 import msgspec
@@ -35,9 +35,13 @@ from moorage.execution import PluginRun, Supervisor, owner_of
 from moorage.execution.enabled import EnabledPlugin
 from moorage.execution.overruns import Owner
 from moorage.models import NodeManifest, decode_node
-from moorage.snapshot import Nodes
-from moorage.v1 import filter_pb2, scorer_pb2
+from moorage.v1 import filter_pb2, replica_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
+from moorage.v1.replica_pb2 import CycleResult, SessionRequest, SessionResponse
+from moorage.v1.replica_pb2_grpc import (
+    ReplicaServiceServicer,
+    add_ReplicaServiceServicer_to_server,
+)
 from moorage_host.plugins import CycleInput, PluginHost, Replica
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
@@ -56,23 +60,16 @@ from moorage_host.rpc.apart import (
 from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
 from moorage_host.rpc.errors import CallError, report
-from moorage_host.rpc.serve import Servicer
-from moorage_host.rpc.settings import CycleSettings
+from moorage_host.rpc.serve import ServiceDefinition, Servicer
+from moorage_host.rpc.settings import REPLICA_SERVICE, CycleSettings, adhoc_limit
 from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
 from moorage_host.tracing.spans import plugin_spans, sampled, span
 
 Run = TypeVar("Run")
 
-Message = Any
-"""A request or an answer of a session, of the service's own type."""
+Context = grpc.aio.ServicerContext[Any, Any]
 
 AdhocRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
-
-StateResponse = TypeVar(
-    "StateResponse",
-    filter_pb2.FilterServiceGetStateResponse,
-    scorer_pb2.ScorerServiceGetStateResponse,
-)
 
 _Forked = tuple[dict[str, tuple[str, float]], bytes]
 """Plugins that overran in a fork, with where and for how many seconds; the answer."""
@@ -90,21 +87,20 @@ class AdhocOutcome(msgspec.Struct, Generic[Run], frozen=True):
     generation: int
 
 
-class CycleServicer(Servicer, Generic[Run]):
-    """Serves sessions of gateways, and people; inherit from this and from the generated class.
+class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
+    """Serves sessions of gateways, and people, in the role of filter or scorer.
+
+    A role inherits from this. It says which engine runs a cycle, how its result is encoded, and how
+    a call by hand runs it chunk by chunk.
 
     Attributes:
-        phase: What the service does: "filter" or "score".
-        response: The type of a session's answers, which have hello, acknowledgement or result.
         host: Runs the plugins.
         throttle: Spreads the work of ad-hoc calls.
     """
 
-    phase: ClassVar[str]
-    response: ClassVar[type[Message]]
-
-    def __init__(self, registry: Registry, settings: CycleSettings) -> None:
+    def __init__(self, registry: Registry, settings: CycleSettings | None = None) -> None:
         """Run the plugins of *registry* on sessions within the limits of *settings*."""
+        settings = settings or CycleSettings()
         self.host = PluginHost(
             registry,
             cycle_state_bytes=settings.max_cycle_state_bytes,
@@ -121,21 +117,21 @@ class CycleServicer(Servicer, Generic[Run]):
         self._retiring: set[asyncio.Task[None]] = set()
 
     @abstractmethod
-    def engine(self, request: Message) -> Engine[Run]:
-        """Return what runs the cycle of a session's request."""
+    def engine(self, cycle: pb.Cycle) -> Engine[Run]:
+        """Return what runs a session's cycle."""
 
     @abstractmethod
-    def encode(
-        self, request: Message, nodes: Nodes, run: Run, result: Message
-    ) -> Sequence[PluginRun]:
-        """Fill in how the engine ran on the nodes of a request; return what the plugins did."""
+    def encode(self, run: Run, result: CycleResult) -> Sequence[PluginRun]:
+        """Fill in how the engine ran; return what the plugins did."""
 
     @abstractmethod
     async def run_chunks(self, chunks: Chunks[Run]) -> Run:
         """Run the engine for an ad-hoc call, chunk by chunk."""
 
-    async def session(self, requests: AsyncIterator[Message]) -> AsyncIterator[Message]:
-        """Answer the requests of one session, in order.
+    async def Session(
+        self, request_iterator: AsyncIterator[SessionRequest], context: Context
+    ) -> AsyncIterator[SessionResponse]:
+        """Keep a gateway's state and answer its cycles, in order.
 
         Raises:
             CallError: A state cannot be applied (INVALID_ARGUMENT), or too many sessions are open
@@ -147,13 +143,13 @@ class CycleServicer(Servicer, Generic[Run]):
                 plugins=describe_plugins(self.host.registry),
                 moorage_version=__version__,
             )
-            yield self.response(hello=hello)
-            async for request in requests:
+            yield SessionResponse(hello=hello)
+            async for request in request_iterator:
                 has_cycle = request.HasField("cycle")
                 if request.HasField("state"):
                     problem = await self._apply(replica, request.state)
                     if problem or not has_cycle:
-                        yield self.response(
+                        yield SessionResponse(
                             acknowledgement=pb.Acknowledgement(
                                 generation=replica.generation,
                                 policy_revision=replica.policy.revision,
@@ -165,7 +161,7 @@ class CycleServicer(Servicer, Generic[Run]):
                 elif has_cycle:
                     yield await self._answer(replica, request)
 
-    async def _answer_apart(self, replica: Replica, request: Message) -> Message:
+    async def _answer_apart(self, replica: Replica, request: SessionRequest) -> SessionResponse:
         """Run a cycle in a fork if it has to, and note which plugin ends that.
 
         That plugin is not called for the pod then, and the cycle is run once more.
@@ -178,7 +174,7 @@ class CycleServicer(Servicer, Generic[Run]):
             return await self._answer(replica, request)
         if not (cycle.suspect or self._watch.covers(owner[0])):
             return await self._answer(replica, request)
-        answer, left = self.response(), seconds - (time.perf_counter() - start)
+        answer, left = SessionResponse(), seconds - (time.perf_counter() - start)
         work = partial(self._encoded, replica, request, owner)
         ended = await run_apart(work, self._turn, left, partial(self._note, replica, cycle, owner))
         if isinstance(ended, bytes):
@@ -195,7 +191,9 @@ class CycleServicer(Servicer, Generic[Run]):
         result.status.message = ended
         return answer
 
-    async def _encoded(self, replica: Replica, request: Message, owner: Owner, mark: mmap) -> bytes:
+    async def _encoded(
+        self, replica: Replica, request: SessionRequest, owner: Owner, mark: mmap
+    ) -> bytes:
         """Answer a cycle in a fork, whose turn and spans are not those of this process."""
         self._turn, self._tracer, start = asyncio.Lock(), None, time.monotonic()
         answer = await self._answer(replica, request, mark)
@@ -231,14 +229,14 @@ class CycleServicer(Servicer, Generic[Run]):
         return True
 
     async def _answer(
-        self, replica: Replica, request: Message, mark: mmap | None = None
-    ) -> Message:
+        self, replica: Replica, request: SessionRequest, mark: mmap | None = None
+    ) -> SessionResponse:
         """Run a cycle; a session without state uses that of ad-hoc calls.
 
         In a fork, *mark* has the plugin that runs.
         """
         start = time.perf_counter()
-        answer, cycle = self.response(), request.cycle
+        answer, cycle = SessionResponse(), request.cycle
         result = answer.result  # filled in where it is, because messages copy what they are made of
         try:
             pod, _ = pod_from_proto(cycle.pod)
@@ -259,13 +257,13 @@ class CycleServicer(Servicer, Generic[Run]):
             if mark is not None:
                 owner, deadline = supervisor.owner, supervisor.deadline
                 supervisor = MarkingSupervisor(owner=owner, deadline=deadline, mark=mark)
-            engine, used = self.engine(request), replica if replica.generation else self.current
+            engine, used = self.engine(cycle), replica if replica.generation else self.current
             tracer = self._tracer if cycle.traceparent else None
             with self._traced(tracer, cycle, supervisor, start) if tracer else _UNTRACED:
                 async with self._turn:
-                    nodes, run = await used.run(work, engine, supervisor)
+                    _, run = await used.run(work, engine, supervisor)
             result.generation = used.generation
-            runs = self.encode(request, nodes, run, result)
+            runs = self.encode(run, result)
             node_seconds = report_runs(result, runs)
             set_duration(result.node_duration, node_seconds)
             set_duration(result.duration, time.perf_counter() - start)
@@ -388,26 +386,51 @@ class CycleServicer(Servicer, Generic[Run]):
         run = await self.run_chunks(chunks)
         return AdhocOutcome(chunks.names, run, chunks.generation)
 
-    def described(self) -> list[pb.Plugin]:
-        """Describe the plugins of the registry, and what fails in their background."""
-        return describe_plugins(self.host.registry, self.host.background_problems())
+    async def FollowRetries(
+        self, request: replica_pb2.FollowRetriesRequest, context: Context
+    ) -> AsyncIterator[replica_pb2.FollowRetriesResponse]:
+        """Report plugins that ask for another attempt on the pods that they rejected."""
+        await context.send_initial_metadata(())
+        async for plugin, reason, namespace in self.host.retries.follow():
+            yield replica_pb2.FollowRetriesResponse(
+                plugin=plugin, reason=reason, namespace=namespace
+            )
 
-    async def with_state(self, response: StateResponse, node_names: Sequence[str]) -> StateResponse:
-        """Return *response* with the state that ad-hoc calls use, and these nodes in full.
+    async def FollowProblems(
+        self, request: replica_pb2.FollowProblemsRequest, context: Context
+    ) -> AsyncIterator[replica_pb2.FollowProblemsResponse]:
+        """Report what fails in the background of plugins."""
+        await context.send_initial_metadata(())
+        async for problems in self.host.follow_problems():
+            yield replica_pb2.FollowProblemsResponse(problems=problems)
+
+    async def ListPlugins(
+        self, request: replica_pb2.ListPluginsRequest, context: Context
+    ) -> replica_pb2.ListPluginsResponse:
+        """List the plugins of the registry, with what fails in their background."""
+        plugins = describe_plugins(self.host.registry, self.host.background_problems())
+        return replica_pb2.ListPluginsResponse(plugins=plugins)
+
+    async def GetState(
+        self, request: replica_pb2.GetStateRequest, context: Context
+    ) -> replica_pb2.GetStateResponse:
+        """Show the state that ad-hoc calls use, and the named nodes in full.
 
         Raises:
             CallError: They are too many (INVALID_ARGUMENT), or one is unknown (NOT_FOUND).
         """
-        self._check_count(len(node_names))
+        self._check_count(len(request.node_names))
         replica = self.current
-        response.generation = replica.generation
-        response.policy_revision = replica.policy.revision
-        response.node_count = len(replica.snapshot)
-        response.pod_count = replica.snapshot.pod_count
-        await self.throttle.each(
-            node_names, lambda name: response.nodes.append(node_state(replica, name))
+        response = replica_pb2.GetStateResponse(
+            generation=replica.generation,
+            policy_revision=replica.policy.revision,
+            node_count=len(replica.snapshot),
+            pod_count=replica.snapshot.pod_count,
+            object_counts=object_counts(replica),
         )
-        response.object_counts.update(object_counts(replica))
+        await self.throttle.each(
+            request.node_names, lambda name: response.nodes.append(node_state(replica, name))
+        )
         return response
 
     def notes(self) -> Mapping[str, Check]:
@@ -456,6 +479,39 @@ class CycleServicer(Servicer, Generic[Run]):
         given: list[NodeManifest] = []
         await self.throttle.each(request.nodes, lambda node: given.append(node_from_proto(node)[0]))
         return tuple(given)
+
+
+ReplicaServicerT = TypeVar("ReplicaServicerT", bound=ReplicaServicer[Any])
+
+
+def replica_service(
+    method: str,
+    create: Callable[[], ReplicaServicerT],
+    register: Callable[[ReplicaServicerT, grpc.aio.Server], None],
+    settings: CycleSettings,
+    name: str,
+) -> ServiceDefinition[ReplicaServicerT]:
+    """Return how a replica of filter or scorer is served.
+
+    Args:
+        method: What people call, such as "moorage.v1.FilterService/Filter".
+        create: Makes the servicer.
+        register: Adds the service of *method* to a server.
+        settings: The limits of calls by hand.
+        name: The short name.
+    """
+
+    def register_both(servicer: ReplicaServicerT, server: grpc.aio.Server) -> None:
+        add_ReplicaServiceServicer_to_server(servicer, server)
+        register(servicer, server)
+
+    return ServiceDefinition(
+        name=name,
+        grpc_names=(method.partition("/")[0], REPLICA_SERVICE),
+        create=create,
+        register=register_both,
+        limit=adhoc_limit(method, settings),
+    )
 
 
 def _overrides(cycle: pb.Cycle) -> dict[int, NodeManifest]:

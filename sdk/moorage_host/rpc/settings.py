@@ -55,10 +55,17 @@ class CycleSettings(ServerSettings):
     )
 
 
-def adhoc_limit(service: str, method: str, settings: CycleSettings) -> ConcurrencyLimit:
-    """Return the limit of a *service* for *method* and for what people read of it."""
+REPLICA_SERVICE = "moorage.v1.ReplicaService"
+
+
+def adhoc_limit(method: str, settings: CycleSettings) -> ConcurrencyLimit:
+    """Return the limit for a *method* of the role, such as "moorage.v1.FilterService/Filter".
+
+    It counts what people read of the replica too.
+    """
     return ConcurrencyLimit(
-        *(f"/{service}/{each}" for each in (method, "GetState", "ListPlugins")),
+        f"/{method}",
+        *(f"/{REPLICA_SERVICE}/{each}" for each in ("GetState", "ListPlugins")),
         calls=settings.adhoc_calls,
         waiting=settings.adhoc_waiting,
         message_bytes=settings.adhoc_bytes,

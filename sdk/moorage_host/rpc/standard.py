@@ -23,19 +23,20 @@ class _HealthServicer(health.aio.HealthServicer):  # type: ignore[misc, name-def
 
 
 class Health:
-    """`grpc.health.v1` for one service, under its full name and under the empty one.
+    """`grpc.health.v1` for the services of a process, under their full names and the empty one.
 
-    Load balancers of other processes watch the full name; probes by hand ask for the empty one.
+    Load balancers of other processes watch a full name; probes by hand ask for the empty one.
     """
 
-    def __init__(self, grpc_name: str, server: grpc.aio.Server) -> None:
+    def __init__(self, grpc_names: Sequence[str], server: grpc.aio.Server) -> None:
         self._servicer: Any = _HealthServicer()
-        self._grpc_name = grpc_name
+        self._grpc_names = grpc_names
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, server)  # type: ignore[no-untyped-call]
 
     async def serving(self) -> None:
         """Report SERVING."""
-        await self._servicer.set(self._grpc_name, health_pb2.HealthCheckResponse.SERVING)
+        for name in self._grpc_names:
+            await self._servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     async def shut_down(self) -> None:
         """Report NOT_SERVING from here on."""
@@ -100,7 +101,7 @@ def _name_fields(message: DescriptorProto) -> None:
         _name_fields(nested)
 
 
-def add_reflection(grpc_name: str, server: grpc.aio.Server) -> None:
+def add_reflection(grpc_names: Sequence[str], server: grpc.aio.Server) -> None:
     """Let clients ask which methods and messages there are."""
-    names = (grpc_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    names = (*grpc_names, health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server, CompletePool())  # type: ignore[no-untyped-call]

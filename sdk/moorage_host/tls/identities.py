@@ -39,17 +39,13 @@ _PEOPLE: tuple[Role, ...] = ("gateway", "operator")
 _ANYONE: tuple[Role, ...] = ("anyone",)
 
 METHODS: Mapping[str, tuple[Role, ...]] = {
-    "moorage.v1.FilterService/Session": _GATEWAY,
-    "moorage.v1.FilterService/FollowRetries": _GATEWAY,
-    "moorage.v1.FilterService/FollowProblems": _GATEWAY,
+    "moorage.v1.ReplicaService/Session": _GATEWAY,
+    "moorage.v1.ReplicaService/FollowRetries": _GATEWAY,
+    "moorage.v1.ReplicaService/FollowProblems": _GATEWAY,
+    "moorage.v1.ReplicaService/ListPlugins": _PEOPLE,
+    "moorage.v1.ReplicaService/GetState": _PEOPLE,
     "moorage.v1.FilterService/Filter": _PEOPLE,
-    "moorage.v1.FilterService/ListPlugins": _PEOPLE,
-    "moorage.v1.FilterService/GetState": _PEOPLE,
-    "moorage.v1.ScorerService/Session": _GATEWAY,
-    "moorage.v1.ScorerService/FollowProblems": _GATEWAY,
     "moorage.v1.ScorerService/Score": _PEOPLE,
-    "moorage.v1.ScorerService/ListPlugins": _PEOPLE,
-    "moorage.v1.ScorerService/GetState": _PEOPLE,
     "moorage.v1.BinderService/Bind": _GATEWAY,
     "moorage.v1.BinderService/Session": _GATEWAY,
     "moorage.v1.BinderService/Barrier": _GATEWAY,

@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 import yaml
 
-from moorage.v1 import filter_pb2, filter_pb2_grpc
+from moorage.v1 import replica_pb2, replica_pb2_grpc
 from tests.cli.support import MOORAGE, PATIENCE
 
 SOURCE = Path(__file__).parents[2] / "data" / "acme-zone-spread"
@@ -102,8 +102,8 @@ async def test_a_filter_process_lists_it_with_its_origin(environment: None) -> N
         async with asyncio.timeout(PATIENCE):
             served = json.loads(await process.stdout.readline())["grpc"]
             async with grpc.aio.insecure_channel(served) as to:
-                stub = filter_pb2_grpc.FilterServiceStub(to)
-                answer = await stub.ListPlugins(filter_pb2.FilterServiceListPluginsRequest())
+                stub = replica_pb2_grpc.ReplicaServiceStub(to)
+                answer = await stub.ListPlugins(replica_pb2.ListPluginsRequest())
     finally:
         process.terminate()
         await process.wait()

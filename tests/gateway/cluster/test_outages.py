@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, ScorePlugin
-from moorage.v1 import filter_pb2 as pb
-from moorage.v1 import types_pb2
+from moorage.v1 import replica_pb2, types_pb2
 from tools.inprocess.gateway import (
     Gateway,
     filter_service,
@@ -25,21 +24,21 @@ from tools.inprocess.gateway import (
 from tools.waiting import until
 
 OK = types_pb2.CycleStatus()
-REASON = pb.Reason(plugin="X", text="no")
+REASON = types_pb2.Reason(plugin="X", text="no")
 
-Answer = Callable[[types_pb2.Cycle], Awaitable[pb.FilterResult]]
+Answer = Callable[[types_pb2.Cycle], Awaitable[replica_pb2.CycleResult]]
 
 
-def always(result: pb.FilterResult) -> Answer:
-    async def answer(_: types_pb2.Cycle) -> pb.FilterResult:
-        return pb.FilterResult.FromString(result.SerializeToString())
+def always(result: replica_pb2.CycleResult) -> Answer:
+    async def answer(_: types_pb2.Cycle) -> replica_pb2.CycleResult:
+        return replica_pb2.CycleResult.FromString(result.SerializeToString())
 
     return answer
 
 
-async def never(_: types_pb2.Cycle) -> pb.FilterResult:
+async def never(_: types_pb2.Cycle) -> replica_pb2.CycleResult:
     await asyncio.Event().wait()
-    return pb.FilterResult()
+    return replica_pb2.CycleResult()
 
 
 async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> None:
@@ -143,24 +142,24 @@ async def test_a_slow_filter_is_an_error_within_the_deadline(tmp_path: Path) -> 
     ("result", "error"),
     [
         pytest.param(
-            pb.FilterResult(verdicts=b"\1\0\1\0\1\0\1\0", reasons=[REASON]),
+            replica_pb2.CycleResult(verdicts=b"\1\0\1\0\1\0\1\0", reasons=[REASON]),
             "filter service answers nonsense: verdicts do not match the nodes",
             id="verdicts for other nodes",
         ),
         pytest.param(
-            pb.FilterResult(verdicts=b"\2\0\2\0", reasons=[REASON]),
+            replica_pb2.CycleResult(verdicts=b"\2\0\2\0", reasons=[REASON]),
             "filter service answers nonsense: a verdict has no reason",
             id="a verdict without a reason",
         ),
         pytest.param(
-            pb.FilterResult(status=types_pb2.CycleStatus(code=13, message="it broke")),
+            replica_pb2.CycleResult(status=types_pb2.CycleStatus(code=13, message="it broke")),
             "filter service: it broke",
             id="a failure",
         ),
     ],
 )
 async def test_garbage_from_the_filter_is_an_error_and_no_veto(
-    tmp_path: Path, result: pb.FilterResult, error: str
+    tmp_path: Path, result: replica_pb2.CycleResult, error: str
 ) -> None:
     async with (
         misbehaving_filter(always(result)) as filters,

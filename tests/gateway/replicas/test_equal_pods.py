@@ -29,7 +29,7 @@ from tests.gateway.scheduling.noting import (
 )
 from tests.gateway.sharing import place, same
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, filter_service, replicas_are, scorer_service
+from tools.inprocess.gateway import Gateway, Options, filter_service, replicas_are, scorer_service
 from tools.waiting import until
 
 CACHE: dict[str, Any] = {"cache_bytes": 1 << 23}
@@ -337,17 +337,18 @@ async def test_a_process_that_joins_empties_the_cache_and_one_that_goes_leaves_i
 async def test_a_session_that_breaks_leaves_the_cache(tmp_path: Path, asked: Asked) -> None:
     cut: set[str] = set()
 
-    async def gate(request: Any) -> bool:
-        if request.DESCRIPTOR.name not in cut:
+    async def gate(name: str, _: Any) -> bool:
+        if name not in cut:
             return True
-        cut.discard(request.DESCRIPTOR.name)
+        cut.discard(name)
         return False
 
-    async with noted(tmp_path, *noting(asked), gate=gate, delta_interval=0.02, **CACHE) as process:
+    gates: Options = {f"{name}_gates": (partial(gate, name),) for name in ("filter", "scorer")}
+    async with noted(tmp_path, *noting(asked), **gates, delta_interval=0.02, **CACHE) as process:
         await fill(process)
         first, _ = await place_all(process, "first", "second")
         asked.taken()
-        cut |= {"FilterServiceSessionRequest", "ScorerServiceSessionRequest"}
+        cut |= {"filter", "scorer"}
         await relabel(process, "n4", 9)
         opened = partial(process.sample, "moorage_sessions_opened_total")
         await until(lambda: opened(service="filter") == opened(service="scorer") == 2)

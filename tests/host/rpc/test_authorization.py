@@ -2,9 +2,9 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,24 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from cli.certs.certificates import Issued
 from moorage import FilterPlugin, ScorePlugin
-from moorage.v1 import binder_pb2, filter_pb2, filter_pb2_grpc, scorer_pb2, scorer_pb2_grpc
+from moorage.v1 import binder_pb2, filter_pb2, replica_pb2, scorer_pb2
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import ServiceDefinition, running
+from moorage_host.rpc.settings import CycleSettings
 from moorage_host.tls.identities import METHODS
-from services.filter.servicer import FilterServicer
-from services.scorer.servicer import ScorerServicer
+from services.filter.servicer import filter_service
+from services.scorer.servicer import scorer_service
 from tests.host.rpc.support import settings
 from tests.host.rpc.tiny import tiny
 from tools.inprocess.certificates import DAY, authority, write_folder
 
 GOOD, OTHER = authority("good"), authority("other")
 
-OWN: Mapping[str, ServiceDescriptor] = {
-    "filter": filter_pb2.DESCRIPTOR.services_by_name["FilterService"],
-    "scorer": scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"],
-    "binder": binder_pb2.DESCRIPTOR.services_by_name["BinderService"],
+REPLICA = replica_pb2.DESCRIPTOR.services_by_name["ReplicaService"]
+OWN: Mapping[str, Sequence[ServiceDescriptor]] = {
+    "filter": (filter_pb2.DESCRIPTOR.services_by_name["FilterService"], REPLICA),
+    "scorer": (scorer_pb2.DESCRIPTOR.services_by_name["ScorerService"], REPLICA),
+    "binder": (binder_pb2.DESCRIPTOR.services_by_name["BinderService"],),
 }
 COMMON: Mapping[str, ServiceDescriptor] = {
     "health": health_pb2.DESCRIPTOR.services_by_name["Health"],
@@ -72,18 +74,8 @@ CALLERS: Mapping[str, tuple[Issued, str, dict[str, Any]] | None] = {
 }
 
 DEFINITIONS: Mapping[str, ServiceDefinition[Any]] = {
-    "filter": ServiceDefinition(
-        name="filter",
-        grpc_name="moorage.v1.FilterService",
-        create=lambda: FilterServicer(Registry(FilterPlugin)),
-        register=filter_pb2_grpc.add_FilterServiceServicer_to_server,
-    ),
-    "scorer": ServiceDefinition(
-        name="scorer",
-        grpc_name="moorage.v1.ScorerService",
-        create=lambda: ScorerServicer(Registry(ScorePlugin)),
-        register=scorer_pb2_grpc.add_ScorerServiceServicer_to_server,
-    ),
+    "filter": filter_service(CycleSettings(), Registry(FilterPlugin)),
+    "scorer": scorer_service(CycleSettings(), Registry(ScorePlugin)),
     "binder": tiny(),
 }
 
@@ -149,15 +141,15 @@ async def test_each_caller_gets_what_the_table_has(tmp_path: Path, name: str) ->
                 found.setdefault(method, set()).add(caller)
 
         async with asyncio.TaskGroup() as group:
-            for service in (OWN[name], *COMMON.values()):
+            for service in (*OWN[name], *COMMON.values()):
                 for method, caller in product(service.methods_by_name, CALLERS):
                     group.create_task(check(service, method, caller))
-    methods = [m for each in (OWN[name], *COMMON.values()) for m in each.methods_by_name]
+    methods = [m for each in (*OWN[name], *COMMON.values()) for m in each.methods_by_name]
     assert found == {method: ALLOWED[method] for method in methods if ALLOWED[method]}
 
 
 def test_the_table_names_every_method_and_no_other() -> None:
-    services = (*OWN.values(), *COMMON.values())
+    services = (*chain(*OWN.values()), *COMMON.values())
     names = {f"{s.full_name}/{method}" for s in services for method in s.methods_by_name}
     assert set(METHODS) == names
 
@@ -165,7 +157,7 @@ def test_the_table_names_every_method_and_no_other() -> None:
 async def test_identities_are_settings(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "server", GOOD, "moorage-server")
     changed = settings(tls=folder, shutdown_grace=0.0, gateway_identity=("front", "moorage-filter"))
-    service = OWN["binder"]
+    (service,) = OWN["binder"]
     async with (
         running(DEFINITIONS["binder"], changed) as server,
         channels(tmp_path, server.grpc) as opened,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.models import Metadata, NodeManifest
-from moorage.v1 import filter_pb2
+from moorage.v1 import replica_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.convert import (
     from_duration,
@@ -137,16 +137,16 @@ def test_durations_keep_microseconds(microseconds: int) -> None:
     assert round(from_duration(to_duration(microseconds / 1e6)) * 1e6) == microseconds
 
 
-FILE = filter_pb2.DESCRIPTOR.name
+FILE = replica_pb2.DESCRIPTOR.name
 
 
 @pytest.mark.parametrize(
     "symbol",
     [
-        "moorage.v1.FilterService",
-        "moorage.v1.FilterService.GetState",
-        "moorage.v1.FilterServiceGetStateResponse",
-        "moorage.v1.FilterServiceGetStateResponse.node_count",
+        "moorage.v1.ReplicaService",
+        "moorage.v1.ReplicaService.GetState",
+        "moorage.v1.GetStateResponse",
+        "moorage.v1.GetStateResponse.node_count",
     ],
 )
 def test_services_methods_messages_and_fields_are_found(symbol: str) -> None:
@@ -154,7 +154,7 @@ def test_services_methods_messages_and_fields_are_found(symbol: str) -> None:
 
 
 def test_what_is_not_there_is_not_found() -> None:
-    for symbol in ("moorage.v1.Nothing", "moorage.v1.FilterService.Nothing", ""):
+    for symbol in ("moorage.v1.Nothing", "moorage.v1.ReplicaService.Nothing", ""):
         with pytest.raises(KeyError):
             CompletePool().FindFileContainingSymbol(symbol)
 

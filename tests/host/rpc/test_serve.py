@@ -237,7 +237,7 @@ class Ailing(TinyServicer):
 async def test_a_failing_background_task_ends_the_service_with_its_error() -> None:
     definition = ServiceDefinition(
         name="ailing",
-        grpc_name=SERVICE,
+        grpc_names=(SERVICE,),
         create=Ailing,
         register=add_BinderServiceServicer_to_server,
     )

@@ -84,7 +84,7 @@ class TinyServicer(Servicer, BinderServiceServicer):
 def tiny(failing: str = "") -> ServiceDefinition[TinyServicer]:
     return ServiceDefinition(
         name="tiny",
-        grpc_name=SERVICE,
+        grpc_names=(SERVICE,),
         create=lambda: TinyServicer(failing),
         register=add_BinderServiceServicer_to_server,
     )
