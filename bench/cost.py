@@ -142,8 +142,11 @@ def report(results: Results, found: Mapping[str, ByProcess]) -> None:
     for step, counts in found.items():
         calls, classes = calls_of(counts), len({*chain(*(one.classes for one in counts.values()))})
         sent = sum(one.sent for one in counts.values())
+        modules = len({*chain(*(one.modules for one in counts.values()))})
+        changes = sum(one.changes_of_room for one in counts.values())
         parts = ", ".join(f"{name} {one.calls}" for name, one in counts.items() if one.calls)
-        rows.append((step, str(calls), str(classes), str(sent), parts))
+        numbers = (calls, classes, modules, changes, sent)
+        rows.append((step, *map(str, numbers), parts))
         for what, limits, measured in (
             ("calls", CEILINGS, calls),
             ("classes", MOST_CLASSES, classes),
@@ -159,7 +162,11 @@ def report(results: Results, found: Mapping[str, ByProcess]) -> None:
             part=COST,
             title="What one call makes Moorage do",
             caption="counted in all processes of Moorage together; the least of all rounds",
-            head=("", "our calls", "classes", "messages", "our calls by process"),
+            head=(
+                "",
+                *("our calls", "classes", "modules", "changes of room", "messages"),
+                "our calls by process",
+            ),
             rows=rows,
         )
     )

@@ -28,11 +28,16 @@ class Counts(msgspec.Struct):
         calls: Calls of Python functions that are ours, each step of a coroutine included.
         sent: Messages that the gateway sent to services.
         classes: Our classes of which a method ran, by name.
+        modules: Our modules of which a function ran, by name.
+        changes_of_room: Calls into another room of ours than the call before, such as from
+            `gateway.edge` into `gateway.scheduling`.
     """
 
     calls: int = 0
     sent: int = 0
     classes: set[str] = msgspec.field(default_factory=set)
+    modules: set[str] = msgspec.field(default_factory=set)
+    changes_of_room: int = 0
 
 
 class Counter:
@@ -42,7 +47,8 @@ class Counter:
         """Write counts into *file*."""
         self._file = file
         self._counts = Counts()
-        self._packages: dict[CodeType, str] = {}
+        self._modules: dict[CodeType, tuple[str, str, str]] = {}
+        self._room = ""
 
     def start(self, *_: object) -> None:
         """Begin from zero; a signal's handler."""
@@ -60,12 +66,18 @@ class Counter:
         if event != "call":
             return
         code = frame.f_code
-        package = self._packages.get(code)
-        if package is None:
+        found = self._modules.get(code)
+        if found is None:
             module = frame.f_globals.get("__name__", "")
-            package = self._packages[code] = module.partition(".")[0]
+            package, _, rest = module.partition(".")
+            room = f"{package}.{rest.partition('.')[0]}"
+            found = self._modules[code] = package, room, module
+        package, room, module = found
         if package in OURS:
             self._counts.calls += 1
+            self._counts.modules.add(module)
+            self._counts.changes_of_room += room != self._room
+            self._room = room
             self._counts.sent += code.co_qualname in SENDERS
         elif code.co_filename != "<string>":  # as a method that dataclasses write
             return

@@ -241,7 +241,7 @@ class CachedScores(Answers[Raw]):
             plugins=opinions,
             record=record,
         )
-        record.top = top_nodes(scores, top, lambda index: names[question.at.item(index)])
+        record.top = top_nodes(scores, top, names, question.at)
         return scores
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gateway.cycle import Cycle, NodeSet
 from gateway.cycle.decision import NodeScoreRecord, PluginRecord, PluginScoreRecord, ScoreRecord
-from gateway.cycle.nodes import NodeRows
+from gateway.cycle.nodes import NodeRows, Positions
 from gateway.cycle.scores import PluginScores, Scores
 from gateway.replicas.call import Found, ask
 from gateway.replicas.filters import NOTHING, NonsenseError
@@ -76,8 +76,7 @@ class Scorers:
             if len(replicas.all) > 1:
                 self._observe(cycle, found)
         scores, rows = answer
-        names, positions = nodes.names, rows.positions
-        scores.record.top = top_nodes(scores, self._top, lambda i: names[positions[i]])
+        scores.record.top = top_nodes(scores, self._top, nodes.names, rows.positions)
         # A replica reports the generation it was sent; not all changes are sent to replicas.
         scores.generation = max(scores.generation, since)
         self._metrics.ran("score", scores.record, cycle.leads_to)
@@ -206,9 +205,12 @@ def _record(result: Any, rows: NodeRows, version: str) -> ScoreRecord:
 
 
 def top_nodes(
-    scores: Scores, count: int, name_at: Callable[[int], str | None]
+    scores: Scores, count: int, names: Sequence[str | None], at: Positions
 ) -> list[NodeScoreRecord]:
-    """Return the best nodes, best first, with what their totals are made of."""
+    """Return the best nodes, best first, with what their totals are made of.
+
+    *at* says where in *names* the node of each score is.
+    """
     if not len(scores.totals):
         return []
     top = []
@@ -224,7 +226,8 @@ def top_nodes(
                 )
             )
         total = scores.totals.item(index)
-        top.append(NodeScoreRecord(node=name_at(index) or "", total=total, plugins=parts))
+        node = names[at.item(index)] or ""
+        top.append(NodeScoreRecord(node=node, total=total, plugins=parts))
     return top
 
 
