@@ -10,8 +10,7 @@ import yaml
 from moorage import BindPlugin, FilterPlugin, ScorePlugin
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
-from moorage.plugin.base import Plugin
-from moorage.plugin.points import extension_points
+from moorage.plugin.hooks import Plugin, extension_points
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.policy import (
     API_VERSION,

@@ -16,7 +16,7 @@ NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 KINDS = ("pod", "pods", "po")
 """What may stand before the name of a pod, as for kubectl."""
 
-MAX_WEIGHT = 2**31 - 1  # that of `moorage.plugin.score`, which would import numpy
+MAX_WEIGHT = 2**31 - 1  # that of `moorage.plugin.values`, which would import numpy
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from moorage.models import Pod, encode
 from moorage.plugin.normalization import MAX_SCORE, Normalization
 from moorage.plugin.pod_fields import FIELDS, reader, union
-from moorage.plugin.scope import Scope
+from moorage.plugin.values import Scope
 from moorage_host.policy import Kind, PluginInfo, ResolvedPolicy
 
 LARGEST_RAW = np.finfo(np.float64).max / (2 * MAX_SCORE)

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from gateway.policy.dependencies import ProfileDependencies, dependencies_of
 from moorage.errors import ConfigurationError
 from moorage.models import ObjectKind
-from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.plugin.pod_fields import union
+from moorage.plugin.values import DEFAULT_TIME_BUDGET
 from moorage.v1 import types_pb2 as pb
 from moorage_host.policy import (
     DEFAULT_SCORE_SCALE,

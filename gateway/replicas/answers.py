@@ -28,7 +28,7 @@ from gateway.cycle.verdicts import Codes, Reason, Verdicts
 from gateway.policy.dependencies import EqualPodsRule
 from gateway.replicas.filters import count_verdicts
 from gateway.replicas.scorers import TOTALS, Raw, top_nodes
-from moorage.plugin.scope import Scope
+from moorage.plugin.values import Scope
 from moorage_host.plugins.ranking import compact, weighted_mean
 
 NEVER = -1

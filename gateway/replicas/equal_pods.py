@@ -43,7 +43,7 @@ from gateway.replicas.filters import Filters
 from gateway.replicas.metrics import ReplicaMetrics
 from gateway.replicas.scorers import Scorers
 from gateway.settings import GatewaySettings
-from moorage.plugin.scope import Scope
+from moorage.plugin.values import Scope
 
 log = structlog.get_logger()
 

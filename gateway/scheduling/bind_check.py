@@ -23,7 +23,7 @@ from gateway.scheduling.metrics import BindCheckOutcome, CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from moorage.models import Pod, encode
 from moorage.plugin.cycle_state import annotations_at
-from moorage.plugin.scope import Scope
+from moorage.plugin.values import Scope
 
 NO_POLICY = "Moorage has no policy yet; see /readyz of its gateway"
 STALE = "Moorage's view of the cluster is too old; see /readyz of its gateway"

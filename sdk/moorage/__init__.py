@@ -17,21 +17,20 @@ from moorage.models import (
     Pod,
 )
 from moorage.plugin.arguments import Arguments
-from moorage.plugin.base import SKIP, Preparation
-from moorage.plugin.bind import (
+from moorage.plugin.hooks import BindPlugin, FilterPlugin, ScorePlugin
+from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
+from moorage.plugin.values import (
+    SKIP,
     Allow,
     Binding,
-    BindPlugin,
     DecisionSummary,
     Permission,
+    Preparation,
     Refusal,
+    Scope,
     ScoredNode,
     Wait,
 )
-from moorage.plugin.filter import FilterPlugin
-from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores, normalize_by_maximum
-from moorage.plugin.scope import Scope
-from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Amounts, CarriedTerm, Encoded, Node, Nodes, Objects
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 from moorage.units.durations import parse_duration

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from moorage import Allow, Binding, BindPlugin, PluginFailedError, Refusal, Wait
-from moorage.plugin.points import extension_points
+from moorage.plugin.hooks import extension_points
 from moorage.testing import make_binding, make_pod, run_permit
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, Outcome, Reason

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from moorage import FilterPlugin, ObjectKind, Rejection, ScorePlugin
-from moorage.plugin.base import Plugin
+from moorage.plugin.hooks import Plugin
 from moorage.rules import check_kind
 from moorage.testing import make_node, make_pod, run_filter, run_score
 from moorage_host.plugins.registry import GROUPS, Registry

@@ -18,7 +18,8 @@ from gateway.edge.metrics import Result, Verb
 from gateway.settings import GatewaySettings
 from moorage.execution import overruns
 from moorage.execution.enabled import BY_HAND, LOAD_SECONDS, STOP_SECONDS
-from moorage.plugin.base import DEFAULT_TIME_BUDGET, MAX_NOTE_LENGTH, MAX_TIME_BUDGET
+from moorage.plugin.base import MAX_NOTE_LENGTH
+from moorage.plugin.values import DEFAULT_TIME_BUDGET, MAX_TIME_BUDGET
 from moorage.v1 import binder_pb2, filter_pb2, replica_pb2, scorer_pb2
 from moorage_host.plugins.replica import NODE_SECONDS, STEP_SECONDS
 from moorage_host.plugins.threads import BUSY, LONGEST_SECONDS

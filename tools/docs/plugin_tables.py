@@ -9,9 +9,8 @@ import msgspec
 
 from moorage.measurements import PrometheusSettings
 from moorage.plugin.arguments import Arguments
-from moorage.plugin.base import Plugin
-from moorage.plugin.points import extension_points
-from moorage.plugin.scope import Scope
+from moorage.plugin.hooks import Plugin, extension_points
+from moorage.plugin.values import Scope
 from moorage_host.policy.merge import IN_TREE_PLUGINS
 from services.binder.plugins import BUILT_INS as BINDERS
 from services.filter.plugins import BUILT_INS as FILTERS

@@ -19,7 +19,7 @@ from moorage.execution.filtering import reasons_of, run_filter_plugins
 from moorage.in_tree.filters import FILTERS
 from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
 from moorage.in_tree.scores import SCORES
-from moorage.plugin.base import Plugin
+from moorage.plugin.hooks import Plugin
 from moorage_host.kube_scheduler import KubeSchedulerProfile
 from moorage_host.plugins.ranking import run_scores
 from moorage_host.policy.checks import check_arguments

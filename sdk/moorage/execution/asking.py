@@ -17,9 +17,8 @@ from moorage.execution.cycle import Supervisor, failed
 from moorage.execution.enabled import EnabledPlugin
 from moorage.models import Pod
 from moorage.plugin.errors import WrongAnswerError, WrongTypeError
-from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.hooks import FilterPlugin, ScorePlugin, normalization_of
 from moorage.plugin.normalization import MAX_SCORE, Normalization, Scores
-from moorage.plugin.score import ScorePlugin, normalization_of
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from moorage.backoff import Backoff
 from moorage.execution.alarm import BudgetExceededError, Stepwise
 from moorage.execution.failure import FAILURES, FailureLog, overrun_of, problem_of
-from moorage.plugin.base import Plugin
+from moorage.plugin.hooks import Plugin
 from moorage.units.durations import format_duration
 
 FIRST_WAIT: Final = 1.0

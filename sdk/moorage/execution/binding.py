@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin
-from moorage.plugin.bind import Allow, Binding, BindPlugin, Permission, Refusal, Wait
 from moorage.plugin.errors import WrongAnswerError, WrongTypeError
+from moorage.plugin.hooks import BindPlugin
+from moorage.plugin.values import Allow, Binding, Permission, Refusal, Wait
 
 
 def permit_key_of(enabled: EnabledPlugin, binding: Binding, supervisor: Supervisor) -> str:

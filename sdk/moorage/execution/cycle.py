@@ -12,9 +12,10 @@ from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.execution.failure import overrun_of, problem_of, where
 from moorage.execution.overruns import Owner
 from moorage.models import Pod
-from moorage.plugin.base import Plugin, Preparation
 from moorage.plugin.cycle_state import KeptValue
 from moorage.plugin.errors import WrongTypeError
+from moorage.plugin.hooks import Plugin
+from moorage.plugin.values import Preparation
 from moorage.snapshot import Nodes
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from moorage.execution.alarm import BudgetExceededError, Stepwise
 from moorage.execution.background import Background
 from moorage.execution.failure import FailureLog
 from moorage.execution.overruns import Overruns
-from moorage.plugin.base import DEFAULT_TIME_BUDGET, Plugin
 from moorage.plugin.cycle_state import CycleState
-from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.hooks import FilterPlugin, Plugin
+from moorage.plugin.values import DEFAULT_TIME_BUDGET
 
 LOAD_SECONDS: Final = 30.0
 """How long it may take to import a file or a package of plugins, and to `start` a plugin."""

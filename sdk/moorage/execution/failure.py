@@ -10,10 +10,8 @@ from types import TracebackType
 from typing import Final
 
 from moorage.execution.alarm import BudgetExceededError
-from moorage.plugin.base import Plugin
 from moorage.plugin.errors import WrongAnswerError, place_of
-from moorage.plugin.filter import FilterPlugin
-from moorage.plugin.score import ScorePlugin
+from moorage.plugin.hooks import FilterPlugin, Plugin, ScorePlugin
 from moorage.snapshot import Node
 
 FAILURES: Final = (Exception, BudgetExceededError, SystemExit, KeyboardInterrupt)

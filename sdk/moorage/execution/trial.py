@@ -23,7 +23,7 @@ from moorage.in_tree.filters import FILTERS
 from moorage.in_tree.filters.node_resources_fit import INSUFFICIENT
 from moorage.models import Pod
 from moorage.plugin.errors import WrongAnswerError, WrongTypeError
-from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.hooks import FilterPlugin
 from moorage.snapshot import Nodes
 from moorage.snapshot.snapshot import snapshot_of
 

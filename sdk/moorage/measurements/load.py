@@ -34,8 +34,8 @@ from moorage.measurements.prometheus.source import PrometheusSource
 from moorage.models import Pod
 from moorage.plugin import clock
 from moorage.plugin.arguments import Arguments
+from moorage.plugin.hooks import ScorePlugin
 from moorage.plugin.normalization import Scores
-from moorage.plugin.score import ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask
 from moorage.units.durations import parse_duration

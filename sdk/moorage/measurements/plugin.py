@@ -12,8 +12,8 @@ from typing import Final, Literal, Protocol
 import numpy as np
 
 from moorage.errors import MoorageError
-from moorage.plugin.base import Plugin
 from moorage.plugin.clock import now
+from moorage.plugin.hooks import Plugin
 from moorage.plugin.normalization import MAX_SCORE, Scores
 from moorage.snapshot import Nodes
 from moorage.snapshot.verdicts import Mask

@@ -1,30 +1,21 @@
-"""What plugins of all kinds have."""
+"""What plugins of all kinds call: their arguments, log, clock, notes, kept values and background.
+
+Authors override the methods of `moorage.plugin.hooks`, which stand on these classes.
+"""
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from moorage.models import ObjectKind, Pod
 from moorage.plugin.arguments import Arguments, ArgumentsT_co, HasArgs, NoArguments
 from moorage.plugin.clock import now
-from moorage.plugin.cycle_state import CycleState
+from moorage.plugin.cycle_state import ANNOTATION, CycleState, annotations_at
 from moorage.plugin.definition import check_definition
-from moorage.plugin.errors import refuse
-from moorage.plugin.pod_fields import check_fields
-from moorage.plugin.scope import Scope
-from moorage.rules import SelectorError, check_kind
-from moorage.snapshot import Nodes
+from moorage.snapshot import Node
 
 MAX_NOTE_LENGTH = 300
 """How many characters of a plugin's note are kept."""
-
-DEFAULT_TIME_BUDGET = 1.0
-"""Seconds that a plugin may take at each extension point if neither it nor the policy sets them."""
-
-MAX_TIME_BUDGET = 60.0
-"""The longest time budget, in seconds."""
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 """What runs in the background: a coroutine function without parameters."""
@@ -33,61 +24,15 @@ BeginWork = Callable[[Callable[[], object], float | None], None]
 """What begins work in the background: until it returns, or every so many seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
-    """What `prepare` may return.
-
-    Attributes:
-        nodes: Go on with these nodes only; the others are rejected. None keeps all. Only filter
-            plugins may narrow the nodes.
-        skip: The plugin has no verdicts on, or scores for, this pod.
-    """
-
-    nodes: Nodes | None = None
-    skip: bool = False
-
-
-SKIP = Preparation(skip=True)
-"""What `prepare` returns for pods that do not concern the plugin: it is asked about no node."""
-
-
-class Plugin:
-    """What all plugins share.
-
-    A base class for plugins, which has not all methods of a plugin yet, is defined with
-    `class Base(FilterPlugin, abstract=True)`.
-
-    Attributes:
-        name: The name in the policy; the name of the class unless set.
-        reads: Additional kinds of objects that it reads, see `Nodes.objects`; a bind plugin needs
-            `reads_snapshot` for that.
-        depends_on: What its verdict on a node, or its raw score of it, depends on. The
-            gateway caches them by this. Not inherited, since a subclass may depend on more; not
-            for bind plugins.
-        reads_placements: Whether it reads which pods are on nodes or what they request
-            (`node.pods`, `node.requested`). Then Moorage has to bind, so that a pod counts on its
-            node as soon as binding starts. False saves the bindVerb. Not inherited; not for bind
-            plugins.
-        pod_fields: Which fields of the pod's signature it reads, as JSON paths:
-            ("spec.tolerations", "spec.containers[*].image"). Pods that differ elsewhere are equal
-            for it. () is none, None all of them. Not inherited.
-        Args: The class of its arguments: `class Args(Arguments)` inside of the plugin's class.
-        managed_resources: Resources such as "example.com/gpu", if it concerns only pods of which a
-            container or init container requests or limits one of these. If that holds for all
-            plugins of a policy, kube-scheduler need not ask Moorage about other pods. () stands for
-            all pods. Not inherited.
-        time_budget: Seconds that it may take at each extension point, and at each step of its
-            background work, unless the policy sets `timeBudget`: above 0, at most 60.
-    """
+class PluginBase:
+    """What every plugin can call."""
 
     name: ClassVar[str] = ""
-    reads: ClassVar[tuple[ObjectKind, ...]] = ()
-    depends_on: ClassVar[Scope] = Scope.ANYTHING
-    reads_placements: ClassVar[bool] = True
-    pod_fields: ClassVar[tuple[str, ...] | None] = None
-    managed_resources: ClassVar[tuple[str, ...]] = ()
-    time_budget: ClassVar[float] = DEFAULT_TIME_BUDGET
     Args: ClassVar[type[Arguments]] = NoArguments
+    _forms: ClassVar[
+        tuple[str, ...]
+    ] = ()  # a plugin overrides exactly one; the last calls the first
+    _enough: ClassVar[tuple[str, ...]] = ()  # or at least one of these
     __begin: BeginWork | None = None
 
     def __init__(self, args: Arguments | None = None) -> None:
@@ -97,17 +42,6 @@ class Plugin:
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" not in cls.__dict__:
-            cls.name = cls.__name__
-        if "depends_on" not in cls.__dict__:
-            cls.depends_on = Scope.ANYTHING
-        if "reads_placements" not in cls.__dict__:
-            cls.reads_placements = True
-        if "pod_fields" not in cls.__dict__:
-            cls.pod_fields = None
-        if "managed_resources" not in cls.__dict__:
-            cls.managed_resources = ()
-        _check_declarations(cls)
         check_definition(cls, is_abstract=abstract)
 
     @property
@@ -133,12 +67,6 @@ class Plugin:
     def now(self) -> datetime:
         """Return the time in UTC; tests set it by `moorage.testing.time_is`."""
         return now()
-
-    async def start(self) -> None:
-        """Get ready, and begin `background` work; called once before the first cycle."""
-
-    async def stop(self) -> None:
-        """Undo `start`; called once after the last cycle. Background work has ended by itself."""
 
     def background(self, work: Work) -> None:
         """Run *work* from now until the plugin stops, such as a loop that waits for a server.
@@ -185,10 +113,6 @@ class Plugin:
         """Have *begin* called for all background work; None if the plugin does not run."""
         self.__begin = begin
 
-    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-        """Look at *pod* before its nodes (PreFilter, PreScore); None goes on with all nodes."""
-        return None
-
     def note(self, text: str) -> None:
         """Leave a note about this cycle, which the pod's decision shows beside the plugin.
 
@@ -206,40 +130,41 @@ class Plugin:
         return self.__cycle_state.note
 
 
-def _check_declarations(cls: type[Plugin]) -> None:
-    if not isinstance(cls.reads, tuple) or not all(isinstance(k, ObjectKind) for k in cls.reads):
-        _refuse(cls, "reads", f"must be a tuple of ObjectKind, not {cls.reads!r}")
-    for kind in cls.reads:
-        try:
-            check_kind(kind)
-        except SelectorError as error:
-            _refuse(cls, "reads", f"has {kind.plural} with what is no selector: {error}")
-    if not isinstance(cls.depends_on, Scope):
-        _refuse(cls, "depends_on", f"must be a Scope, not {cls.depends_on!r}")
-    if cls.reads and cls.depends_on is Scope.NODE:
-        refuse(
-            f"{cls.__name__} reads further objects, so it depends on more than Scope.NODE: declare "
-            "Scope.MANIFESTS, or a wider one",
-            statement=r"\s*depends_on\b",
-        )
-    placements: object = cls.reads_placements
-    if not isinstance(placements, bool):
-        _refuse(cls, "reads_placements", f"must be True or False, not {placements!r}")
-    managed: object = cls.managed_resources
-    if not isinstance(managed, tuple) or not all(isinstance(m, str) and m for m in managed):
-        problem = f"must be a tuple of names such as example.com/gpu, not {managed!r}"
-        _refuse(cls, "managed_resources", problem)
-    budget: object = cls.time_budget
-    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
-    if not (is_number and 0 < cls.time_budget <= MAX_TIME_BUDGET):
-        problem = f"must be seconds above 0, at most {MAX_TIME_BUDGET:g}, not {budget!r}"
-        _refuse(cls, "time_budget", problem)
-    try:
-        check_fields(cls.pod_fields, f"{cls.__name__}.pod_fields")
-    except TypeError as error:
-        refuse(str(error), statement=r"\s*pod_fields\b")
+class FilterBase(PluginBase, abstract=True):
+    """What filter plugins can call beside that."""
 
+    __report: Callable[[str, str, str], None] | None = None
 
-def _refuse(cls: type[Plugin], name: str, problem: str) -> NoReturn:
-    """Refuse a class attribute."""
-    refuse(f"{cls.__name__}.{name} {problem}", statement=rf"\s*{name}\b")
+    def annotate(self, key: str, value: str, *, node: Node) -> None:
+        """Give the pod an annotation if it comes to *node*, such as the device that it gets there.
+
+        Later cycles see it on the pod in `node.pods`: from the pod's claim on, see `wants_claim`,
+        otherwise from its bind on, which writes it. If the plugin is asked again at the bind, what
+        it then says counts. Answers with annotations are not cached.
+
+        Raises:
+            TypeError: The key or the value is not text.
+            ValueError: The plugin keeps too much in this cycle, see `CycleState`.
+        """
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise TypeError(
+                f"an annotation is text: got {type(key).__name__}, {type(value).__name__}"
+            )
+        self.cycle_state.write(ANNOTATION + key, value, node=node)
+
+    def annotations(self, node: str) -> dict[str, str]:
+        """Return what `annotate` gave the pod of the latest cycle on *node*; for tests."""
+        return annotations_at(self.cycle_state.values, node)
+
+    def retry_rejected(self, reason: str = "", namespace: str = "") -> None:
+        """Have the pods that this plugin rejected tried again, soon; *reason* is what has changed.
+
+        For changes that kube-scheduler does not see: call it in background work, in any thread.
+        With a *namespace* only its pods are.
+        """
+        if self.__report is not None:
+            self.__report(self.name, reason, namespace)
+
+    def report_retries(self, report: Callable[[str, str, str], None]) -> None:
+        """Call *report* with name, reason and namespace on `retry_rejected`; for services."""
+        self.__report = report

@@ -1,17 +1,36 @@
 """Refuses plugin classes that would fail, or be ignored, at their first pod.
 
-Called by `moorage.plugin.base` when a class is made: which methods authors override, which of them
-one has misspelt, and which belong to another kind of plugin.
+Called when a class is made: which of the hooks an author overrides, which of them one has misspelt,
+which belong to another kind of plugin, and whether what the class declares can be.
 """
 
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
+from moorage.models import ObjectKind
 from moorage.plugin.arguments import Arguments
 from moorage.plugin.errors import refuse
+from moorage.plugin.normalization import Normalization
+from moorage.plugin.pod_fields import problem_of_fields
+from moorage.plugin.values import MAX_TIME_BUDGET, MAX_WEIGHT, Scope
+from moorage.rules import SelectorError, check_kind
+
+MethodT = TypeVar("MethodT", bound=Callable[..., object])
+
+SHOWN_BY: Final = "shown_by"
+
+
+def hook(*, shown_by: str) -> Callable[[MethodT], MethodT]:
+    """Mark a method that authors override; a built-in plugin, or a page of the docs, shows it."""
+
+    def mark(method: MethodT) -> MethodT:
+        setattr(method, SHOWN_BY, shown_by)
+        return method
+
+    return mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,56 +38,45 @@ class Hooks:
     """What authors override in a kind of plugin.
 
     Attributes:
-        sync: Methods that are not `async`.
-        coroutines: Methods that are `async`.
+        methods: Whether a method is `async`, by its name.
         declarations: Class attributes.
         one_of: Of these methods a plugin overrides exactly one; the last one calls the first.
         any_of: Of these methods, and those of `one_of`, a plugin overrides at least one.
     """
 
-    sync: tuple[str, ...] = ()
-    coroutines: tuple[str, ...] = ()
-    declarations: tuple[str, ...] = ()
-    one_of: tuple[str, ...] = ()
-    any_of: tuple[str, ...] = ()
+    methods: Mapping[str, bool]
+    declarations: tuple[str, ...]
+    one_of: tuple[str, ...]
+    any_of: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kind: type) -> "Hooks":
+        """Return the hooks that a class of `moorage.plugin.hooks` defines."""
+        own = vars(kind)
+        return cls(
+            methods={
+                name: inspect.iscoroutinefunction(value)
+                for name, value in own.items()
+                if hasattr(value, SHOWN_BY)
+            },
+            declarations=tuple(
+                name for name in inspect.get_annotations(kind) if not name.startswith("_")
+            ),
+            one_of=own.get("_forms", ()),
+            any_of=own.get("_enough", ()),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """All that can be overridden."""
-        return self.sync + self.coroutines + self.declarations
+        return (*self.methods, *self.declarations)
 
 
-HOOKS: Final[Mapping[str, Hooks]] = {
-    "Plugin": Hooks(
-        coroutines=("start", "stop", "prepare"),
-        declarations=(
-            "name",
-            "reads",
-            "depends_on",
-            "reads_placements",
-            "pod_fields",
-            "managed_resources",
-            "time_budget",
-            "Args",
-        ),
-    ),
-    "FilterPlugin": Hooks(
-        sync=("filter_node", "filter", "wants_claim", "group"),
-        one_of=("filter_node", "filter"),
-        any_of=("group",),
-    ),
-    "ScorePlugin": Hooks(
-        sync=("score_node", "score", "normalize"),
-        declarations=("normalization", "weight"),
-        one_of=("score_node", "score"),
-    ),
-    "BindPlugin": Hooks(
-        sync=("permit_key",),
-        coroutines=("permit", "pre_bind", "post_bind"),
-        declarations=("reads_pod", "reads_snapshot"),
-        any_of=("permit", "pre_bind", "post_bind"),
-    ),
-}
+HOOKS: Final[dict[str, Hooks]] = {}
+"""The hooks of each class of `moorage.plugin.hooks`, which fills it."""
+
+NOT_INHERITED: Final = ("depends_on", "reads_placements", "pod_fields", "managed_resources")
+"""Declarations that a subclass has to make itself, since it may read more."""
 
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "prefilter": "prepare",
@@ -132,7 +140,7 @@ def _squashed(name: str) -> str:
     return name.lower().replace("_", "").replace("normalis", "normaliz")
 
 
-_PACKAGE: Final = "moorage.plugin."
+_HOOKS_MODULE: Final = "moorage.plugin.hooks"
 
 
 def check_definition(cls: type, *, is_abstract: bool) -> None:
@@ -141,8 +149,14 @@ def check_definition(cls: type, *, is_abstract: bool) -> None:
     Raises:
         DefinitionError: It is wrong; the message has the line and the fix.
     """
-    kinds = {base.__name__: base for base in cls.__mro__ if base.__module__.startswith(_PACKAGE)}
-    own = {name: hooks for name, hooks in HOOKS.items() if name in kinds}
+    if cls.__module__ == _HOOKS_MODULE:
+        HOOKS[cls.__name__] = Hooks.of(cls)
+    kinds = {base.__name__: base for base in cls.__mro__ if base.__module__ == _HOOKS_MODULE}
+    own = {name: HOOKS[name] for name in kinds}
+    if not own:
+        return  # what these classes stand on
+    _complete(cls, kinds["Plugin"])
+    _check_declarations(cls, own)
     _check_args(cls)
     check_names(cls, own)
     for name, hooks in own.items():
@@ -150,6 +164,82 @@ def check_definition(cls: type, *, is_abstract: bool) -> None:
     if not is_abstract:
         for name, hooks in own.items():
             _check_overridden(cls, kinds[name], hooks)
+
+
+def _complete(cls: type, plugin: type) -> None:
+    """Give a class its name, and the defaults of what it does not inherit."""
+    if "name" not in vars(cls):
+        cls.name = cls.__name__  # type: ignore[attr-defined]
+    for name in NOT_INHERITED:
+        if name not in vars(cls):
+            setattr(cls, name, vars(plugin)[name])
+
+
+def _check_declarations(cls: Any, own: Mapping[str, Hooks]) -> None:
+    for name in (name for hooks in own.values() for name in hooks.declarations):
+        check = _PROBLEMS.get(name)
+        if check is not None and (problem := check(getattr(cls, name))):
+            refuse(f"{cls.__name__}.{name} {problem}", statement=rf"\s*{name}\b")
+    if cls.reads and cls.depends_on is Scope.NODE:
+        refuse(
+            f"{cls.__name__} reads further objects, so it depends on more than Scope.NODE: declare "
+            "Scope.MANIFESTS, or a wider one",
+            statement=r"\s*depends_on\b",
+        )
+    is_bind_plugin = own.keys() <= {"Plugin", "BindPlugin"} and "BindPlugin" in own
+    if cls.reads and is_bind_plugin and not cls.reads_snapshot:
+        refuse(
+            f"{cls.__name__} reads further objects, but not the snapshot that has them: set "
+            "reads_snapshot = True",
+            statement=r"\s*reads\b",
+        )
+
+
+def _problem_of_reads(reads: object) -> str:
+    if not isinstance(reads, tuple) or not all(isinstance(kind, ObjectKind) for kind in reads):
+        return f"must be a tuple of ObjectKind, not {reads!r}"
+    for kind in reads:
+        try:
+            check_kind(kind)
+        except SelectorError as error:
+            return f"has {kind.plural} with what is no selector: {error}"
+    return ""
+
+
+def _problem_of_resources(managed: object) -> str:
+    if isinstance(managed, tuple) and all(isinstance(each, str) and each for each in managed):
+        return ""
+    return f"must be a tuple of names such as example.com/gpu, not {managed!r}"
+
+
+def _problem_of_budget(budget: Any) -> str:
+    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if is_number and 0 < budget <= MAX_TIME_BUDGET:
+        return ""
+    return f"must be seconds above 0, at most {MAX_TIME_BUDGET:g}, not {budget!r}"
+
+
+def _problem_of_weight(weight: object) -> str:
+    if type(weight) is int and 1 <= weight <= MAX_WEIGHT:
+        return ""
+    return f"must be an int from 1 to {MAX_WEIGHT}, not {weight!r}"
+
+
+def _must_be(kind: type, named: str) -> Callable[[object], str]:
+    return lambda value: "" if isinstance(value, kind) else f"must be {named}, not {value!r}"
+
+
+_PROBLEMS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "reads": _problem_of_reads,
+    "depends_on": _must_be(Scope, "a Scope"),
+    "reads_placements": _must_be(bool, "True or False"),
+    "managed_resources": _problem_of_resources,
+    "time_budget": _problem_of_budget,
+    "pod_fields": problem_of_fields,
+    "normalization": _must_be(Normalization, "a Normalization"),
+    "weight": _problem_of_weight,
+}
+"""What is wrong with a declaration, by its name; "" if nothing is."""
 
 
 def _check_args(cls: type) -> None:
@@ -178,20 +268,19 @@ def _check_args(cls: type) -> None:
 
 
 def _check_methods(cls: type, kind: type, hooks: Hooks) -> None:
-    place = "permit" if "permit" in hooks.coroutines else "prepare"
-    for name in hooks.sync:
+    place = "permit" if "permit" in hooks.methods else "prepare"
+    for name, is_coroutine in hooks.methods.items():
         method = _method(cls, name)
-        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+        if is_coroutine and not inspect.iscoroutinefunction(method):
+            refuse(f"{cls.__name__}.{name} must be async def: write `async def {name}`", method)
+        if not is_coroutine and (
+            inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+        ):
             refuse(
                 f"{cls.__name__}.{name} must not be async: write `def {name}`, and await in "
                 f"`{place}` or in background work",
                 method,
             )
-        _check_parameters(cls, kind, name)
-    for name in hooks.coroutines:
-        method = _method(cls, name)
-        if not inspect.iscoroutinefunction(method):
-            refuse(f"{cls.__name__}.{name} must be async def: write `async def {name}`", method)
         _check_parameters(cls, kind, name)
 
 

@@ -84,20 +84,17 @@ DISK_FIELDS: Final = (
 """What `Pod.disks` reads."""
 
 
-def check_fields(paths: object, where: str) -> None:
-    """Refuse what are not fields of a signature.
-
-    Raises:
-        TypeError: The message begins with *where* and has the nearest path that there is.
-    """
+def problem_of_fields(paths: object) -> str:
+    """Return why paths are no fields of a signature, with the nearest that is; "" if they are."""
     if paths is None:
-        return
+        return ""
     if not isinstance(paths, tuple) or not all(isinstance(path, str) for path in paths):
-        raise TypeError(f"{where} must be None or a tuple of paths, not {paths!r}")
+        return f"must be None or a tuple of paths, not {paths!r}"
     for path in paths:
         if path not in FIELDS:
             near = suggestion(path, FIELDS)
-            raise TypeError(f"{where} has {path!r}, which is no field of a pod's signature{near}")
+            return f"has {path!r}, which is no field of a pod's signature{near}"
+    return ""
 
 
 def union(several: Iterable[Sequence[str] | None]) -> tuple[str, ...]:

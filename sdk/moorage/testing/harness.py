@@ -37,11 +37,9 @@ from moorage.execution import (
     tried,
 )
 from moorage.models import NodeManifest, ObjectKind, ObjectName, Pod, encode
-from moorage.plugin.base import Plugin
-from moorage.plugin.bind import Binding, BindPlugin, DecisionSummary, Permission, Refusal
-from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.hooks import BindPlugin, FilterPlugin, Plugin, ScorePlugin
 from moorage.plugin.normalization import Scores
-from moorage.plugin.score import ScorePlugin
+from moorage.plugin.values import Binding, DecisionSummary, Permission, Refusal
 from moorage.rules import selects_object
 from moorage.snapshot import Nodes, ObjectStore, Snapshot
 from moorage.snapshot.placements import LONG_AGO

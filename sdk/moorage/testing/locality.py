@@ -45,10 +45,9 @@ from moorage.models import (
     Volume,
     WeightedPodAffinityTerm,
 )
-from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.hooks import FilterPlugin, ScorePlugin
 from moorage.plugin.pod_fields import SIGNATURE, alike
-from moorage.plugin.scope import Scope
-from moorage.plugin.score import ScorePlugin
+from moorage.plugin.values import Scope
 from moorage.snapshot import Nodes
 from moorage.testing.harness import (
     NO_OBJECTS,

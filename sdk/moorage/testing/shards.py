@@ -14,8 +14,7 @@ import numpy as np
 
 from moorage.execution import ask_for_raw_scores, ask_for_scores, ask_to_normalize
 from moorage.models import NodeManifest, Pod
-from moorage.plugin.filter import FilterPlugin
-from moorage.plugin.score import ScorePlugin
+from moorage.plugin.hooks import FilterPlugin, ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.testing.harness import (
     NO_OBJECTS,

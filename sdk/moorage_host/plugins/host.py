@@ -10,7 +10,7 @@ from moorage.errors import ConfigurationError, UnknownNameError
 from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
 from moorage.execution.failure import problem_of
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
-from moorage.plugin.filter import FilterPlugin
+from moorage.plugin.hooks import FilterPlugin
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.threads import LeftThreads
 from moorage_host.policy.checks import check_arguments

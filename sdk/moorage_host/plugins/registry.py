@@ -23,12 +23,9 @@ import moorage
 from moorage.errors import PluginLoadError
 from moorage.execution.alarm import BudgetExceededError, call_within
 from moorage.execution.enabled import LOAD_SECONDS
-from moorage.plugin.base import Plugin
-from moorage.plugin.bind import BindPlugin
 from moorage.plugin.definition import HOOKS
 from moorage.plugin.errors import DefinitionError, place_of
-from moorage.plugin.filter import FilterPlugin
-from moorage.plugin.score import ScorePlugin
+from moorage.plugin.hooks import BindPlugin, FilterPlugin, Plugin, ScorePlugin
 from moorage_host.policy.catalogue import BUILT_IN, check_name
 
 DIGITS = 16

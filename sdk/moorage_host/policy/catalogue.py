@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from moorage.errors import PluginLoadError
 from moorage.models import ObjectKind
-from moorage.plugin.base import DEFAULT_TIME_BUDGET
 from moorage.plugin.normalization import Normalization
-from moorage.plugin.scope import Scope
+from moorage.plugin.values import DEFAULT_TIME_BUDGET, Scope
 
 Kind = Literal["filter", "score", "bind"]
 """A kind of plugin, and the point of the document at which it is enabled."""

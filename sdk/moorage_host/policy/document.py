@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 
 from moorage.errors import ConfigurationError
-from moorage.plugin.base import MAX_TIME_BUDGET
+from moorage.plugin.values import MAX_TIME_BUDGET
 from moorage.units.durations import format_duration, parse_duration
 from moorage_host.policy.catalogue import IN_TREE
 from moorage_host.policy.checks import Problem, child, find_problems, merged, salvage

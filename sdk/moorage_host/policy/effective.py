@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from moorage.plugin.base import DEFAULT_TIME_BUDGET
+from moorage.plugin.values import DEFAULT_TIME_BUDGET
 
 FailurePolicy = Literal["Abort", "Ignore"]
 

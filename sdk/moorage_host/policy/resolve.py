@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from moorage.errors import suggestion
-from moorage.plugin.base import DEFAULT_TIME_BUDGET
+from moorage.plugin.values import DEFAULT_TIME_BUDGET
 from moorage.units.durations import format_duration
 from moorage_host.policy.catalogue import BUILT_IN, IN_TREE, KINDS, Catalogue, Kind
 from moorage_host.policy.checks import Problem, argument_problems, child, merged, schema_problems

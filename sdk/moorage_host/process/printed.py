@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import PurePath
 from types import FrameType
 
-from moorage.plugin.base import Plugin
+from moorage.plugin.hooks import Plugin
 
 MAX_LINE = 2_000
 """Characters of a printed line that are logged."""

@@ -23,7 +23,7 @@ from moorage.models import (
     freeze_pod,
 )
 from moorage.plugin.normalization import Normalization
-from moorage.plugin.scope import Scope
+from moorage.plugin.values import Scope
 from moorage.units.quantity import QuantityError
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.errors import CallError

@@ -10,10 +10,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from moorage.errors import UnknownNameError
 from moorage.execution import PluginRun
-from moorage.plugin.base import Plugin
-from moorage.plugin.bind import BindPlugin
-from moorage.plugin.points import extension_points
-from moorage.plugin.score import ScorePlugin, normalization_of
+from moorage.plugin.hooks import BindPlugin, Plugin, ScorePlugin, extension_points, normalization_of
 from moorage.units.quantity import format_quantity
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins import Replica

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from moorage import Allow, Binding, Wait
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_to_permit, permit_key_of
-from moorage.plugin.bind import Permission
-from moorage.plugin.points import extension_points
+from moorage.plugin.hooks import extension_points
+from moorage.plugin.values import Permission
 from services.binder.binding.attempt import Attempt
 from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, Point, Reason, WaitEnd

@@ -16,7 +16,7 @@ import pytest
 
 from cli.up.processes import free_ports
 from moorage import FilterPlugin, Normalization, ScorePlugin
-from moorage.plugin.base import Plugin
+from moorage.plugin.hooks import Plugin
 from moorage_host.plugins.registry import load_registry
 from tests.conftest import EXAMPLES
 from tests.gateway.scheduling.noting import NAMES, fill, of_set, policy, told

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage import BindPlugin, FilterPlugin, PluginFailedError, PluginLoadError, ScorePlugin
-from moorage.plugin.base import Plugin
+from moorage.plugin.hooks import Plugin
 from moorage.testing import make_node, make_pod, run_filter, run_score
 from moorage_host.plugins.registry import Registry
 

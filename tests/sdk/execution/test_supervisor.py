@@ -10,8 +10,8 @@ import pytest
 
 from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Preparation
 from moorage.execution import EnabledPlugin, Supervisor
-from moorage.plugin.base import Plugin
 from moorage.plugin.errors import place_of
+from moorage.plugin.hooks import Plugin
 from moorage.testing import make_node, make_nodes, make_pod
 from tests.passing import Passes
 

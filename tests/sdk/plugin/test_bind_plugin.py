@@ -15,7 +15,7 @@ from moorage import (
     Refusal,
     Rejection,
 )
-from moorage.plugin.points import extension_points
+from moorage.plugin.hooks import extension_points
 from moorage.testing import make_binding, make_node, make_pod, run_filter, run_pre_bind
 from tests.passing import Passes
 

@@ -19,8 +19,7 @@ from moorage import (
     Scores,
     normalize_by_maximum,
 )
-from moorage.plugin.base import Plugin
-from moorage.plugin.points import extension_points
+from moorage.plugin.hooks import Plugin, extension_points
 from moorage.testing import make_node, make_pod, run_score
 from moorage.v1 import types_pb2 as pb
 from moorage_host.plugins.registry import Registry

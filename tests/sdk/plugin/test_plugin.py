@@ -30,8 +30,8 @@ from moorage.models import (
     Volume,
 )
 from moorage.plugin.base import MAX_NOTE_LENGTH
+from moorage.plugin.hooks import extension_points
 from moorage.plugin.pod_fields import FIELDS, SIGNATURE, alike, reader, union
-from moorage.plugin.points import extension_points
 from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
 from moorage.testing.locality import FULLY_SPECIFIED_POD, unlike_pods
 from tests.clusters import demanding_pods

@@ -1,18 +1,70 @@
-"""Bind plugins act before and after a pod is bound: their base class, and what they get and answer.
+"""The values that hooks take and return: what they answer, and the decision that binds are about.
 
-The binder makes a `Binding` for each bind; the `DecisionSummary` comes from the gateway.
+The binder makes a `Binding` for each bind; its `DecisionSummary` comes from the gateway.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from enum import IntEnum
+from typing import Any
 
 import msgspec
 
 from moorage.models import Pod
-from moorage.plugin.base import Plugin
-from moorage.plugin.errors import refuse
 from moorage.snapshot import Nodes
+
+DEFAULT_TIME_BUDGET = 1.0
+"""Seconds that a plugin may take at each extension point if neither it nor the policy sets them."""
+
+MAX_TIME_BUDGET = 60.0
+"""The longest time budget, in seconds."""
+
+MAX_WEIGHT = 2**31 - 1
+"""The largest weight of a score plugin."""
+
+
+class Scope(IntEnum):
+    """What a plugin's verdict or raw score of a node depends on. The wider scope is the larger.
+
+    All of them but `ANYTHING` allow the plugin's arguments and the pod's signature: its namespace,
+    labels, annotations, owner references and spec, or those of them that `pod_fields` names. None
+    of them allows a dependence on which nodes a call happens to be about, see `Nodes.cluster`.
+
+    Replicas cache verdicts and scores by this declaration. A scope that is too narrow makes them
+    use outdated ones, and so misplaces pods; one that is too wide only costs calls.
+    """
+
+    NODE = 1
+    """On that node with the pods on it."""
+
+    MANIFESTS = 2
+    """Also on which nodes exist, on the manifests of all nodes, and on the objects that the plugin
+    names in `reads`; not on the pods on other nodes."""
+
+    CLUSTER = 3
+    """On anything in the snapshot: all nodes, all pods on them, the objects of `reads`."""
+
+    ANYTHING = 4
+    """Also on what is outside of the snapshot, such as a clock, a file, random numbers, Prometheus,
+    earlier cycles, or the pod's name, uid or status. Never cached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What `prepare` may return.
+
+    Attributes:
+        nodes: Go on with these nodes only; the others are rejected. None keeps all. Only filter
+            plugins may narrow the nodes.
+        skip: The plugin has no verdicts on, or scores for, this pod.
+    """
+
+    nodes: Nodes | None = None
+    skip: bool = False
+
+
+SKIP = Preparation(skip=True)
+"""What `prepare` returns for pods that do not concern the plugin: it is asked about no node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,54 +213,3 @@ class Binding:
                 f"an annotation is text: got {type(key).__name__}, {type(value).__name__}"
             )
         self.annotations[key] = value
-
-
-class BindPlugin(Plugin, abstract=True):
-    """Acts before and after a pod is bound. Override `permit`, `pre_bind` or `post_bind`.
-
-    Binds of several pods run at the same time: keep what belongs to one pod by its uid.
-
-    Attributes:
-        reads_pod: Whether it needs `binding.pod`, or should not be asked about pods that are bound
-            already. False saves a request to the API server if no plugin of the profile needs it.
-        reads_snapshot: Whether it needs `binding.nodes`. The gateway sends the binder the state of
-            the cluster while such a plugin is enabled, with the objects of `reads`.
-    """
-
-    reads_pod: ClassVar[bool] = True
-    reads_snapshot: ClassVar[bool] = False
-
-    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
-        super().__init_subclass__(abstract=abstract, **kwargs)
-        of_other_kinds = hasattr(cls, "filter") or hasattr(cls, "score")
-        if cls.reads and not cls.reads_snapshot and not of_other_kinds:
-            refuse(
-                f"{cls.__name__} reads further objects, but not the snapshot that has them: set "
-                "reads_snapshot = True",
-                statement=r"\s*reads\b",
-            )
-
-    def permit_key(self, binding: Binding) -> str:
-        """Return the key of the binds that *binding* may have to wait for; "" if it need not.
-
-        `permit` then sees those that have come in `binding.arrived`.
-        """
-        return ""
-
-    async def permit(self, binding: Binding) -> Permission:
-        """Return `Allow()`, `Wait(seconds)` for others, or a `Refusal` (Permit).
-
-        Called before `pre_bind`, and again for a bind that waits whenever another with the same
-        `permit_key` comes; at once if that one is allowed.
-        """
-        return Allow()
-
-    async def pre_bind(self, binding: Binding) -> Refusal | None:
-        """Do what must be done before *binding* is written; return why it may not be, or None.
-
-        Called again when kube-scheduler tries the pod again, maybe for another node.
-        """
-        return None
-
-    async def post_bind(self, binding: Binding) -> None:
-        """Do what is to be done once the pod is bound; that may be after it has started."""
