@@ -4,7 +4,6 @@ import click
 
 from cli.certs.command import certs
 from cli.config.command import config
-from cli.conformance.command import conformance
 from cli.decisions.commands import dashboard, explain, shadow
 from cli.doctor.command import doctor
 from cli.gate.command import gate
@@ -35,7 +34,7 @@ GROUPS = {
     "Look at a gateway": (explain, dashboard, shadow, doctor),
     "Write and try plugins": (new_plugin, up, simulate),
     "Set up": (config, certs, convert_policy, completion),
-    "Stand in for a scheduler": (gate, conformance),
+    "Stand in for a scheduler": (gate,),
 }
 """The commands as `--help` shows them."""
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cli.conformance.recordings import recorded_requests
 from tests.golden import DATA, recorded
+from tools.recordings import recorded_requests
 
 EARLIER, LATER = "1.36", "1.37"
 

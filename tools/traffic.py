@@ -4,8 +4,8 @@ By hand: python -m tools.traffic
 
 The same ten pods come once with node names (nodeCacheCapable) and once with whole nodes. kubectl
 creates everything, so that the objects look as those of users. KUBERNETES=1.36 records another
-minor version, SCHEDULER=1.30 a kube-scheduler that is older than the API server. Users get the
-recordings with `moorage conformance`, so they are compressed, always to the same bytes.
+minor version, SCHEDULER=1.30 a kube-scheduler that is older than the API server. The recordings
+are compressed, always to the same bytes.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from cli.conformance.recordings import recording_file
 from moorage_host.kube import KubeClient, connect
 from tools.build import find, scheduler_version
 from tools.inprocess.extender import Call, ScriptedExtender
 from tools.planes.embedded import Object
 from tools.planes.real import RealPlane
+from tools.recordings import recording_file
 from tools.waiting import until
 
 PROFILE = "rec"

@@ -1,4 +1,4 @@
-"""Cycles are serial, binds are not; bind plugins, notes, StatefulSets, and conformance."""
+"""Cycles are serial, binds are not; bind plugins, notes and StatefulSets."""
 
 import asyncio
 import itertools
@@ -7,13 +7,8 @@ import signal
 from collections import Counter
 from typing import Any
 
-import aiohttp
 import pytest
 
-from cli.conformance.requests import PREFIX, RECORDED_NODES, Requests
-from moorage_host.kube_scheduler import ExtenderConfig
-from moorage_host.policy.document import DEFAULT_SCORE_SCALE
-from tests.cli.conformance.running import checked
 from tests.stack.stack import Stack, pod
 from tools.planes.objects import node
 
@@ -213,40 +208,6 @@ async def test_there_is_no_note_where_nothing_is_to_be_noted(stack: Stack) -> No
     (scoring,) = (await stack.decision("seen"))["score"]["plugins"]
 
     assert scoring.keys() == {"plugin", "seconds", "version"}
-
-
-@pytest.mark.parametrize("names_only", [True, False], ids=["names", "whole nodes"])
-async def test_nothing_is_found(stack: Stack, names_only: bool) -> None:
-    await stack.create([node(name) for name in RECORDED_NODES])
-    config = ExtenderConfig(
-        url_prefix=stack.addresses.extender,
-        filter_verb="filter",
-        prioritize_verb="prioritize",
-        preempt_verb="preempt",
-        bind_verb="bind",
-        weight=1,
-        node_cache_capable=names_only,
-    )
-    requests = Requests(config=config, scheduler_name="moorage", best_score=DEFAULT_SCORE_SCALE)
-    report = await asyncio.to_thread(checked, requests)
-    assert (report.code, report.failed, report.warned) == (0, {}, {})
-    assert report.skipped == {"http-idle"}
-    # None of the pods, which there are not, stays in the lists as about to be bound.
-    assert await outcomes(stack) <= {"unschedulable", "bind failed"}
-
-
-async def outcomes(stack: Stack) -> set[str]:
-    """Return what became of the newest attempt on each pod that the checks made up."""
-    url = f"{stack.addresses.admin}/decisions?limit=1000"
-    async with aiohttp.ClientSession() as session, session.get(url) as answer:
-        items = (await answer.json())["items"]
-    found = {each["uid"]: each["outcome"] for each in reversed(items) if ours(each["pod"])}
-    assert len(found) > 15
-    return set(found.values())
-
-
-def ours(pod: str) -> bool:
-    return pod.startswith(PREFIX)
 
 
 ZONE = "topology.kubernetes.io/zone"

@@ -1,6 +1,5 @@
 """What the tables of the documentation say, from the code itself. `generate` puts them there."""
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,8 +10,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
-from cli.conformance import checks
-from cli.conformance.rules import RULES
 from cli.doctor.check import about, name_of
 from cli.doctor.checks import GROUPS
 from cli.main import main
@@ -56,27 +53,6 @@ from tools.docs.api_tables import api
 from tools.docs.bench_tables import cost, sizing
 from tools.docs.pages import ROOT, Row, code, escaped, table
 from tools.docs.plugin_tables import arguments, in_tree, plugins
-
-
-def conformance(name: str) -> str:
-    """Return the checks of an extender, of one verb or about HTTP."""
-    checked = _conformance_checks()
-    return "; ".join(each for check, each in checked if check.startswith(name)) + "."
-
-
-def _conformance_checks() -> Iterator[tuple[str, str]]:
-    for check, rule in RULES.items():
-        yield check, _first_line(rule).format(verb=check.partition("-")[0])
-    for test, function in vars(checks).items():
-        if test.startswith("test_") and test != "test_answers":
-            versions = ", ".join(checks.VERSIONS)
-            yield test.removeprefix("test_"), _first_line(function).format(version=versions)
-
-
-def _first_line(function: object) -> str:
-    line = (inspect.getdoc(function) or "").partition("\n")[0].rstrip(".")
-    return escaped(line[0].lower() + line[1:])
-
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
     "process": (ProcessSettings, None),
@@ -209,7 +185,6 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "methods": methods,
     "command": command,
     "connection": connection,
-    "conformance": conformance,
     "cost": cost,
     "sizing": sizing,
 }
@@ -221,7 +196,6 @@ POSITIONAL = {
     "project's name.",
     "convert-policy FILE": "The Policy, in JSON or YAML.",
     "explain [[NAMESPACE/]POD]": "The pod; leave it out with --pending.",
-    "conformance [URL]": "The extender's urlPrefix.",
     "shadow [PROFILE]": "Default: every profile with a shadow.",
     "validate FILE...": "The policies.",
     "extender FILE": "The policy.",

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from cli.conformance.recordings import recorded_requests, recording_names
 from gateway.cycle import BindCall, Cycle, NodeSet
 from gateway.cycle.nodes import NodeRows
 from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.edge import Edge, EdgeSettings, run_edge
+from tools.recordings import recorded_requests, recording_names
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 

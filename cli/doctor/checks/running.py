@@ -229,5 +229,5 @@ def scheduler_version(installation: Installation) -> Iterator[Finding]:
         elif not OLDEST <= minor <= NEWEST:
             yield warning(
                 f"{name_of(pod)} is 1.{minor}; Moorage is tested with 1.{OLDEST} to 1.{NEWEST}",
-                "run `moorage conformance` with its configuration before you rely on it",
+                "try it in a test cluster before you rely on it",
             )

@@ -74,12 +74,12 @@ async def test_pods_that_wait_come_first_asked_or_not_and_the_address_keeps_the_
 
 async def test_a_pod_that_does_not_exist_any_more_is_gone(page: Page) -> None:
     cluster = a_cluster(decisions=1)
-    gone = summary(8, "binding", pod="moorage-conformance-1")
+    gone = summary(8, "binding", pod="made-up-1")
     cluster.decisions += [gone, summary(7, "binding", attempt=101)]
-    cluster.gone = {"moorage-conformance-1"}
+    cluster.gone = {"made-up-1"}
     async with serving(cluster) as url:
         await page.goto(url)
-        row = page.locator(".window .row", has_text="conformance")
+        row = page.locator(".window .row", has_text="made-up")
         await expect(row).to_contain_text("gone")
         await expect(row).to_contain_text("there is no such pod any more; binding: node-0001")
         await expect(page.get_by_role("button", name="binding")).to_contain_text("1")

@@ -8,7 +8,6 @@ from typing import Any
 
 import aiohttp
 
-from cli.conformance.recordings import recorded_requests, recording_names
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse
@@ -17,6 +16,7 @@ from sandbox.scheduler import Scheduler, running
 from sandbox.scheduler.cache import KnownPod
 from tools.inprocess.api import Api, Object
 from tools.inprocess.extender import ScriptedExtender
+from tools.recordings import recorded_requests, recording_names
 
 OTHER = "1.30-"
 """These have the managedFields of pods, which later versions and the stand-in leave out."""

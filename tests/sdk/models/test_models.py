@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.conformance.recordings import recorded_requests, recording_names
 from moorage.models import (
     Container,
     LabelSelector,
@@ -21,6 +20,7 @@ from moorage.models import (
     decode_pod,
     encode,
 )
+from tools.recordings import recorded_requests, recording_names
 
 
 def recorded(kind: str) -> Iterator[Any]:

@@ -63,7 +63,7 @@ export async function pods({ stream }) {
     return [...first, ...[...rest.values()].map(orGone), ...found.filter((each) => !rest.has(pod(each)))];
   }
 
-  // Neither bound nor waiting: it was deleted, or whoever asked made it up, as `moorage conformance` does.
+  // Neither bound nor waiting: it was deleted, or whoever asked made it up.
   function orGone(row) {
     const isKnown = all > waiting.size || row.outcome === "bound" || new Date(row.time) > read - SETTLED;
     return isKnown ? row : { ...row, outcome: "gone", reason: `there is no such pod any more; ${row.outcome}: ${row.reason || ""}` };

@@ -1,1 +1,0 @@
-"""`moorage conformance`: what kube-scheduler would do with the answers of any extender."""

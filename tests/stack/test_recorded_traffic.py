@@ -1,0 +1,223 @@
+"""What real kube-schedulers sent, and odd bodies: the whole of Moorage answers as Go reads it.
+
+The answers are decoded by the code that the stand-in for kube-scheduler decodes them with.
+"""
+
+import asyncio
+import io
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from sandbox.scheduler.extenders.client import (
+    bind_answer,
+    decode_answer,
+    filter_answer,
+    preempt_answer,
+    score_answer,
+)
+from tests.stack.stack import Stack, pod
+from tools.inprocess.edge import go_request
+from tools.planes.embedded import Object
+from tools.planes.objects import node
+from tools.recordings import recorded_requests, recording_names
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NODES = [f"worker-{number}" for number in range(6)]
+"""Those of the recordings."""
+
+JSON = {"Content-Type": "application/json"}
+UNKNOWN = "no-such-node"
+LONGEST_REASON = 128
+"""An Event has 1,024 characters for all reasons; a pod's condition has all of them."""
+
+
+class KubeScheduler:
+    """Sends bodies to a running stack, and holds each answer to what kube-scheduler expects."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+
+    async def send(self, verb: str, args: Object) -> Any:
+        """Return what kube-scheduler reads in the answer, which passed every check."""
+        url = f"{self._stack.addresses.extender}/{verb}"
+        body = io.BytesIO(json.dumps(args, separators=(",", ":")).encode())
+        async with self._stack.session.post(url, data=body, headers=JSON) as response:
+            content = await response.read()
+            assert response.status == 200, content
+            assert int(response.headers["Content-Length"]) == len(content)
+            assert response.headers.get("Connection", "").lower() != "close"
+        return CHECKS[verb](args, decode_answer(content))
+
+    async def cycle(self, obj: Object, names: Iterable[str] = NODES) -> list[str]:
+        """Filter and prioritize a pod by names; return the survivors."""
+        args: Object = {"Pod": obj, "Nodes": None, "NodeNames": list(names)}
+        kept: list[str] = await self.send("filter", args)
+        if len(kept) > 1:
+            await self.send("prioritize", {**args, "NodeNames": kept})
+        return kept
+
+
+def sent_names(args: Object) -> list[str]:
+    if args["NodeNames"] is not None:
+        return list(args["NodeNames"])
+    return [each["metadata"]["name"] for each in args["Nodes"]["items"]]
+
+
+def checked_filter(args: Object, answer: Any) -> list[str]:
+    """Every node is kept once or has a short reason; nodes come back as they were sent."""
+    found, sent = filter_answer(answer), sent_names(args)
+    assert found.error == ""
+    if args["NodeNames"] is not None:
+        kept = found.names
+    else:
+        whole = {each["metadata"]["name"]: each for each in args["Nodes"]["items"]}
+        kept = [each["metadata"]["name"] for each in found.nodes or ()]
+        assert found.nodes == [whole[name] for name in kept]
+    assert kept is not None
+    assert sorted([*kept, *found.failed, *found.unresolvable]) == sorted(sent)
+    assert found.failed == {}, "kube-scheduler would evict pods in vain"
+    for name, reason in found.unresolvable.items():
+        assert name not in reason
+        assert 0 < len(reason) <= LONGEST_REASON
+    return kept
+
+
+def checked_scores(args: Object, answer: Any) -> dict[str, int]:
+    """Every node has one score of 0 to 100, or none has."""
+    scores = score_answer(answer)
+    assert {host for host, _ in scores} in (set(), set(sent_names(args)))
+    assert len(dict(scores)) == len(scores)
+    assert all(0 <= score <= 100 for _, score in scores)
+    return dict(scores)
+
+
+def checked_victims(args: Object, answer: Any) -> dict[str, list[str]]:
+    """Victims were sent, stay in their order, and no node loses all of them."""
+    given = args["NodeNameToMetaVictims"] or args["NodeNameToVictims"]
+    kept = preempt_answer(answer)
+    for name, uids in kept.items():
+        sent = [each.get("UID") or each["metadata"]["uid"] for each in given[name]["Pods"] or ()]
+        assert [uid for uid in sent if uid in uids] == uids
+        assert bool(uids) == bool(sent)
+    return kept
+
+
+def checked_bind(args: Object, answer: Any) -> str:
+    """There is no such pod, so the bind is refused."""
+    error = bind_answer(answer)
+    assert error, f"kube-scheduler would take {args['PodName']} for bound for ever"
+    return error
+
+
+CHECKS: dict[str, Callable[[Object, Any], Any]] = {
+    "filter": checked_filter,
+    "prioritize": checked_scores,
+    "preempt": checked_victims,
+    "bind": checked_bind,
+}
+
+
+async def scheduler(stack: Stack) -> KubeScheduler:
+    """Return a caller, once the gateway knows the nodes of the recordings."""
+    await stack.create([node(name) for name in NODES])
+    return KubeScheduler(stack)
+
+
+@pytest.mark.parametrize("recording", recording_names())
+async def test_the_answers_to_recorded_requests_are_right(stack: Stack, recording: str) -> None:
+    caller = await scheduler(stack)
+    for request in recorded_requests(recording):
+        body = request.body.replace('"schedulerName":"rec"', '"schedulerName":"moorage"')
+        await caller.send(request.verb, json.loads(body))
+        if request.verb == "bind":  # again, as after an answer that was lost
+            await caller.send(request.verb, json.loads(body))
+
+
+def annotated(name: str, text: str) -> Object:
+    obj = pod(name)
+    obj["metadata"]["annotations"] = {"note": text}
+    return obj
+
+
+def sparse() -> Object:
+    """Build a pod in which every optional field is absent, or null as Go writes nil maps."""
+    metadata = {"name": "sparse", "namespace": "default", "uid": "uid-sparse", "labels": None}
+    spec = {"schedulerName": "moorage", "tolerations": None}
+    containers = [{"name": "c", "resources": {}}]
+    return {"metadata": metadata, "spec": {**spec, "containers": containers}, "status": {}}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        annotated("large", "x" * 1_400_000),  # etcd takes 1.5 MiB
+        annotated("escapes", '<b>&amp;é漢字\u2028</b> "quoted" \\ \U0001f600\t'),
+        pod("newer", newerField={"mode": "New"}, podSet=["a"]),
+        sparse(),
+    ],
+    ids=lambda obj: obj["metadata"]["name"],
+)
+async def test_odd_pods_are_placed(stack: Stack, obj: Object) -> None:
+    caller = await scheduler(stack)
+    assert await caller.cycle(obj) == NODES
+
+
+async def test_5000_names_are_answered_although_most_nodes_are_unknown(stack: Stack) -> None:
+    caller = await scheduler(stack)
+    names = [*NODES, *(f"{UNKNOWN}-{number}" for number in range(5000 - len(NODES)))]
+    assert await caller.cycle(pod("many"), names) == NODES
+
+
+async def test_members_of_a_group_are_filtered_again_before_any_bind(stack: Stack) -> None:
+    """Pod groups are tried on hypothetical states, and nothing in the calls says so."""
+    caller = await scheduler(stack)
+    group = {"podGroupName": "group"}
+    for obj in [pod(f"member-{number}", schedulingGroup=group) for number in range(4)] * 2:
+        assert await caller.cycle(obj) == NODES
+
+
+@pytest.mark.parametrize("pods", [[], None], ids=["empty", "null"])
+async def test_a_candidate_without_victims_is_answered(stack: Stack, pods: object) -> None:
+    """Kube-scheduler after 1.37 sends candidates that only the extender rejected."""
+    caller = await scheduler(stack)
+    some = {"Pods": [{"UID": "victim-1"}, {"UID": "victim-2"}], "NumPDBViolations": 0}
+    victims = {NODES[0]: {"Pods": pods, "NumPDBViolations": 0}, NODES[-1]: some}
+    args = {"Pod": pod("preemptor"), "NodeNameToVictims": None, "NodeNameToMetaVictims": victims}
+    assert NODES[-1] in await caller.send("preempt", args)
+
+
+async def test_50_binds_at_the_same_time_are_each_answered(stack: Stack) -> None:
+    caller = await scheduler(stack)
+    gone = {"PodNamespace": "default", "Node": NODES[0]}
+    binds = [{"PodName": f"gone-{i}", "PodUID": f"uid-{i}", **gone} for i in range(50)]
+    await asyncio.gather(*(caller.send("bind", args) for args in binds))
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize", "preempt"])
+async def test_bodies_that_are_nothing_break_no_connection(stack: Stack, verb: str) -> None:
+    caller = await scheduler(stack)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
+        for body in (b"", b"{", b"null", b"[]", b'{"Pod":1,"NodeNames":2}'):
+            url = f"{stack.addresses.extender}/{verb}"
+            async with session.post(url, data=body, headers=JSON) as response:
+                await response.read()
+    assert await caller.cycle(pod("after")) == NODES
+
+
+async def test_calls_whose_caller_goes_away_hold_up_nobody(stack: Stack) -> None:
+    caller = await scheduler(stack)
+    body = json.dumps({"Pod": pod("left"), "Nodes": None, "NodeNames": NODES})
+    where = urlsplit(stack.addresses.extender)
+    for _ in range(8):
+        _, writer = await asyncio.open_connection(where.hostname, where.port)
+        writer.write(go_request("POST", "/filter", body.encode()))
+        await writer.drain()
+        writer.close()
+    callers = [caller.cycle(pod(f"caller-{number}")) for number in range(8)]
+    assert await asyncio.gather(*callers) == [NODES] * 8
