@@ -77,7 +77,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
             scores; empty without an opinion.
         scoring: Scores the feasible nodes after the filter call was answered; None if nothing does.
         failure: Why that failed.
-        suspect: Whether a replica was lost while it was asked about the pod.
+        refused: Plugins that are not called for the pod, and why not, because replicas crashed.
     """
 
     pod: Pod
@@ -104,7 +104,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     points: Sequence[int] = ()
     scoring: "asyncio.Task[None] | None" = None
     failure: Exception | None = None
-    suspect: bool = False
+    refused: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
         self.profile = self.pod.spec.scheduler_name

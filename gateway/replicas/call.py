@@ -11,6 +11,7 @@ from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle
 from gateway.cycle.nodes import NodeRows
 from gateway.replicas.kinds import Part
 from gateway.replicas.set import SILENT, Member, ReplicaSet
+from moorage.execution.overruns import Owner
 from moorage_host.rpc.stream import StreamLostError
 
 Found = tuple[Any, NodeRows, str]
@@ -29,16 +30,17 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
     sort = (cycle.profile, cycle.plugin, part.stage)
     sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]] = {}
     again = ""
-    if cycle.uid in replicas.suspects:
-        cycle.suspect = True
+    metadata = cycle.pod.metadata
+    owner = metadata.namespace, metadata.name
     while True:
         if sent:
             member = replicas.spare([member for member, _, _ in sent.values()], version)
         else:
             member = replicas.next(version) or await replicas.until_next(deadline, version)
         if member is not None:
+            if replicas.crash_suspects.pods:
+                _check_refused(replicas, cycle, owner, member)
             if again:
-                cycle.suspect = True  # a replica is slow, or gone: what it ran may be why
                 replicas.metrics.resent["lost" if again == "lost" else "slow"]()
             try:
                 start = loop.time()
@@ -47,7 +49,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
                 replicas.mark_lost(member, str(lost))
             else:
                 sent[answer] = member, about, start
-                member.unanswered.add(answer)
+                member.unanswered[answer] = owner, start
                 answer.add_done_callback(member.on_end)
         ended: Collection[asyncio.Future[Any]] = ()
         if sent and len(replicas.all) == 1 and member is replicas.all[0]:
@@ -60,20 +62,23 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
             if error is None:
                 result = answer.result().result
                 if result.status.code:
-                    name = replicas.name
-                    if cycle.suspect:
-                        replicas.suspect(cycle)  # whoever was asked first may be lost only later
-                    raise CallFailedError(f"{name} service: {result.status.message}")
-                if cycle.suspect:
-                    replicas.seen_again(cycle, result)
+                    raise CallFailedError(f"{replicas.name} service: {result.status.message}")
                 latency.observe(sort, part.size, loop.time() - start)
                 return result, about, member.session.version
-            replicas.suspect(cycle)
             if isinstance(error, TimeoutError):
                 raise CallFailedError(f"{replicas.name} service {SILENT}") from error
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
+            if not sent:  # the next one may end like it
+                await replicas.crash_suspects.known(member.session.replica)
         again = "lost" if ended or not sent else "slow"
+
+
+def _check_refused(replicas: ReplicaSet, cycle: Cycle, owner: Owner, member: Member) -> None:
+    """Have plugins that crashed replicas left out; fail if it is not known which they are."""
+    cycle.refused = replicas.crash_suspects.refusals(owner, member.session.version)
+    if why := cycle.refused.get(""):
+        raise CallFailedError(f"{replicas.name} service: {why}")
 
 
 async def _first_ended(

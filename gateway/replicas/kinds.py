@@ -61,8 +61,8 @@ def fill(cycle: Cycle, part: Part, rows: NodeRows, message: pb.Cycle) -> NodeRow
     message.pod.json = cycle.pod_json
     if cycle.plugin:
         message.plugin = cycle.plugin
-    if cycle.suspect:
-        message.suspect = True
+    if cycle.refused:
+        message.refused.update(cycle.refused)
     for row, manifest in about.given:
         message.overrides.add(row=row, json=encode(manifest))
     if cycle.traceparent and not part.profile:

@@ -84,8 +84,8 @@ class Session:
         """Generation of the last state sent."""
         return self._sent
 
-    async def greet(self, timeout: float) -> None:
-        """Wait for the replica's greeting.
+    async def greet(self, timeout: float) -> pb.FormerProcess:
+        """Wait for the replica's greeting; return what it says of the process before it.
 
         Raises:
             StreamLostError: The replica does not greet in time.
@@ -98,6 +98,8 @@ class Session:
         self.replica, self.plugins = hello.replica, list(hello.plugins)
         self.moorage_version = hello.moorage_version
         self.version = digest_of(self.plugins)
+        former: pb.FormerProcess = hello.former
+        return former
 
     async def synchronize(
         self, policy: pb.Policy, kinds: Kinds, wait_until_idle: WaitUntilIdle

@@ -6,7 +6,7 @@ A replica that is lost is called again with growing pauses; it takes part once i
 import asyncio
 import itertools
 import math
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 import structlog
 
 from gateway.cluster.cluster import Cluster
-from gateway.cycle import CallFailedError, Cycle
+from gateway.cycle import CallFailedError
 from gateway.policy.policy import PolicyHolder, Share, policy_for, versions_of
+from gateway.replicas.crashes import CrashSuspects, Work
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.kinds import ServiceKind
@@ -42,9 +43,6 @@ LONGEST_SLEEP = 5.0
 may have joined, or could not take any more before."""
 
 
-MOST_SUSPECTS = 1000
-"""Pods that are kept because a replica was lost while it was asked about them."""
-
 SILENT = "does not answer in time"
 
 
@@ -62,23 +60,23 @@ class Member:
     Attributes:
         place: Its address.
         session: The session with it.
-        unanswered: Work that it was sent and has not answered.
+        unanswered: Answers that it owes, and what each is about.
     """
 
     def __init__(self, replicas: "ReplicaSet", place: str, session: Session) -> None:
         self.place = place
         self.session = session
-        self.unanswered: set[asyncio.Future[Any]] = set()
+        self.unanswered: dict[asyncio.Future[Any], Work] = {}
         self._replicas = replicas
 
     def on_end(self, answer: "asyncio.Future[Any]") -> None:
         """Note an answer, or the loss of a replica, even if another replica was faster."""
-        self.unanswered.discard(answer)
         error = None if answer.cancelled() else answer.exception()
-        if isinstance(error, StreamLostError):
+        if isinstance(error, StreamLostError):  # all that is unanswered was under way then
             self._replicas.mark_lost(self, str(error))
         elif isinstance(error, TimeoutError):
             self._replicas.give_up(self)
+        self.unanswered.pop(answer, None)
 
     async def answered(self) -> None:
         """Wait until it has answered what it was sent, or failed to."""
@@ -110,7 +108,7 @@ class ReplicaSet:
         latency: How soon they answer.
         objects: Follows what else than nodes and pods their plugins read.
         settings: Timeouts and intervals, in seconds.
-        suspects: Pods by UID about which a replica was lost; replicas run them apart.
+        crash_suspects: Pods about which replicas crashed.
     """
 
     def __init__(
@@ -155,7 +153,7 @@ class ReplicaSet:
         self.latency = LatencyTracker(settings)
         self.turnover = 0
         self._processes: dict[str, str] = {}  # what took part last, by address
-        self.suspects: OrderedDict[str, None] = OrderedDict()
+        self.crash_suspects = CrashSuspects(self.name, asyncio.get_running_loop().time)
         self.all: list[Member] = []
         self._members: dict[str, Member] = {}
         self._turns = itertools.count()
@@ -258,6 +256,7 @@ class ReplicaSet:
         """
         if self.all:
             yield from (self._refused(*each) for each in self.refusals.items())
+        yield from self.crash_suspects.problems()
         for member in self.all:
             for plugin, problem in member.session.problems.items():
                 yield f"plugin {plugin} in {self.name} at {member.place}: {problem}"
@@ -275,19 +274,6 @@ class ReplicaSet:
                 for gone in known.keys() - addresses:
                     group.create_task(self._retire(gone, known.pop(gone)))
                 await asyncio.sleep(self.settings.resolve_interval)
-
-    def suspect(self, cycle: Cycle) -> None:
-        """Note that a replica was lost, or went silent, while it was asked about a cycle's pod."""
-        cycle.suspect = True
-        self.suspects[cycle.uid] = None
-        self.suspects.move_to_end(cycle.uid)
-        if len(self.suspects) > MOST_SUSPECTS:
-            self.suspects.popitem(last=False)
-
-    def seen_again(self, cycle: Cycle, result: Any) -> None:
-        """Suspect a pod no longer if no plugin has failed this time."""
-        if not any(report.failure for report in result.plugins):
-            self.suspects.pop(cycle.uid, None)
 
     def mark_lost(self, member: Member, reason: str) -> None:
         """Give no more work to a replica until it has caught up again."""
@@ -375,7 +361,8 @@ class ReplicaSet:
             await session.close()
 
     async def _serve(self, session: Session, place: str, joined: asyncio.Event) -> None:
-        await session.greet(self.settings.session_timeout)
+        before = await session.greet(self.settings.session_timeout)
+        self.crash_suspects.found(place, session.replica, before)
         self._policy.versions.note(session.version, versions_of(session.plugins))
         if self.share != "shadows":  # these run what the policy means for the others
             self._policy.learn(self.kind.policy, session.plugins, session)
@@ -442,6 +429,7 @@ class ReplicaSet:
         """End the session with a replica whose address is gone, once it has answered."""
         self.refusals.pop(place, None)
         self._processes.pop(place, None)
+        self.crash_suspects.gone(place)
         member = self.at(place)
         if member is not None:
             self._remove(place, member.session)
@@ -450,8 +438,10 @@ class ReplicaSet:
 
     def _remove_lost(self, place: str, session: Session, reason: str) -> None:
         """Give no more work to a replica until it has caught up again."""
-        problem = f"{self.name} at {place}: {reason}"
-        if self._remove(place, session):
+        problem, member = f"{self.name} at {place}: {reason}", self._members.get(place)
+        if self._remove(place, session) and member is not None:
+            work = list(member.unanswered.values())
+            self.crash_suspects.lost(place, session.replica, session.version, work)
             self.problem = problem
             log.warning("A replica is lost", service=self.name, problem=problem)
         elif self.at(place) is None:

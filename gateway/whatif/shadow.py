@@ -23,6 +23,7 @@ from gateway.cycle import Cycle
 from gateway.cycle.decision import Decision
 from gateway.cycle.nodes import NodeRows
 from gateway.policy.policy import PolicyHolder
+from gateway.replicas.crashes import NOBODY
 from gateway.replicas.filters import NonsenseError
 from gateway.replicas.filters import read as read_verdicts
 from gateway.replicas.kinds import Part
@@ -77,8 +78,8 @@ async def ask(
     deadline = asyncio.get_running_loop().time() + seconds
     try:
         answer, _ = member.session.start(cycle, part, deadline, generation)
-        member.unanswered.add(answer)
-        answer.add_done_callback(member.unanswered.discard)
+        member.unanswered[answer] = NOBODY, 0.0  # a shadow never counts against a pod
+        answer.add_done_callback(lambda ended: member.unanswered.pop(ended, None))
         result = (await answer).result
     except TimeoutError as error:
         problem = f"the {name} service does not answer in time"

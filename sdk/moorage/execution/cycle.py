@@ -66,6 +66,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
             seconds.
         clock: A monotonic clock.
         runs: What the plugins of this cycle did, in order.
+        refused: Plugins that are not called in this cycle, and why not, by their names.
     """
 
     owner: Owner = ("", "")
@@ -73,6 +74,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
     step: float = float("inf")
     clock: Callable[[], float] = time.perf_counter
     runs: list[PluginRun] = []
+    refused: Mapping[str, str] = {}
 
     def begin(self, enabled: "EnabledPlugin") -> PluginRun:
         """Start the report of the next plugin."""
@@ -93,10 +95,10 @@ class Supervisor(msgspec.Struct, kw_only=True):
 
         Raises:
             PluginFailedError: The code raised, took longer than its budget, or is not called for
-                this pod now because of former overruns.
+                this pod now because of former overruns or crashes.
             TimeoutError: The cycle's deadline passed.
         """
-        if enabled.overruns.pods or enabled.overruns.ended:
+        if enabled.overruns.pods or self.refused:
             self._check_called(enabled, point)
         start = self.clock()
         own, share = self._budget(enabled, start, is_step=True)
@@ -136,7 +138,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
 
         Raises: The same as `call`.
         """
-        if enabled.overruns.pods or enabled.overruns.ended:
+        if enabled.overruns.pods or self.refused:
             self._check_called(enabled, point)
         start = self.clock()
         own, share = self._budget(enabled, start)
@@ -162,8 +164,8 @@ class Supervisor(msgspec.Struct, kw_only=True):
         return result
 
     def _check_called(self, enabled: "EnabledPlugin", point: str) -> None:
-        """Refuse to call a plugin for a pod that has to wait because of overruns."""
-        if problem := enabled.overruns.refusal(self.owner):
+        """Refuse to call a plugin for a pod that has to wait."""
+        if problem := self.refused.get(enabled.name) or enabled.overruns.refusal(self.owner):
             raise PluginFailedError(enabled.name, point, problem)
 
     def _ended(self, enabled: "EnabledPlugin", start: float) -> float:

@@ -437,6 +437,26 @@ class Cycle(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class RefusedEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     ID_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
@@ -447,7 +467,7 @@ class Cycle(_message.Message):
     PLUGIN_FIELD_NUMBER: _builtins.int
     OVERRIDES_FIELD_NUMBER: _builtins.int
     EXCLUDED_PODS_FIELD_NUMBER: _builtins.int
-    SUSPECT_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
     SHARD_FIELD_NUMBER: _builtins.int
     RAW_FIELD_NUMBER: _builtins.int
     id: _builtins.int
@@ -460,10 +480,6 @@ class Cycle(_message.Message):
     """The nodes to look at, as a bitmap over rows: row r is bit r % 8, the lowest first, of byte r / 8."""
     plugin: _builtins.str
     """Optional. Runs this plugin alone, with the arguments it has in the profile or its defaults."""
-    suspect: _builtins.bool
-    """Whether a replica was lost while it was asked about this pod. Plugins run in a process of
-    their own then, so that none takes another replica along.
-    """
     shard: _builtins.bytes
     """Optional, of scorers. Score only these of the cycle's nodes, as a bitmap over rows, and return what
     the plugins answered for them, without totals. Other replicas score the others.
@@ -491,6 +507,10 @@ class Cycle(_message.Message):
         """Optional. UIDs of pods to leave out in this cycle only, such as the victims of a preemption."""
 
     @_builtins.property
+    def refused(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Plugins that are not called for this pod, and why not, by their names."""
+
+    @_builtins.property
     def raw(self) -> _containers.RepeatedCompositeFieldContainer[Global___PluginScores]:
         """Optional, of scorers. The plugins' raw scores of all the cycle's nodes, gathered from the shards:
         normalise that instead of scoring. Plugins that are not here are left out.
@@ -509,13 +529,13 @@ class Cycle(_message.Message):
         plugin: _builtins.str = ...,
         overrides: _abc.Iterable[Global___NodeRow] | None = ...,
         excluded_pods: _abc.Iterable[_builtins.str] | None = ...,
-        suspect: _builtins.bool = ...,
+        refused: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         shard: _builtins.bytes = ...,
         raw: _abc.Iterable[Global___PluginScores] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pod", b"pod", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "raw", b"raw", "shard", b"shard", "suspect", b"suspect", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "raw", b"raw", "refused", b"refused", "shard", b"shard", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -781,6 +801,7 @@ class Hello(_message.Message):
     REPLICA_FIELD_NUMBER: _builtins.int
     PLUGINS_FIELD_NUMBER: _builtins.int
     MOORAGE_VERSION_FIELD_NUMBER: _builtins.int
+    FORMER_FIELD_NUMBER: _builtins.int
     replica: _builtins.str
     """A name for this replica, unique among replicas for as long as the process lives."""
     moorage_version: _builtins.str
@@ -789,20 +810,63 @@ class Hello(_message.Message):
     def plugins(self) -> _containers.RepeatedCompositeFieldContainer[Global___Plugin]:
         """What this replica can run."""
 
+    @_builtins.property
+    def former(self) -> Global___FormerProcess:
+        """What the process before this one was doing when it ended, if this one has found a mark of it."""
+
     def __init__(
         self,
         *,
         replica: _builtins.str = ...,
         plugins: _abc.Iterable[Global___Plugin] | None = ...,
         moorage_version: _builtins.str = ...,
+        former: Global___FormerProcess | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["former", b"former"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["moorage_version", b"moorage_version", "plugins", b"plugins", "replica", b"replica"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["former", b"former", "moorage_version", b"moorage_version", "plugins", b"plugins", "replica", b"replica"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Hello: _TypeAlias = Hello  # noqa: Y015
+
+@_typing.final
+class FormerProcess(_message.Message):
+    """What a process of filter or scorer was doing when it ended without stopping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLICA_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    POD_FIELD_NUMBER: _builtins.int
+    PLUGIN_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    replica: _builtins.str
+    """Its name, as in its own Hello."""
+    namespace: _builtins.str
+    """The namespace of the pod that it worked on. Empty if it worked on none."""
+    pod: _builtins.str
+    """The name of that pod."""
+    plugin: _builtins.str
+    """The plugin that ran for it. Empty if none did."""
+    end: _builtins.str
+    """How it ended, as far as that is known: SIGSEGV, exit code 3."""
+    def __init__(
+        self,
+        *,
+        replica: _builtins.str = ...,
+        namespace: _builtins.str = ...,
+        pod: _builtins.str = ...,
+        plugin: _builtins.str = ...,
+        end: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "namespace", b"namespace", "plugin", b"plugin", "pod", b"pod", "replica", b"replica"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FormerProcess: _TypeAlias = FormerProcess  # noqa: Y015
 
 @_typing.final
 class Acknowledgement(_message.Message):

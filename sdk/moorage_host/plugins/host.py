@@ -12,7 +12,7 @@ from moorage.execution.failure import problem_of
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.plugin.hooks import FilterPlugin
 from moorage_host.plugins.registry import Registry
-from moorage_host.plugins.threads import LeftThreads
+from moorage_host.plugins.threads import BusyThreads
 from moorage_host.policy.checks import check_arguments
 from moorage_host.policy.effective import EffectivePlugin, EffectiveProfile, decode_effective
 
@@ -154,7 +154,7 @@ class PluginHost:
         self._count_failure = count_failure
         self.latest = Policy()
         self.refusal = ""
-        self._threads = LeftThreads()
+        self._threads = BusyThreads()
         self._policies: dict[str, Policy] = {}
         self._starting = asyncio.Lock()
         self._reports_end = asyncio.Event()
@@ -162,13 +162,15 @@ class PluginHost:
     def background_problems(self) -> dict[str, str]:
         """Return what fails in the background of the latest policy's plugins, by their names."""
         self._threads.look(self.latest.plugins)
+        threads = self._threads.problems.get
         failing: dict[str, list[str]] = {}
         shadows = self.latest.shadows
         for profile in (*self.latest.profiles.values(), *shadows.values()):
             of_shadow = f" of {profile.name}" if profile.name in shadows else ""
             for enabled in profile.plugins:
-                if problem := enabled.background.problem or enabled.overruns.problem:
-                    failing.setdefault(f"{enabled.name}{of_shadow}", []).append(problem)
+                name, found = enabled.name, (enabled.background.problem, enabled.overruns.problem)
+                if problem := "; ".join(filter(None, (*found, threads(name)))):
+                    failing.setdefault(f"{name}{of_shadow}", []).append(problem)
         return {name: "; ".join(dict.fromkeys(some)) for name, some in failing.items()}
 
     def background_note(self) -> str:

@@ -17,7 +17,7 @@ import os
 # and its older event loop takes a third less time for a message from process to process.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_client,-event_engine_listener")
-# What it does when a process is forked ends the fork, which uses no gRPC (`apart`).
+# What it does when a process is forked.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # TLS 1.3 only: there is no setting for the version, one for the ciphers of those before. This one
 # needs a key that both sides have agreed on before, so nobody can use it.

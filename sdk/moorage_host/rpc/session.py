@@ -20,8 +20,6 @@ import uuid
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from functools import partial
-from mmap import mmap
 from typing import Any, Generic, TypeVar
 
 import grpc
@@ -30,10 +28,8 @@ import structlog
 from opentelemetry.trace import SpanKind, Tracer
 
 from moorage import __version__
-from moorage.errors import ConfigurationError, UnknownNameError
-from moorage.execution import PluginRun, Supervisor, owner_of
-from moorage.execution.enabled import EnabledPlugin
-from moorage.execution.overruns import Owner
+from moorage.errors import ConfigurationError
+from moorage.execution import PluginRun, Supervisor
 from moorage.models import NodeManifest, decode_node
 from moorage.v1 import filter_pb2, replica_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -49,14 +45,6 @@ from moorage_host.plugins.replica import NODE_SECONDS, STEP_SECONDS, Engine
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.adhoc import Chunks, Throttle
-from moorage_host.rpc.apart import (
-    LATE,
-    LONGEST_SECONDS,
-    Ending,
-    MarkingSupervisor,
-    Watch,
-    run_apart,
-)
 from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
 from moorage_host.rpc.errors import CallError, report
@@ -71,8 +59,6 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 AdhocRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
 
-_Forked = tuple[dict[str, tuple[str, float]], bytes]
-"""Plugins that overran in a fork, with where and for how many seconds; the answer."""
 
 _UNTRACED = nullcontext()
 
@@ -113,7 +99,6 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
         # A cycle may wait in a plugin's `prepare`; states and other cycles wait for it.
         self._turn = asyncio.Lock()
         self._sessions: dict[asyncio.Task[Any], Replica] = {}
-        self._watch = Watch()
         self._retiring: set[asyncio.Task[None]] = set()
 
     @abstractmethod
@@ -156,85 +141,11 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
                                 policy_error=problem,
                             )
                         )
-                if has_cycle and (request.cycle.suspect or self._watch.is_on):
-                    yield await self._answer_apart(replica, request)
-                elif has_cycle:
+                if has_cycle:
                     yield await self._answer(replica, request)
 
-    async def _answer_apart(self, replica: Replica, request: SessionRequest) -> SessionResponse:
-        """Run a cycle in a fork if it has to, and note which plugin ends that.
-
-        That plugin is not called for the pod then, and the cycle is run once more.
-        """
-        cycle, start = request.cycle, time.perf_counter()
-        seconds = cycle.timeout.seconds + cycle.timeout.nanos / 1e9
-        try:
-            owner = owner_of(pod_from_proto(cycle.pod)[0])
-        except CallError:
-            return await self._answer(replica, request)
-        if not (cycle.suspect or self._watch.covers(owner[0])):
-            return await self._answer(replica, request)
-        answer, left = SessionResponse(), seconds - (time.perf_counter() - start)
-        work = partial(self._encoded, replica, request, owner)
-        ended = await run_apart(work, self._turn, left, partial(self._note, replica, cycle, owner))
-        if isinstance(ended, bytes):
-            late, content = msgspec.msgpack.decode(ended, type=_Forked)
-            for each in self._plugins(replica, cycle):
-                if each.name in late:
-                    where = " in a process of its own"
-                    point, took = late[each.name]
-                    each.overruns.overran(owner, point, where, took)
-            answer.ParseFromString(content)
-            return answer
-        result = answer.result
-        result.cycle, result.status.code = cycle.id, grpc.StatusCode.INTERNAL.value[0]
-        result.status.message = ended
-        return answer
-
-    async def _encoded(
-        self, replica: Replica, request: SessionRequest, owner: Owner, mark: mmap
-    ) -> bytes:
-        """Answer a cycle in a fork, whose turn and spans are not those of this process."""
-        self._turn, self._tracer, start = asyncio.Lock(), None, time.monotonic()
-        answer = await self._answer(replica, request, mark)
-        late: dict[str, tuple[str, float]] = {}
-        for each in self._plugins(replica, request.cycle):
-            found = each.overruns.pods.get(hash(owner))
-            if found is not None and found.at >= start:
-                late[each.name] = found.point, found.seconds
-        return msgspec.msgpack.encode((late, answer.SerializeToString()))
-
-    def _plugins(self, replica: Replica, cycle: pb.Cycle) -> Sequence[EnabledPlugin]:
-        """Return the plugins that a cycle runs, none if there is no such profile."""
-        used = replica if replica.generation else self.current
-        try:
-            return used.policy.profile(cycle.profile, cycle.plugin).plugins
-        except (ConfigurationError, UnknownNameError):
-            return ()
-
-    def _note(self, replica: Replica, cycle: pb.Cycle, owner: Owner, ended: Ending) -> bool:
-        """Have the plugin that a fork ended with not called again; return whether there is one."""
-        plugins = self._plugins(replica, cycle)
-        culprit = next((each for each in plugins if each.name == ended.plugin), None)
-        if culprit is None:
-            return False
-        if ended.how == LATE:
-            if ended.seconds < LONGEST_SECONDS:
-                return False  # the cycle's time was up, whoever took it
-            culprit.overruns.overran(owner, "", "a process of its own", ended.seconds)
-            return True
-        log.error("A plugin ended its process", plugin=ended.plugin, how=ended.how)
-        culprit.overruns.ended_process(owner, ended.how)
-        self._watch.begin(owner[0])
-        return True
-
-    async def _answer(
-        self, replica: Replica, request: SessionRequest, mark: mmap | None = None
-    ) -> SessionResponse:
-        """Run a cycle; a session without state uses that of ad-hoc calls.
-
-        In a fork, *mark* has the plugin that runs.
-        """
+    async def _answer(self, replica: Replica, request: SessionRequest) -> SessionResponse:
+        """Run a cycle; a session without state uses that of ad-hoc calls."""
         start = time.perf_counter()
         answer, cycle = SessionResponse(), request.cycle
         result = answer.result  # filled in where it is, because messages copy what they are made of
@@ -254,9 +165,8 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
                 owner=(pod.metadata.namespace, pod.metadata.name),
                 deadline=start + timeout.seconds + timeout.nanos / 1e9,
             )
-            if mark is not None:
-                owner, deadline = supervisor.owner, supervisor.deadline
-                supervisor = MarkingSupervisor(owner=owner, deadline=deadline, mark=mark)
+            if cycle.refused:
+                supervisor.refused = dict(cycle.refused)
             engine, used = self.engine(cycle), replica if replica.generation else self.current
             tracer = self._tracer if cycle.traceparent else None
             with self._traced(tracer, cycle, supervisor, start) if tracer else _UNTRACED:

@@ -63,25 +63,15 @@ async def test_a_replica_that_hangs_costs_a_moment_once(
             await asyncio.Event().wait()
         return True
 
-    suspects: list[bool] = []
-
-    async def other(request: Any) -> bool:
-        if request.HasField("cycle"):
-            suspects.append(request.cycle.suspect)
-        return True
-
-    gates: dict[str, Gate] = {service: gate, f"other {service}": other}
-    async with two_of_each(tmp_path, gates, hedge_floor=0.5, **settings) as running:
+    async with two_of_each(tmp_path, {service: gate}, hedge_floor=0.5, **settings) as running:
         for number in range(12):  # enough to know how long answers take
             before = await place(running, pod(f"before-{number}"))
-        assert not any(suspects)
         hangs.set()
         async with asyncio.timeout(20):  # the deadline is 48 s away
             for number in range(3):
                 same(await place(running, pod(f"p{number}")), before)
         slow = running.sample("moorage_cycles_resent_total", service=service, cause="slow")
         assert slow == 1, "it gets nothing more before it has answered"
-        assert any(suspects), "a plugin may be why, so the other one runs it apart"
         assert running.sample("moorage_replicas_ready", service=service) == 2
 
 

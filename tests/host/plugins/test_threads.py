@@ -1,26 +1,20 @@
-"""What plugins leave running in threads is ended, and what others do there is not."""
+"""A thread of a plugin that keeps the processor is reported, and one of others is not."""
 
-import ctypes
 import logging
-import sys
+import re
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from moorage.execution import EnabledPlugin
-from moorage.execution.alarm import BudgetExceededError
 from moorage_host.plugins.threads import (
     BUSY,
     LONGEST_SECONDS,
-    MOST_TRIES,
-    LeftThreads,
+    BusyThreads,
     processor_seconds,
 )
 from tests.passing import Passes
@@ -42,7 +36,11 @@ class Looks:
     now: float = 0.0
 
     def __post_init__(self) -> None:
-        self.threads = LeftThreads(lambda: self.now, lambda _: self.now * self.share)
+        self.threads = BusyThreads(lambda: self.now, lambda _: self.now * self.share)
+
+    @property
+    def problem(self) -> str:
+        return self.threads.problems.get(self.plugin.name, "")
 
     def look(self, times: int, *plugins: EnabledPlugin) -> None:
         for _ in range(times):
@@ -66,21 +64,21 @@ def _until_told() -> None:
         pass
 
 
-def _natively(gate: threading.Lock) -> None:
-    gate.acquire()
-
-
-def test_a_loop_that_never_ends_is_ended_and_its_plugin_says_so(pool: ThreadPoolExecutor) -> None:
+def test_a_thread_that_never_ends_is_reported_once_with_its_place(
+    pool: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
     work, looks = pool.submit(_until_told), Looks(share=BUSY + 0.01)
     looks.look(LOOKS - 1)
-    assert not looks.plugin.overruns.problem
-    looks.look(1)
-    with pytest.raises(BudgetExceededError):
-        work.result(20)
-    problem = looks.plugin.overruns.problem
-    assert problem.startswith("a thread that kept the processor was ended, once, the last time at")
-    assert "test_threads.py" in problem
-    assert not looks.plugin.overruns.refusal(("default", "innocent"))
+    assert not looks.problem
+    with caplog.at_level(logging.ERROR):
+        looks.look(LOOKS)
+    assert re.fullmatch(r"a thread keeps the processor .* at test_threads\.py:\d+", looks.problem)
+    (record,) = caplog.records
+    assert "_until_told" in record.getMessage()
+    told.append(True)
+    work.result(20)
+    looks.look(2)
+    assert not looks.problem
 
 
 def test_a_thread_below_the_limit_is_left_alone(pool: ThreadPoolExecutor) -> None:
@@ -88,7 +86,7 @@ def test_a_thread_below_the_limit_is_left_alone(pool: ThreadPoolExecutor) -> Non
     looks.look(10 * LOOKS)
     told.append(True)
     work.result(20)
-    assert not looks.plugin.overruns.problem
+    assert not looks.problem
 
 
 def test_a_thread_that_is_no_plugin_s_goes_on(pool: ThreadPoolExecutor) -> None:
@@ -96,61 +94,6 @@ def test_a_thread_that_is_no_plugin_s_goes_on(pool: ThreadPoolExecutor) -> None:
     looks.look(2 * LOOKS, EnabledPlugin(plugin=Passes()))
     told.append(True)
     work.result(20)
-
-
-def test_a_thread_that_cannot_be_ended_is_reported_once(
-    pool: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
-) -> None:
-    gate = threading.Lock()
-    gate.acquire()
-    work, looks = pool.submit(_natively, gate), Looks()
-    with caplog.at_level(logging.ERROR):
-        looks.look(5 * LOOKS)
-    assert len(caplog.records) == MOST_TRIES + 1
-    assert "cannot be ended" in caplog.records[-1].message
-    problem = looks.plugin.overruns.problem
-    assert problem.startswith("a thread that keeps the processor cannot be ended, at test_threads")
-    gate.release()
-    with pytest.raises(BudgetExceededError):
-        work.result(20)
-
-
-@pytest.mark.parametrize(
-    ("owner", "name"),
-    [(traceback, "extract_stack"), (ctypes.pythonapi, "PyThreadState_SetAsyncExc")],
-)
-def test_a_worker_that_has_left_the_plugin_is_not_hit(
-    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
-) -> None:
-    """It leaves once its stack is read, and at the last moment."""
-    work, looks = pool.submit(_until_told), Looks()
-    gate = threading.Event()
-    others: list[Future[bool]] = []
-    function: Callable[..., Any] = getattr(owner, name)
-
-    def leave() -> None:
-        told.append(True)
-        work.result(20)
-        others.append(pool.submit(gate.wait, 20))
-        while "wait" not in {frame.f_code.co_name for frame in sys._current_frames().values()}:
-            pass
-
-    def stack(frame: FrameType) -> Any:
-        found = function(frame)
-        leave()
-        return found
-
-    def set_exception(*args: Any) -> None:
-        if not others:
-            leave()
-        function(*args)
-
-    monkeypatch.setattr(owner, name, stack if owner is traceback else set_exception)
-    looks.look(LOOKS)
-    assert others
-    assert owner is not traceback or not looks.plugin.overruns.problem
-    gate.set()
-    assert others[0].result(20)
 
 
 def test_the_processor_time_of_a_thread_is_in_seconds() -> None:

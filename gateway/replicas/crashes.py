@@ -1,0 +1,222 @@
+"""About which pods replicas have crashed, and for how long plugins are not called for these.
+
+A plugin can end its process: by a segfault, `os._exit`, or memory. kube-scheduler tries the pod
+again and again, so one such pod would end replicas for ever. But a replica also ends because of an
+operator, its node, or its memory limit, whichever pod it works on. So the first crash about a pod
+refuses nobody. From the second on the pod is refused, for a time that doubles with each crash. A
+plugin that several pods are refused for is suspended: for their namespace, or for everybody if they
+are of several.
+
+Only what is certain counts. A broken session alone is no crash: it is one once another process
+answers at the address, or the address is gone. The new process says what the former one was doing
+(`FormerProcess`); if it cannot, a pod is suspected only if nothing else was under way there.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from moorage.execution.overruns import Owner
+from moorage.v1 import types_pb2 as pb
+
+log = structlog.get_logger()
+
+FIRST_WAIT: Final = 30.0
+"""Seconds for which a pod is refused after its second crash; they double with each one."""
+
+LONGEST_WAIT: Final = 960.0
+"""The longest such time."""
+
+FORGET_SECONDS: Final = 3600.0
+"""After which a pod's crashes are forgotten."""
+
+SEVERAL: Final = 3
+"""Refused pods of a namespace, or namespaces with one, for which a plugin is suspended."""
+
+SUSPENSION_SECONDS: Final = 600.0
+"""How long a plugin is suspended, from the last crash on; the pods have crashed within it, too."""
+
+KNOWN_SECONDS: Final = 2.0
+"""How long a pod whose replica was lost waits for the news why, before another replica gets it."""
+
+MOST_PODS: Final = 1000
+"""Pods that are kept; the one whose last crash is the longest ago is forgotten first."""
+
+MOST_LOST: Final = 100
+"""Lost replicas that are kept, in the same way."""
+
+NOBODY: Final[Owner] = ("", "")
+"""Whose work that of a shadow is."""
+
+Work = tuple[Owner, float]
+"""A pod that a replica was asked about, and when, in seconds of `loop.time()`."""
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A pod about which replicas crashed.
+
+    Attributes:
+        count: The crashes.
+        at: When the last one was known.
+        version: The version of the plugins that ran.
+        plugin: The plugin that ran at last, "" if that is not known.
+        how: How the process ended, "" if that is not known.
+    """
+
+    count: int
+    at: float
+    version: str
+    plugin: str
+    how: str
+
+    @property
+    def wait(self) -> float:
+        """For how many seconds the pod is refused, from the last crash on."""
+        return 0.0 if self.count < 2 else min(FIRST_WAIT * 2 ** (self.count - 2), LONGEST_WAIT)
+
+
+@dataclass(slots=True, kw_only=True)
+class _LostReplica:
+    """A replica whose session broke, and what was under way there; `known` is set once it is."""
+
+    place: str
+    version: str
+    work: Sequence[Work]
+    known: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class CrashSuspects:
+    """The pods about which replicas of one kind crashed.
+
+    Attributes:
+        pods: Those pods, the one with the latest crash last. While there are none, nobody is
+            refused.
+    """
+
+    def __init__(self, service: str, clock: Callable[[], float]) -> None:
+        """Keep the pods of replicas of *service*; the *clock* is `loop.time`."""
+        self.pods: OrderedDict[Owner, Suspect] = OrderedDict()
+        self._service = service
+        self._clock = clock
+        self._lost_replicas: OrderedDict[str, _LostReplica] = OrderedDict()
+
+    def lost(self, place: str, replica: str, version: str, work: Sequence[Work]) -> None:
+        """Note that the session with a replica broke while this *work* was under way."""
+        if work:
+            self._lost_replicas[replica] = _LostReplica(place=place, version=version, work=work)
+            if len(self._lost_replicas) > MOST_LOST:
+                self._lost_replicas.popitem(last=False)[1].known.set()
+
+    async def known(self, replica: str) -> None:
+        """Wait until it is known what became of a lost replica, but not for long."""
+        if loss := self._lost_replicas.get(replica):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(KNOWN_SECONDS):
+                    await loss.known.wait()
+
+    def found(self, place: str, replica: str, former: pb.FormerProcess) -> None:
+        """Note which process answers at an address, and what it says of the one before it."""
+        for lost, loss in list(self._lost_replicas.items()):
+            if lost == replica or loss.place == place or lost == former.replica:
+                del self._lost_replicas[lost]
+                if lost != replica:
+                    self._crashed(loss, former if lost == former.replica else None)
+                loss.known.set()
+
+    def gone(self, place: str) -> None:
+        """Note that no process answers at an address any more."""
+        self.found(place, "", pb.FormerProcess())
+
+    def refusals(self, owner: Owner, version: str) -> Mapping[str, str]:
+        """Return which plugins are not called for a pod now, and why; all if "" is among them.
+
+        Replicas with another *version* of the plugins may be better.
+        """
+        now, found = self._clock(), dict[str, str]()
+        while self.pods and now - next(iter(self.pods.values())).at > FORGET_SECONDS:
+            self.pods.popitem(last=False)
+        for plugin, namespace, why in self._suspended(now, version):
+            if namespace in (None, owner[0]):
+                found[plugin] = why
+        pod = self.pods.get(owner)
+        if pod is not None and pod.version == version and now - pod.at < pod.wait:
+            found[pod.plugin] = (
+                f"a replica of {self._service} ended{_by(pod.how)} while "
+                f"{'it ran for' if pod.plugin else 'it worked on'} this pod, {pod.count} times; "
+                f"tried again after {_in_words(pod.wait)}"
+            )
+        return found
+
+    def problems(self) -> Iterator[str]:
+        """Yield which pods are refused, and which plugins are suspended."""
+        now = self._clock()
+        for owner, pod in self.pods.items():
+            if now - pod.at < pod.wait:
+                what = f"plugin {pod.plugin} ran for" if pod.plugin else "it worked on"
+                yield (
+                    f"a replica of {self._service} ended{_by(pod.how)} while {what} pod "
+                    f"{'/'.join(owner)}, {pod.count} times"
+                )
+        for version in {pod.version for pod in self.pods.values()}:
+            for plugin, namespace, why in self._suspended(now, version):
+                whom = f" in namespace {namespace}" if namespace else ""
+                yield f"plugin {plugin} is {why}{whom}"
+
+    def _suspended(self, now: float, version: str) -> Iterator[tuple[str, str | None, str]]:
+        """Yield plugins that are suspended, for which namespace (None for all), and why."""
+        crashed: dict[str, dict[str, list[Suspect]]] = {}
+        for (namespace, _), pod in self.pods.items():
+            lately = now - pod.at < SUSPENSION_SECONDS and pod.version == version
+            if pod.plugin and pod.wait and lately:
+                crashed.setdefault(pod.plugin, {}).setdefault(namespace, []).append(pod)
+        span = _in_words(SUSPENSION_SECONDS)
+        for plugin, namespaces in crashed.items():
+            why = f"suspended for {span}: replicas of {self._service} ended while it ran for"
+            if len(namespaces) >= SEVERAL:
+                yield plugin, None, f"{why} pods of {len(namespaces)} namespaces"
+                continue
+            for namespace, pods in namespaces.items():
+                if len(pods) >= SEVERAL:
+                    yield plugin, namespace, f"{why} {len(pods)} pods of this namespace"
+
+    def _crashed(self, loss: _LostReplica, former: pb.FormerProcess | None) -> None:
+        """Count a crash for the pod that the replica worked on, if it is certain which."""
+        work, plugin, how = loss.work, "", ""
+        if former is not None:
+            plugin, how = former.plugin, former.end
+            work = [each for each in work if each[0] == (former.namespace, former.pod)]
+        owners = {owner for owner, _ in work}
+        if len(owners) != 1 or NOBODY in owners:
+            return
+        owner, sent = work[0]
+        before, now = self.pods.pop(owner, None), self._clock()
+        count = 1
+        if before is not None and before.version == loss.version:
+            count = before.count + (sent >= before.at)  # replicas that had it at once count once
+        self.pods[owner] = Suspect(count, now, loss.version, plugin, how)
+        if len(self.pods) > MOST_PODS:
+            self.pods.popitem(last=False)
+        log.error(
+            "A replica has crashed",
+            service=self._service,
+            replica=loss.place,
+            namespace=owner[0],
+            pod=owner[1],
+            plugin=plugin,
+            how=how,
+            crashes=count,
+        )
+
+
+def _by(how: str) -> str:
+    return f" ({how})" if how else ""
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:g} min"
