@@ -18,8 +18,10 @@ from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import make_cluster
 from gateway.cycle import Cycles, Judge, Rank
 from gateway.cycle.cycle_states import CycleStates
+from gateway.decisions.explaining import Explainer, read_events, read_pod
 from gateway.decisions.groups import group_route
-from gateway.decisions.routes import DecisionRoutes, Decisions, read_events, read_pod
+from gateway.decisions.routes import DecisionRoutes, Decisions
+from gateway.decisions.survey import Surveyor
 from gateway.edge import Edge, run_edge
 from gateway.edge.last_calls import LastCalls
 from gateway.inspector.assets import asset_routes
@@ -306,8 +308,9 @@ class _Gateway:
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the admin port."""
         pod_of = partial(read_pod, self._client)
-        decisions = DecisionRoutes(
-            decisions=self.decisions,
+        explainer = Explainer(
+            log=self.decisions.log,
+            arrays=self.decisions.arrays,
             state=self.cluster.state,
             pod_of=pod_of,
             events_of=partial(read_events, self._client),
@@ -315,7 +318,9 @@ class _Gateway:
             is_outdated=self.rejected.is_outdated,
             policy=self.policy,
             waiting=self.cluster.waiting,
+            surveyor=Surveyor(self.cluster.state),
         )
+        decisions = DecisionRoutes(decisions=self.decisions, explainer=explainer)
         return [
             *decisions.routes(),
             group_route(self.reservations.items),

@@ -43,9 +43,10 @@ def explain(
         raise click.UsageError("--node is about one POD, not about --pending")
     with clear_failures():
         if pending:
-            from cli.decisions.explain_output import ask_pending, show_pending
+            from cli.decisions.explain import ask_pending
+            from cli.decisions.explain_output import show_pending
 
-            show_pending(asyncio.run(ask_pending(namespace, options)), output)
+            show_pending(*asyncio.run(ask_pending(namespace, options)), output)
             return
         from cli.decisions.explain import explained
         from cli.decisions.explain_output import show

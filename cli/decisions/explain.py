@@ -1,52 +1,43 @@
-"""Reads what there is to know about a pod: decisions of the gateway, and what the user may read."""
+"""Asks the gateway why a pod is where it is, and reads for it what only the user may.
 
-import asyncio
+Where the gateway is not reached, the pod and its Events have to do.
+"""
+
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from cli.shared.gateway.client import SECONDS, connected
+from cli.shared.gateway.client import SECONDS, Gateway, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.known import (
-    CLAIMS_UNREAD,
-    UNTRIED,
-    Known,
-    Object,
-    PodGroup,
-    claims_of,
-    last_seen,
-    preemptor_of,
-)
-from gateway.decisions.rejections import Rejection, Rejections
-from gateway.decisions.why import Explanation, explanation
+from gateway.decisions.evidence import PodEvidence
+from gateway.decisions.explaining import read_events
+from gateway.decisions.explanation import Explanation
+from gateway.decisions.why import explain
 from moorage.errors import ConfigurationError
-from moorage_host.kube import KubeClient, KubeStatusError, KubeUnreachableError, connect
+from moorage_host.kube import KubeClient, KubeUnreachableError, connect
 
 GROUP_VERSIONS = ("v1beta1", "v1alpha2")
 """Versions of scheduling.k8s.io with pod groups: of Kubernetes 1.37, and of 1.36."""
 
 CLAIMS = "/apis/resource.k8s.io/v1"
 
+MOST_PENDING = 1000
+"""Pods in one answer of the gateway."""
 
-MOST_PODS = 5000
-"""Pods of the namespace among which members of a group are looked for."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class Explained(NamedTuple):
     """What `moorage explain` shows.
 
     Attributes:
-        known: What is known about the pod.
-        found: What follows from that.
-        lacking: Why only the gateway was asked; "" if the API server was asked too.
+        found: Why the pod is where it is.
+        unasked: Why the gateway was not asked; "" if it was.
+        lacking: Why nothing was read for it; "" if it was.
     """
 
-    known: Known
     found: Explanation
+    unasked: str = ""
     lacking: str = ""
 
 
@@ -69,191 +60,67 @@ async def explained(pod: str, node: str, options: GatewayOptions) -> Explained:
     except ConfigurationError as error:
         if options.kubeconfig or not options.admin:
             raise
-        return await _by_gateway(pod, node, options, lacking=str(error))
+        async with connected(options) as gateway:
+            return Explained(await _ask(gateway, pod, node, None), lacking=str(error))
     try:
-        known = await _read(client, pod, node, options)
+        async with connected(options, client) as gateway:
+            found = await _ask(gateway, pod, node, client)
+        return Explained(found)
+    except GatewayError as error:
+        if error.status == 404:
+            raise ConfigurationError(str(error)) from error
+        try:
+            return Explained(await _without_gateway(client, pod, str(error)), unasked=str(error))
+        except TimeoutError as late:
+            raise KubeUnreachableError(str(late)) from late
     except KubeUnreachableError as error:
         if not options.admin:
             raise
-        return await _by_gateway(pod, node, options, lacking=str(error))
+        async with connected(options) as gateway:
+            return Explained(await _ask(gateway, pod, node, None), lacking=str(error))
     finally:
         await client.close()
-    return Explained(known=known, found=explanation(known))
 
 
-async def _by_gateway(pod: str, node: str, options: GatewayOptions, lacking: str) -> Explained:
-    async with connected(options) as gateway:
-        answer = await gateway.get(f"/decisions/{pod}", _query(node))
-    namespace, _, name = pod.partition("/")
-    attempts, content = answer["attempts"], answer["explanation"]
-    known = Known(
-        pod={"metadata": {"namespace": namespace, "name": name}, "spec": {}},
-        attempts=attempts,
-        silence=answer["noAttempts"],
-        revision=answer["policyRevision"],
-        node=node,
-        views=answer["views"],
-    )
-    if content is None:  # the gateway does not reach the API server either
-        reason = attempts[0]["reason"]
-        found = Explanation(pod=pod, place="was last seen by the gateway", reason=reason)
-    else:
-        parts = [Rejection(**each) for each in content.pop("rejections")]
-        nodes = sum(each.nodes for each in parts)
-        found = Explanation(
-            rejections=Rejections(nodes, parts, content.pop("preemption")), **content
-        )
-    return Explained(known=known, found=found, lacking=lacking)
+async def _ask(gateway: Gateway, pod: str, node: str, client: KubeClient | None) -> Explanation:
+    """Return the gateway's explanation, if need be with what *client* may read."""
+    path, query = f"/decisions/{pod}", {"explain": "true", **({"node": node} if node else {})}
+    found = _decoded(await gateway.get(path, query))
+    if client is not None and (more := await _read(client, found)):
+        found = _decoded(await gateway.get(path, query | more))
+    return found
 
 
-async def _read(client: KubeClient, pod: str, node: str, options: GatewayOptions) -> Known:
-    namespace, _, name = pod.partition("/")
-    decisions = asyncio.create_task(_decisions(options, client, pod, node))
+def _decoded(answer: Any) -> Explanation:
     try:
-        there = await _get(client, f"/api/v1/namespaces/{namespace}/pods/{name}")
-        answer, problem, asked = await decisions
-        if node and await _get(client, f"/api/v1/nodes/{node}") is None:
-            raise ConfigurationError(f"there is no node {node}")
-        attempts = answer.get("attempts", ())
-        if not there and not attempts:
-            raise ConfigurationError(f"there is no pod {pod}")
-        found = there or {
-            "metadata": {"namespace": namespace, "name": name, "uid": attempts[0]["uid"]},
-            "spec": {},
-        }
-        uid = found["metadata"]["uid"]
-        events, group, claims, lost_node = await asyncio.gather(
-            _events(client, namespace, uid),
-            _group(client, found),
-            _claims(client, found),
-            _has_lost_node(client, found),
-        )
-        preemptor = await _preemptor(client, namespace, events)
+        return msgspec.convert(answer, Explanation)
+    except msgspec.ValidationError as error:
+        raise GatewayError(
+            f"the gateway is of another version than this command: {error}"
+        ) from error
+
+
+async def _read(client: KubeClient, found: Explanation) -> dict[str, str]:
+    """Return what the gateway may not read, for the pod of an explanation; see `ReadByCaller`."""
+    namespace = found.pod.partition("/")[0]
+    folder = f"{CLAIMS}/namespaces/{namespace}/resourceclaims"
+    names = found.unread_claims
+    try:
+        answers = [await client.request("GET", f"{folder}/{n}", timeout=SECONDS) for n in names]
+        needed = await _needed(client, namespace, found.group.name) if found.group else 0
     except TimeoutError as error:
         raise KubeUnreachableError(str(error)) from error
-    finally:
-        decisions.cancel()
-    is_this = not attempts or attempts[0]["uid"] == uid
-    earlier = "" if is_this else "the gateway knows another pod of this name"
-    silence = problem or answer.get("noAttempts", "") or earlier
-    has_claims = bool(claims) and all(status == 200 for status in claims.values())
-    if has_claims and silence.startswith(CLAIMS_UNREAD):
-        silence = UNTRIED
-    return Known(
-        pod=found,
-        attempts=attempts if is_this else (),
-        silence=silence,
-        asked=asked,
-        revision=answer.get("policyRevision", ""),
-        events=events,
-        group=group,
-        missing=[name for name, status in claims.items() if status == 404],
-        has_claims=has_claims,
-        lost_node=lost_node,
-        node=node,
-        views=answer.get("views", ()) if is_this else (),
-        is_gone=there is None,
-        preemptor=preemptor,
-        bind=answer.get("bind", {}) if is_this else {},
-        holders=answer.get("holders", ()) if is_this else (),
-        is_outdated=bool(answer.get("isOutdated")) and is_this,
-    )
-
-
-def _query(node: str) -> dict[str, str]:
-    return {"explain": "true", **({"node": node} if node else {})}
-
-
-async def _decisions(
-    options: GatewayOptions, client: KubeClient, pod: str, node: str
-) -> tuple[Object, str, bool]:
-    """Return what the gateway knows about a pod, or why it does not say, and if it was asked."""
-    try:
-        async with connected(options, client) as gateway:
-            return await gateway.get(f"/decisions/{pod}", _query(node)), "", True
-    except GatewayError as error:
-        # Without "there is no decision about pod ...".
-        text = str(error)
-        is_answer = error.status == 404
-        return {}, (text.partition(": ")[2] or text) if is_answer else text, is_answer
-
-
-async def _get(client: KubeClient, path: str) -> dict[str, Any] | None:
-    """Return an object, None if there is none."""
-    response = await client.request("GET", path, timeout=SECONDS)
-    if response.status == 404:
-        return None
-    content: dict[str, Any] = msgspec.json.decode(response.check().body)
-    return content
-
-
-async def _events(client: KubeClient, namespace: str, uid: str) -> list[Object]:
-    """Return the pod's Events; none if they may not be read, since they are only evidence."""
-    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-    query = {"fieldSelector": f"regarding.uid={uid}"}
-    try:
-        response = await client.request("GET", path, query=query, timeout=SECONDS)
-        items: list[Object] = msgspec.json.decode(response.check().body)["items"] or []
-    except KubeStatusError:
-        return []
-    return sorted(items, key=last_seen, reverse=True)
-
-
-async def _has_lost_node(client: KubeClient, pod: Object) -> bool:
-    """Return whether the node that a pod is on does not exist, as far as one may see it."""
-    node = pod["spec"].get("nodeName")
-    if not node:
-        return False
-    answer = await client.request("GET", f"/api/v1/nodes/{node}", timeout=SECONDS)
-    return answer.status == 404
-
-
-async def _preemptor(client: KubeClient, namespace: str, events: Sequence[Object]) -> str:
-    """Return for which pod kube-scheduler evicts one with these Events; "" if that is not known.
-
-    They have its uid alone. It has Events of its own, as no node suited it.
-    """
-    if not (uid := preemptor_of(events)):
-        return ""
-    for folder in ("", f"/namespaces/{namespace}"):
-        query = {"fieldSelector": f"regarding.uid={uid}", "limit": "1"}
-        path = f"/apis/events.k8s.io/v1{folder}/events"
-        answer = await client.request("GET", path, query=query, timeout=SECONDS)
-        if answer.ok and (items := msgspec.json.decode(answer.body)["items"]):
-            return f"{items[0]['regarding']['namespace']}/{items[0]['regarding']['name']}"
-    return ""
-
-
-async def _claims(client: KubeClient, pod: Object) -> dict[str, int]:
-    """Return the API server's statuses for the ResourceClaims that a pending pod names."""
-    if pod["spec"].get("nodeName"):
-        return {}
-    names = claims_of(pod)
-    folder = f"{CLAIMS}/namespaces/{pod['metadata']['namespace']}/resourceclaims"
-    answers = [await client.request("GET", f"{folder}/{n}", timeout=SECONDS) for n in names]
-    return {name: each.status for name, each in zip(names, answers, strict=True)}
-
-
-async def _group(client: KubeClient, pod: Object) -> PodGroup | None:
-    """Return the group of a pod; None if it has none, or nothing may be read about it."""
-    name, namespace = _group_name(pod), pod["metadata"]["namespace"]
-    if not name:
-        return None
-    path, query = f"/api/v1/namespaces/{namespace}/pods", {"limit": str(MOST_PODS)}
-    needed, listed = await asyncio.gather(
-        _needed(client, namespace, name), client.request("GET", path, query=query, timeout=SECONDS)
-    )
-    items = msgspec.json.decode(listed.body)["items"] if listed.ok else [pod]
-    members = [each for each in items or () if _group_name(each) == name]
-    nodes = [str(each["spec"].get("nodeName") or "") for each in members]
-    return PodGroup(name=name, needed=needed, nodes=nodes)
-
-
-def _group_name(pod: Object) -> str:
-    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
+    statuses = [(name, each.status) for name, each in zip(names, answers, strict=True)]
+    read = {
+        "missing": ",".join(name for name, status in statuses if status == 404),
+        "claims": ",".join(name for name, status in statuses if status == 200),
+        "needed": str(needed or ""),
+    }
+    return {name: value for name, value in read.items() if value}
 
 
 async def _needed(client: KubeClient, namespace: str, name: str) -> int:
+    """Return how many pods a pod group needs at once; 0 if that is not known."""
     for version in GROUP_VERSIONS:
         path = f"/apis/scheduling.k8s.io/{version}/namespaces/{namespace}/podgroups/{name}"
         answer = await client.request("GET", path, timeout=SECONDS)
@@ -262,3 +129,27 @@ async def _needed(client: KubeClient, namespace: str, name: str) -> int:
             policy = spec.get("schedulingPolicy") or {}
             return int((policy.get("gang") or {}).get("minCount") or 0)
     return 0
+
+
+async def _without_gateway(client: KubeClient, pod: str, problem: str) -> Explanation:
+    """Return what the pod and its Events show."""
+    namespace, _, name = pod.partition("/")
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+    answer = await client.request("GET", path, timeout=SECONDS)
+    if answer.status == 404:
+        raise ConfigurationError(f"there is no pod {pod}")
+    found = msgspec.json.decode(answer.check().body)
+    events = await read_events(client, found)
+    return explain(PodEvidence(pod=found, events=events, why_no_attempt=problem, asked=False))
+
+
+async def ask_pending(namespace: str, options: GatewayOptions) -> tuple[Sequence[Explanation], int]:
+    """Return why pods are pending, of one namespace or for "" of all, and how many are.
+
+    Raises:
+        GatewayError: The gateway gives no answer; the message has the next step.
+    """
+    query = {"limit": str(MOST_PENDING), **({"namespace": namespace} if namespace else {})}
+    async with connected(options) as gateway:
+        answer = await gateway.get("/decisions/pending", query)
+    return [_decoded(each) for each in answer["items"]], answer["pods"]

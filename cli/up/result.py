@@ -10,11 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from cli.shared.gateway.client import Gateway
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.screen import Screen
 from cli.up.following import Following, Outcome, PodState
 from cli.up.processes.stack import Addresses
+from gateway.decisions.explanation import Explanation
 from sandbox.client import Api, ApiError
 
 ROWS = 20
@@ -92,12 +95,15 @@ class Report:
 
     async def _reason(self, pod: PodState) -> str:
         path = f"/decisions/{pod.namespace}/{pod.name}"
-        scheduler, gateway = None, {}
+        scheduler, found, problem = None, None, ""
         with suppress(ApiError):  # it has none
             scheduler = await self._scheduler.request("GET", path)
-        with suppress(GatewayError):
-            gateway = await self._gateway.get(path, {"explain": "true"})
-        return why(pod, scheduler, gateway)
+        try:
+            answer = await self._gateway.get(path, {"explain": "true"})
+            found = msgspec.convert(answer, Explanation)
+        except GatewayError as error:
+            problem = str(error)
+        return why(pod, scheduler, found, problem)
 
 
 def shown(pods: Sequence[PodState]) -> tuple[Sequence[PodState], int]:
@@ -107,27 +113,29 @@ def shown(pods: Sequence[PodState]) -> tuple[Sequence[PodState], int]:
     return pods[:ROWS], len(pods[ROWS:])
 
 
-def why(pod: PodState, scheduler: Answer | None, gateway: Answer) -> str:
+def why(
+    pod: PodState, scheduler: Answer | None, found: Explanation | None, problem: str = ""
+) -> str:
     """Return the reason for a pod's place, or for its having none.
 
     Args:
         pod: How far it is.
         scheduler: The stand-in's newest decision, if it has one.
-        gateway: The gateway's explanation with its attempts; empty if there is none.
+        found: The gateway's explanation, if there is one.
+        problem: Why there is none.
     """
     if pod.outcome is Outcome.DELETED:
         return PREEMPTED if pod.preempted else "by a client or by what made it"
-    found = gateway.get("explanation")
     if found is None:
-        return pod.problem or ("the gateway does not say" if pod.node else "not tried yet")
-    parts = [found["reason"]]
-    if pod.node and gateway["attempts"]:
-        more = gateway["attempts"][0]["why"][1:]
+        return pod.problem or (problem if pod.node else "not tried yet")
+    parts = [found.reason]
+    if pod.node and found.attempts:
+        more = found.attempts[0].why[1:]
         parts += [each for each in more if ADDED.search(each) and each not in parts[0]]
         if scheduler and (scheduler["uid"], scheduler["node"]) == (pod.uid, pod.node):
             parts += _in_tree(scheduler)
     elif not pod.node:
-        parts += [each for each in found["next"] if each.startswith("kube-scheduler tries it")]
+        parts += [each for each in found.next if each.startswith("kube-scheduler tries it")]
     return "; ".join(parts)
 
 

@@ -131,6 +131,15 @@ class ClusterState:
         """Return what is on a node."""
         return [self._placement(uid) for uid in self._on_node.get(node, ())]
 
+    def requested(self, node: str) -> dict[str, int]:
+        """Return what the pods on a node request, and under "pods" how many they are."""
+        placements = self.placements(node)
+        amounts = {"pods": len(placements)}
+        for each in placements:
+            for resource, amount in each.pod.requests.items():
+                amounts[resource] = amounts.get(resource, 0) + amount
+        return amounts
+
     def _placement(self, uid: str) -> Placement:
         assumption = self._assumed.get(uid)
         if assumption is None:

@@ -234,6 +234,9 @@ class Decision(Record, kw_only=True):
         score_error: Why there are no scores; kube-scheduler goes on without them.
         error: Why the attempt failed, as sent to kube-scheduler; empty if it did not.
         traceparent: W3C trace context of the span of its cycle; empty if it is not traced.
+        outcome: What became of it; like the next two, worked out when somebody looks.
+        reason: What decided, in a sentence.
+        why: The same, and what else counted.
     """
 
     id: str = ""
@@ -262,6 +265,9 @@ class Decision(Record, kw_only=True):
     bind: BindRecord | None = None
     error: str = ""
     traceparent: str = ""
+    outcome: Outcome | None = None
+    reason: str = ""
+    why: list[str] = []
 
 
 class DecisionItem(Record, omit_defaults=False):

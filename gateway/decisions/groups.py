@@ -1,6 +1,6 @@
 """Says in sentences how the trial placement of a group ended, for every member of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -9,11 +9,8 @@ from aiohttp import web
 from gateway.cycle.decision import GroupItem, GroupRecord
 from moorage_host.http.callers import may_read
 
-
-def trial_of(attempt: Mapping[str, Any]) -> GroupRecord | None:
-    """Return the trial placement in an attempt as the admin port shows it."""
-    group = attempt.get("group")
-    return msgspec.convert(group, GroupRecord) if group else None
+SHOWN_GATED = 3
+"""Members with scheduling gates that are named."""
 
 
 def group_sentence(group: GroupRecord) -> str:
@@ -39,8 +36,12 @@ def group_sentence(group: GroupRecord) -> str:
     return f"{head}; {missing} {verb} {group.lacking}, which {_free(group)}"
 
 
-def group_evidence(group: GroupRecord) -> Iterator[str]:
-    """Yield why the newest member that found no node was rejected, by node."""
+def group_evidence(group: GroupRecord, gated: Sequence[str] = ()) -> Iterator[str]:
+    """Yield why the newest member that found no node was rejected, and who is *gated*."""
+    if gated and group.members < group.min_count:
+        more = ", ..." if len(gated) > SHOWN_GATED else ""
+        shown = ", ".join(gated[:SHOWN_GATED])
+        yield f"{len(gated)} more {_wait(gated)} for scheduling gates: {shown}{more}"
     if group.failing and group.reasons:
         counted = ", ".join(
             f"{each.nodes} {each.reason} ({', '.join(each.examples)}"
@@ -50,11 +51,14 @@ def group_evidence(group: GroupRecord) -> Iterator[str]:
         yield f"nodes for {group.failing}: {counted}"
 
 
-def group_steps(group: GroupRecord) -> list[str]:
-    """Return what would help."""
+def group_steps(group: GroupRecord, gated: Sequence[str] = ()) -> list[str]:
+    """Return what would help; *gated* are pods of the group that wait for scheduling gates."""
     if group.members < group.min_count:
-        missing = group.min_count - group.members
-        return [f"{missing} more pod{'s' * (missing > 1)} of the group must be created"]
+        missing = group.min_count - group.members - len(gated)
+        steps = ["whoever set the gates has to remove them from spec.schedulingGates"][: len(gated)]
+        if missing > 0:
+            steps.append(f"{missing} more pod{'s' * (missing > 1)} of the group must be created")
+        return steps
     if group.problem:
         return ["change the labels of its pods, or its PodGroup"]
     if group.ahead:
@@ -93,6 +97,10 @@ def group_route(items: Callable[[], Sequence[GroupItem]]) -> web.RouteDef:
 
 async def _may_see(request: web.Request, item: GroupItem) -> bool:
     return await may_read(request, item.pod.partition("/")[0])
+
+
+def _wait(gated: Sequence[str]) -> str:
+    return "waits" if len(gated) == 1 else "wait"
 
 
 def _free(group: GroupRecord) -> str:

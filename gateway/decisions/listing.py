@@ -5,20 +5,15 @@ Nothing is asked of the API server, so the lists are at hand however many pods w
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
-
-import msgspec
 
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, DecisionItem
-from gateway.decisions.known import Known, Object
 from gateway.decisions.log import Attempt, DecisionLog
 from gateway.decisions.nodes import KeptArrays
 from gateway.decisions.query import BadQueryError, DecisionQuery
 from gateway.decisions.sentences import Facts, facts, reason, runner_up
 from gateway.decisions.stream import MayRead
-from gateway.decisions.why import Explanation
 from moorage.models import Pod
 
 SLICE = 500
@@ -145,51 +140,3 @@ async def with_a_node(state: ClusterState, words: Sequence[str]) -> AsyncIterato
             yield pod
         if count % COMPARED_AT_ONCE == 0:
             await asyncio.sleep(0)
-
-
-def as_shown(pod: Pod, waiting: Waiting) -> Object:
-    """Return a pod as the API shows it, as far as an explanation needs it."""
-    metadata, spec = pod.metadata, pod.spec
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": waiting.reason,
-        "message": waiting.message,
-        "lastTransitionTime": waiting.since,
-    }
-    return {
-        "metadata": {
-            "namespace": pod.namespace,
-            "name": pod.name,
-            "uid": pod.uid,
-            "creationTimestamp": metadata.creation_timestamp,
-            "deletionTimestamp": metadata.deletion_timestamp,
-        },
-        "spec": {
-            "nodeName": spec.node_name,
-            "schedulerName": spec.scheduler_name,
-            "nodeSelector": spec.node_selector,
-            "affinity": {"nodeAffinity": msgspec.to_builtins(affinity)} if affinity else {},
-            "schedulingGroup": bool(spec.scheduling_group),
-            "schedulingGates": [{"name": gate.name} for gate in spec.scheduling_gates],
-            "resourceClaims": [{"resourceClaimName": name} for name in waiting.named],
-        },
-        "status": {
-            "nominatedNodeName": pod.status.nominated_node_name,
-            "conditions": [condition] if waiting.reason else [],
-        },
-    }
-
-
-def item(pod: Pod, known: Known, found: Explanation) -> dict[str, Any]:
-    """Return a pod of the list."""
-    return {
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-        "schedulerName": pod.spec.scheduler_name,
-        "created": pod.metadata.creation_timestamp,
-        "attempts": len(known.attempts),
-        **found.content(),
-    }

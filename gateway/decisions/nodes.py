@@ -258,8 +258,8 @@ class NodeView(Record):
     detail: str = ""
 
 
-def view(decision: Decision, node: str, arrays: NodeArrays | None) -> dict[str, Any]:
-    """Return what is known about a node, as JSON-like content; *arrays* if they are kept."""
+def view(decision: Decision, node: str, arrays: NodeArrays | None) -> NodeView:
+    """Return what is known about a node; *arrays* if they are kept."""
     seen = NodeView(time=decision.time.isoformat(), node=node, verdict="unknown")
     seen.chosen = decision.bind is not None and decision.bind.node == node
     top = decision.score.top if decision.score else []
@@ -274,8 +274,7 @@ def view(decision: Decision, node: str, arrays: NodeArrays | None) -> dict[str, 
         seen.detail = decision.error or NOT_KEPT
     if seen.verdict == "feasible" and not seen.score and top:
         seen.detail = NO_SCORE
-    content: dict[str, Any] = msgspec.to_builtins(seen)
-    return content
+    return seen
 
 
 def _judge(seen: NodeView, arrays: NodeArrays) -> None:

@@ -1,26 +1,21 @@
 """Finds the reason that decided about a pod, and what would have to change.
 
-The gateway does so for whoever asks it, and `moorage explain` with what only users may read:
-Events, pod groups, ResourceClaims. Everything is as the APIs show it, so neither needs more.
+The gateway does so, for all who ask. Where it is not reached, `moorage explain` calls the same with
+what the user may read.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import NamedTuple
 
-from gateway.decisions.groups import group_evidence, group_sentence, group_steps, trial_of
-from gateway.decisions.known import Known, Object, PodGroup, claims_of, last_seen
-from gateway.decisions.rejections import (
-    KUBE_SCHEDULER,
-    NO_REJECTIONS,
-    STEPS,
-    Rejections,
-    first_step,
-    rejections,
-    selector_step,
-)
+from gateway.cycle.decision import Decision, GroupRecord
+from gateway.decisions.advice import KUBE_SCHEDULER, STEPS, advice, first_step, uncordoning
+from gateway.decisions.evidence import Object, PodEvidence, claims_of, last_seen, reporter
+from gateway.decisions.explanation import EventItem, Explanation, PodGroup
+from gateway.decisions.groups import group_evidence, group_sentence, group_steps
+from gateway.decisions.rejections import Rejections, rejections
+from gateway.decisions.why_node import about, on_node
 
 RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
 
@@ -38,9 +33,6 @@ FIRST_BACKOFF, LONGEST_BACKOFF = timedelta(seconds=1), timedelta(seconds=10)
 
 OLD_SECONDS = 90.0
 """From this age on a state is worth a word: the API server sends something once a minute."""
-
-LATE_SECONDS = 1.0
-"""From this age on a state is worth a word if what changed came in after it."""
 
 JUDGED_AGAIN = "wait: the gateway has it tried again by what has changed, within a minute or so"
 
@@ -64,49 +56,7 @@ FAILURES = (
 """What helps against errors: the first one that matches."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """Why a pod is where it is.
-
-    Attributes:
-        pod: The pod, as NAMESPACE/NAME.
-        place: Where it is, or that it is pending or gone.
-        reason: The reason that decided.
-        since: Since when it has been so, in RFC 3339; "" if that is not known.
-        next: What would have to change, and what happens by itself.
-        rejections: Why kube-scheduler found no node.
-    """
-
-    pod: str
-    place: str
-    reason: str
-    since: str = ""
-    next: Sequence[str] = ()
-    rejections: Rejections = NO_REJECTIONS
-
-    @property
-    def headline(self) -> str:
-        """The reason in one sentence."""
-        return f"{self.pod} {self.place}: {self.reason}"
-
-    def content(self) -> dict[str, Any]:
-        """Return it as JSON-like content."""
-        return {
-            "pod": self.pod,
-            "place": self.place,
-            "reason": self.reason,
-            "since": self.since,
-            "next": list(self.next),
-            "rejections": [
-                {"nodes": part.nodes, "reason": part.reason, "by": part.by}
-                for part in self.rejections.parts
-            ],
-            "preemption": self.rejections.preemption,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _Cause:
+class _Cause(NamedTuple):
     """A reason, since when it holds, and what would have to change."""
 
     reason: str
@@ -114,14 +64,15 @@ class _Cause:
     next: Sequence[str] = ()
 
 
-def explanation(known: Known) -> Explanation:
+def explain(known: PodEvidence) -> Explanation:
     """Return why the pod is where it is; why it is on a node or not, if one is asked about."""
-    metadata, node = known.pod["metadata"], known.pod["spec"].get("nodeName") or ""
+    metadata, spec = known.pod["metadata"], known.pod["spec"]
+    node = spec.get("nodeName") or ""
     found = rejections(known.scheduled, known.filtered, asked=known.asked)
     if known.is_gone:
         place, cause = "is gone", _gone(known)
     elif known.node:
-        place, cause = _about(node, known.node), _Cause(_on_node(known, found, node))
+        place, cause = about(node, known.node), _Cause(on_node(known, found, node))
     elif node:
         lost = ", a node that does not exist" if known.lost_node else ""
         place, cause = f"is on {node}{lost}", _bound(known, node)
@@ -129,12 +80,41 @@ def explanation(known: Known) -> Explanation:
         place, cause = _waiting(known.group), _pending(known, found)
     return Explanation(
         pod=f"{metadata['namespace']}/{metadata['name']}",
+        uid=metadata.get("uid") or "",
+        scheduler_name=spec.get("schedulerName") or "",
+        node=node,
+        created=metadata.get("creationTimestamp") or "",
         place=place,
         reason=cause.reason,
         since=cause.since,
-        next=cause.next,
-        rejections=found,
+        next=tuple(cause.next),
+        rejections=tuple(found.parts),
+        preemption=found.preemption,
+        group=known.group,
+        unread_claims=tuple(_unread_claims(known)),
+        why_no_attempt=known.why_no_attempt,
+        policy_revision=known.revision,
+        tried=len(known.attempts),
+        attempts=tuple(known.attempts),
+        views=tuple(known.views),
+        events=None if known.events is None else tuple(map(event_item, known.events)),
     )
+
+
+def event_item(event: Object) -> EventItem:
+    """Return an Event as an explanation has it."""
+    return EventItem(
+        time=last_seen(event),
+        reason=event.get("reason", ""),
+        note=event.get("note", ""),
+        by=reporter(event),
+    )
+
+
+def _unread_claims(known: PodEvidence) -> Sequence[str]:
+    """Return the ResourceClaims that a pod which nobody has tried waits for, if not known."""
+    is_known = known.has_claims or known.missing or known.is_gone or known.scheduled
+    return () if is_known else claims_of(known.pod)
 
 
 def _waiting(group: PodGroup | None) -> str:
@@ -143,27 +123,21 @@ def _waiting(group: PodGroup | None) -> str:
     return f"is pending, {group.placed}/{group.wanted} of its pod group placed"
 
 
-def _gone(known: Known) -> _Cause:
+def _gone(known: PodEvidence) -> _Cause:
     if evicted := _evicted(known):
-        return _Cause(
-            f"kube-scheduler evicted it {evicted}", last_seen(_preempted(known)), [REMADE]
-        )
+        return _Cause(f"kube-scheduler evicted it {evicted}", last_seen(known.preempted), [REMADE])
     newest = known.attempts[0]
-    bind = newest.get("bind") or {}
-    place = f"it was bound to {bind['node']}: " if bind and not bind.get("error") else ""
-    return _Cause(f"{place}{newest.get('reason') or 'Moorage had decided nothing about it'}")
+    bind = newest.bind
+    place = f"it was bound to {bind.node}: " if bind is not None and not bind.error else ""
+    return _Cause(f"{place}{newest.reason or 'Moorage had decided nothing about it'}")
 
 
-def _preempted(known: Known) -> Object:
-    """Return the Event with which kube-scheduler evicted the pod; empty if there is none."""
-    return next((each for each in known.events if each["reason"] == "Preempted"), {})
-
-
-def _evicted(known: Known) -> str:
+def _evicted(known: PodEvidence) -> str:
     """Return for whom kube-scheduler evicts the pod; "" if it does not."""
     conditions = (known.pod.get("status") or {}).get("conditions") or ()
-    event = _preempted(known)
-    if not event and all(each.get("reason") != "PreemptionByScheduler" for each in conditions):
+    if not known.preempted and all(
+        each.get("reason") != "PreemptionByScheduler" for each in conditions
+    ):
         return ""
     name = f"{known.preemptor}, " if known.preemptor else ""
     return f"to make room for {name}a more important pod"
@@ -175,41 +149,36 @@ def _evicted(known: Known) -> str:
 REMADE = "what made it creates another one; raise its priority to keep it"
 
 
-def _bound(known: Known, node: str) -> _Cause:
+def _bound(known: PodEvidence, node: str) -> _Cause:
     since = known.scheduled.get("lastTransitionTime") or ""
     if known.lost_node:
         step = f"create node {node}, or delete the pod: nothing moves it"
         return _Cause("no kubelet runs it there", since, [step])
     if evicted := _evicted(known):
         return _Cause(f"kube-scheduler evicts it {evicted}", since, [REMADE])
-    attempts = (each for each in known.attempts if (each.get("bind") or {}).get("node") == node)
-    if decided := next(attempts, None):
-        return _Cause(decided["reason"], since)
-    tried = next((each for each in known.attempts if each.get("filter") or each.get("error")), {})
-    if tried.get("error"):
-        return _Cause(f"it was placed without Moorage: {tried['reason']}", since)
-    if tried and not tried["filter"]["feasible"]:
-        why = tried["reason"].removeprefix("no node suits it: ")
+    for each in known.attempts:
+        if each.bind is not None and each.bind.node == node:
+            return _Cause(each.reason, since)
+    tried = next((each for each in known.attempts if each.filter or each.error), None)
+    if tried is not None and tried.error:
+        return _Cause(f"it was placed without Moorage: {tried.reason}", since)
+    if tried is not None and tried.filter is not None and not tried.filter.feasible:
+        why = tried.reason.removeprefix("no node suits it: ")
         return _Cause(f"it was placed without Moorage, which had rejected it: {why}", since)
-    if tried.get("reason"):
-        return _Cause(tried["reason"], since)
+    if tried is not None and tried.reason:
+        return _Cause(tried.reason, since)
     if not known.events and not since:
         return _Cause("it was created with a nodeName, so no scheduler was asked")
-    binder = next((reporter(each) for each in known.events if each["reason"] == "Scheduled"), "")
+    events = known.events or ()
+    binder = next((reporter(each) for each in events if each["reason"] == "Scheduled"), "")
     by = f"{binder} bound it; " if binder else ""
-    return _Cause(f"{by}Moorage has no decision about it: {known.silence}", since)
-
-
-def reporter(event: Object) -> str:
-    """Return who reported an Event; "" if it does not say."""
-    source = event.get("deprecatedSource") or {}
-    return str(event.get("reportingController") or source.get("component") or "")
+    return _Cause(f"{by}Moorage has no decision about it: {known.why_no_attempt}", since)
 
 
 # ---- pods that wait
 
 
-def _pending(known: Known, found: Rejections) -> _Cause:
+def _pending(known: PodEvidence, found: Rejections) -> _Cause:
     metadata, spec, status = known.pod["metadata"], known.pod["spec"], known.pod.get("status") or {}
     created, condition = metadata.get("creationTimestamp") or "", known.scheduled
     if metadata.get("deletionTimestamp"):
@@ -222,7 +191,8 @@ def _pending(known: Known, found: Rejections) -> _Cause:
             created,
             ["whoever set a gate has to remove it from spec.schedulingGates"],
         )
-    if nominated := status.get("nominatedNodeName"):
+    nominated = status.get("nominatedNodeName")
+    if nominated and not known.lost_node:
         return _Cause(
             f"it is to run on {nominated} once the pods that kube-scheduler evicts for it are gone",
             condition.get("lastTransitionTime") or "",
@@ -241,7 +211,7 @@ def _pending(known: Known, found: Rejections) -> _Cause:
     return _failing(known)
 
 
-def _binding(known: Known, created: str) -> _Cause:
+def _binding(known: PodEvidence, created: str) -> _Cause:
     """Return how far the bind is that is under way."""
     node, plugin, awaited = (known.bind.get(key, "") for key in ("node", "plugin", "awaited"))
     if plugin:
@@ -250,7 +220,7 @@ def _binding(known: Known, created: str) -> _Cause:
             created,
             [f"{plugin} lets it go on once they are there; else it fails, and is tried again"],
         )
-    decided = f": {known.attempts[0]['reason']}" if known.attempts else ""
+    decided = f": {known.attempts[0].reason}" if known.attempts else ""
     return _Cause(
         f"its bind to {node} is under way{decided}",
         created,
@@ -258,7 +228,7 @@ def _binding(known: Known, created: str) -> _Cause:
     )
 
 
-def _untried(known: Known, created: str) -> _Cause:
+def _untried(known: PodEvidence, created: str) -> _Cause:
     if missing := [*known.missing, *_claims_not_made(known.pod)]:
         return _Cause(
             f"it waits for ResourceClaims that do not exist: {', '.join(missing)}",
@@ -269,7 +239,7 @@ def _untried(known: Known, created: str) -> _Cause:
         scheduler = known.pod["spec"].get("schedulerName") or "default-scheduler"
         claims = () if known.has_claims else claims_of(known.pod)
         return _Cause(
-            f"no scheduler has tried it: {known.silence}",
+            f"no scheduler has tried it: {known.why_no_attempt}",
             created,
             [
                 f"a scheduler with a profile {scheduler} has to run",
@@ -277,9 +247,9 @@ def _untried(known: Known, created: str) -> _Cause:
             ],
         )
     newest = known.attempts[0]
-    if newest.get("claim") or newest.get("filter"):
+    if newest.claim or newest.filter:
         return _Cause(
-            f"kube-scheduler has yet to bind it: {newest['reason']}",
+            f"kube-scheduler has yet to bind it: {newest.reason}",
             created,
             ["kube-scheduler binds it, or tries it again, within seconds; see its log if not"],
         )
@@ -295,14 +265,14 @@ def _claims_not_made(pod: Object) -> Iterator[str]:
             yield f"{claim['name']} (of template {template})"
 
 
-def _failing(known: Known) -> _Cause:
+def _failing(known: PodEvidence) -> _Cause:
     """Return what is broken: an error, not a lack of nodes."""
     message = str(known.scheduled.get("message", ""))
     broken = [each for each in known.attempts if _error(each)]
     newest = next((each for each in broken if _error(each) in message), None)
     if newest is None and broken and broken[0] is known.attempts[0]:
         newest = broken[0]
-    reason = newest["reason"] if newest else f"kube-scheduler failed: {message}"
+    reason = newest.reason if newest else f"kube-scheduler failed: {message}"
     is_grouped = bool(known.pod["spec"].get("schedulingGroup"))
     until = None if is_grouped else backoff_end(known, datetime.now(UTC))
     waiting = f"; in backoff until about {until:%H:%M:%S}" if until else ""
@@ -311,34 +281,38 @@ def _failing(known: Known) -> _Cause:
     return _Cause(f"{reason}{waiting}", since, [*first_step(FAILURES, reason), again])
 
 
-def _error(attempt: Object) -> str:
-    parts = (attempt, attempt.get("bindCheck") or {}, attempt.get("bind") or {})
-    return next((str(part["error"]) for part in parts if part.get("error")), "")
+def _error(attempt: Decision) -> str:
+    parts = (attempt, attempt.bind_check, attempt.bind)
+    return next((part.error for part in parts if part is not None and part.error), "")
 
 
-def backoff_end(known: Known, now: datetime) -> datetime | None:
+def backoff_end(known: PodEvidence, now: datetime) -> datetime | None:
     """Return until when kube-scheduler waits after a failure, with its default settings.
 
     The wait is counted from the newest attempt, and doubles with each. None if it is over.
     """
-    times = [each["time"] for each in known.attempts]
-    times += [last_seen(each) for each in known.events if each["reason"] == "FailedScheduling"]
+    times = [each.time for each in known.attempts]
+    failed = (each for each in known.events or () if each["reason"] == "FailedScheduling")
+    times += [datetime.fromisoformat(last_seen(each)) for each in failed]
     if not times:
         return None
-    last = max(map(datetime.fromisoformat, times))
-    number = known.attempts[0].get("attempt", 1) if known.attempts else 1
+    last = max(times)
+    number = (known.attempts[0].attempt or 1) if known.attempts else 1
     end = last + min(FIRST_BACKOFF * 2 ** min(number - 1, 10), LONGEST_BACKOFF)
     return end if end > now else None
 
 
-def _unschedulable(known: Known, found: Rejections) -> _Cause:
+def _unschedulable(known: PodEvidence, found: Rejections) -> _Cause:
     since = known.scheduled.get("lastTransitionTime") or ""
-    unasked = () if known.asked else [f"who rejected them is not known: {known.silence}"]
+    unasked = () if known.asked else [f"who rejected them is not known: {known.why_no_attempt}"]
     more = "".join(f"; {each}" for each in (*_held(known), *_outdated(known), *unasked))
-    if (trial := trial_of(known.filtered)) is not None and not trial.fits:
-        evidence = "".join(f"; {each}" for each in group_evidence(trial))
+    if known.lost_node:
+        more += f"; node {known.lost_node}, which was nominated for it, does not exist any more"
+    trial = known.filtered.group if known.filtered is not None else None
+    if trial is not None and not trial.fits:
+        evidence = "".join(f"; {each}" for each in group_evidence(trial, known.gated))
         reason = f"{group_sentence(trial)}{evidence}{more}"
-        return _Cause(reason, since, [*group_steps(trial), RETRIED])
+        return _Cause(reason, since, [*_group_steps(known, trial), RETRIED])
     if not found.parts:  # about the pod, not about nodes
         text = str(known.scheduled.get("message"))
         if about := ABOUT_NO_NODE.match(text):
@@ -351,94 +325,49 @@ def _unschedulable(known: Known, found: Rejections) -> _Cause:
     )
     shown = ", ".join(map(str, found.parts))
     again = [JUDGED_AGAIN] if known.is_outdated or _policy_changed(known) else []
-    step = selector_step(known.pod, found.parts[0]) or found.parts[0].step
-    if _policy_changed(known):  # what was asked for may not be any more
-        step = ""
-    return _Cause(f"{nodes}: {shown}{more}", since, [*again, *([step] if step else []), RETRIED])
+    # What was asked for by another policy may not be any more.
+    steps = [] if _policy_changed(known) else advice(found.parts, known.survey, known.rejecting)
+    return _Cause(f"{nodes}: {shown}{more}", since, [*again, *steps, RETRIED])
 
 
-def _held(known: Known) -> Iterator[str]:
+def _group_steps(known: PodEvidence, trial: GroupRecord) -> list[str]:
+    """Return what would help a group; where uncordoning does, that first."""
+    steps = group_steps(trial, known.gated)
+    cordoned = uncordoning(known.survey)
+    if trial.more_nodes and len(cordoned) >= trial.more_nodes:
+        nodes = ", ".join(sorted(cordoned)[: trial.more_nodes])
+        return [f"uncordon {nodes}: then it starts", *steps]
+    return steps
+
+
+def _held(known: PodEvidence) -> Iterator[str]:
     """Yield which pods hold nodes that a plugin has rejected because of them, as far as known."""
-    plugins = (known.filtered.get("filter") or {}).get("plugins") or ()
-    rejecting = {each["plugin"] for each in plugins if each.get("rejected")}
-    held = [each for each in known.holders if not rejecting.isdisjoint(each["plugins"])]
+    filtered = known.filtered
+    plugins = filtered.filter.plugins if filtered is not None and filtered.filter else ()
+    rejecting = {each.plugin for each in plugins if each.rejected}
+    held = [each for each in known.holders if not rejecting.isdisjoint(each.plugins)]
     if held:
-        shown = ", ".join(f"{each['node']} by {each['pod']}" for each in held[:SHOWN_HOLDERS])
+        shown = ", ".join(f"{each.node} by {each.pod}" for each in held[:SHOWN_HOLDERS])
         more = f" and {len(held) - SHOWN_HOLDERS} others" if len(held) > SHOWN_HOLDERS else ""
         yield f"held by pods that are not bound yet: {shown}{more}"
 
 
-def _outdated(known: Known) -> Iterator[str]:
+def _outdated(known: PodEvidence) -> Iterator[str]:
     """Yield why the newest verdicts may be wrong by now."""
+    filtered = known.filtered
+    if filtered is None:
+        return
     if _policy_changed(known):
-        decided_by = known.filtered["policyRevision"]
-        yield f"decided by policy {decided_by}, and {known.revision} is active since"
-    age = known.filtered.get("snapshotAgeSeconds", 0.0)
+        yield f"decided by policy {filtered.policy_revision}, and {known.revision} is active since"
     if known.is_outdated:
-        late = f", by a view of the cluster that was {age:.0f} s old" if age >= LATE_SECONDS else ""
-        yield f"nodes have changed since that verdict{late}"
-    elif age > OLD_SECONDS:
+        yield "nodes have changed since that verdict"
+    elif filtered.snapshot_age_seconds > OLD_SECONDS:
         yield (
-            f"the gateway had heard nothing of the cluster for {age:.0f} s then, see its /readyz"
+            "the gateway had heard nothing of the cluster for "
+            f"{filtered.snapshot_age_seconds:.0f} s then, see its /readyz"
         )
 
 
-def _policy_changed(known: Known) -> bool:
-    decided_by = known.filtered.get("policyRevision", "")
+def _policy_changed(known: PodEvidence) -> bool:
+    decided_by = known.filtered.policy_revision if known.filtered is not None else ""
     return bool(decided_by and known.revision and decided_by != known.revision)
-
-
-# ---- one node
-
-
-def _about(place: str, node: str) -> str:
-    if place == node:
-        return f"is on {node}"
-    return f"is not on {node} but on {place}" if place else f"is not on {node}"
-
-
-def _on_node(known: Known, found: Rejections, place: str) -> str:
-    """Return why the pod is on one node, or why not."""
-    node = known.node
-    view = next((each for each in known.views if each["verdict"] != "unknown"), None)
-    if view is None and not known.attempts and (rejected := _not_named(found)):
-        return rejected
-    if view is None:
-        why = known.views[0].get("detail", "") if known.views else known.silence
-        return f"nothing is known about {node}: {why}"
-    if view["verdict"] == "rejected":
-        evicting = "; evicting pods would not help" if view.get("unresolvable") else ""
-        without = "; it was placed without Moorage" if place == node else ""
-        return f"{view['plugin']} rejected it: {view['reason']}{without or evicting}"
-    if view["verdict"] == "not named":
-        return _not_named(found) or str(view["detail"])
-    return _feasible(known.filtered, view, is_chosen=place == node)
-
-
-def _feasible(newest: Object, view: Object, *, is_chosen: bool) -> str:
-    reason = newest.get("reason", "it was feasible")
-    if is_chosen:
-        return str(reason)
-    rank, score = view.get("rank", 0), view.get("score") or {}
-    if rank == 1:
-        return f"it is Moorage's best node, {score['total']:.4g}: {newest.get('reason', '')}"
-    if rank:
-        best, total = newest["score"]["top"][0], f"{score['total']:.4g}"
-        if score["total"] == best["total"]:
-            return f"its total is {total}, as that of {best['node']}: {newest.get('reason', '')}"
-        return f"it is Moorage's number {rank}, {total}; {best['node']} has {best['total']:.4g}"
-    if claim := newest.get("claim"):
-        return f"it was feasible, but {claim['node']} was claimed for {', '.join(claim['plugins'])}"
-    return f"it was feasible; {view.get('detail') or 'Moorage gave no scores'}"
-
-
-def _not_named(found: Rejections) -> str:
-    """Return why kube-scheduler did not name a node, as far as its message has it.
-
-    A pod that is unschedulable was tried on all nodes: so the node was rejected.
-    """
-    reasons = found.in_tree
-    if not reasons:
-        return ""
-    which = reasons[0] if len(reasons) == 1 else f"one of: {', '.join(reasons)}"
-    return f"kube-scheduler rejected it before Moorage was asked: {which}"

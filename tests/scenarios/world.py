@@ -241,8 +241,7 @@ class World(Caller):
     async def explanation(self, name: str) -> Object:
         """Return why a pod is where it is, as the gateway says it."""
         found: Object = await self.get(f"decisions/{NAMESPACE}/{name}?explain=true")
-        explanation: Object = found["explanation"]
-        return explanation
+        return found
 
     async def shadow(self, profile: str) -> Object:
         """Return what is known about the shadow of a profile."""

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from cli.up.following import Outcome, PodState
 from cli.up.result import shown, totals, why
+from gateway.cycle.decision import Decision
+from gateway.decisions.explanation import Explanation
 
 
 def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
@@ -59,9 +62,11 @@ TAINT = "TaintToleration"
 RETRIED = "kube-scheduler tries it again when the cluster changes"
 
 
-def explained(reason: str, *why: str, **more: Any) -> Answer:
+def explained(reason: str, *why: str, steps: tuple[str, ...] = ()) -> Explanation:
     """What the gateway answers."""
-    return {"explanation": {"reason": reason, "next": (), **more}, "attempts": [{"why": why}]}
+    now = datetime.now(UTC)
+    attempt = Decision(namespace="ns", pod="p", uid="u", time=now, profile="m", why=list(why))
+    return Explanation(pod="ns/p", place="", reason=reason, next=steps, attempts=(attempt,))
 
 
 def scheduler(**more: Any) -> Answer:
@@ -135,18 +140,18 @@ def test_failures_and_rejections_are_told_though_the_pod_is_bound() -> None:
 
 
 def test_a_pending_pod_is_explained_with_what_comes_next() -> None:
-    asked = explained("none of 3 nodes suits it: 3 hot", next=("cool them", RETRIED))
+    asked = explained("none of 3 nodes suits it: 3 hot", steps=("cool them", RETRIED))
     made = scheduler(node="", rejected=[{"plugin": FIT, "nodes": 1, "reasons": {}}])
     assert why(PENDING, made, asked) == f"none of 3 nodes suits it: 3 hot; {RETRIED}"
 
 
 def test_without_the_gateway_there_is_kube_scheduler_s_message() -> None:
-    assert why(PENDING, None, {}) == "0/3 nodes: full."
-    assert why(PodState(namespace="ns", name="p", uid="u"), None, {}) == "not tried yet"
-    assert why(BOUND, scheduler(), {}) == "the gateway does not say"
+    assert why(PENDING, None, None) == "0/3 nodes: full."
+    assert why(PodState(namespace="ns", name="p", uid="u"), None, None) == "not tried yet"
+    assert why(BOUND, scheduler(), None, "the gateway is busy") == "the gateway is busy"
 
 
 def test_a_deleted_pod_was_preempted_only_if_kube_scheduler_has_marked_it() -> None:
     gone = replace(BOUND, outcome=Outcome.DELETED)
-    assert why(gone, None, {}) == "by a client or by what made it"
-    assert why(replace(gone, preempted=True), None, {}) == "preempted for a more important pod"
+    assert why(gone, None, None) == "by a client or by what made it"
+    assert why(replace(gone, preempted=True), None, None) == "preempted for a more important pod"

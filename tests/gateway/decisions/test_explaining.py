@@ -301,13 +301,13 @@ async def test_a_missing_decision_is_explained_by_the_pod(
             f"there is no decision about pod default/big: {hint}",
         )
         code, answer = await running.get("/decisions/default/big?explain=true")
-        assert (code, answer["attempts"], answer["noAttempts"]) == (200, [], hint)
+        assert (code, answer["attempts"], answer["whyNoAttempt"]) == (200, [], hint)
         told = status.get("message", hint).partition(". ")[0].partition(": ")[2] or hint
-        assert told in answer["explanation"]["reason"]
+        assert told in answer["reason"]
         for query in ("", "?explain=true"):
             code, nobody = await running.get(f"/decisions/default/nobody{query}")
             assert code == 404
-            assert nobody["error"].endswith("/nobody: there is no such pod")
+            assert nobody["error"].endswith("there is no pod default/nobody")
 
 
 async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(tmp_path: Path) -> None:
@@ -318,9 +318,9 @@ async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(tmp_path: P
         await running.prioritize(first, *NAMES[:3])
         _, answer = await running.get("/decisions/default/p?explain=true&node=n3")
         assert [each["verdict"] for each in answer["views"]] == ["rejected"]
-        assert answer["explanation"]["reason"].startswith("NoThird rejected it: it is the third")
+        assert answer["reason"].startswith("NoThird rejected it: it is the third")
         _, answer = await running.get("/decisions/default/p?explain=true")
-        assert (answer["explanation"]["place"], answer["explanation"]["reason"]) == (
+        assert (answer["place"], answer["reason"]) == (
             "is on n0",
             (
                 "kube-scheduler's own scores outvoted Moorage's: it chose n0, 70.9, over n1, 74.4, "
@@ -333,7 +333,7 @@ async def test_the_gateway_explains_a_pod_by_its_own_decisions_alone(tmp_path: P
         running.api.pod("p", schedulerName="moorage")
         _, answer = await running.get("/decisions/default/p?explain=true")
         assert answer["attempts"] == []  # those are of an earlier pod of the name
-        assert "kube-scheduler has not tried it yet" in answer["explanation"]["reason"]
+        assert "kube-scheduler has not tried it yet" in answer["reason"]
         assert (await running.get("/decisions/default/p?explain=yes"))[0] == 400
 
 
@@ -368,9 +368,9 @@ async def test_all_pending_pods_are_listed_with_their_first_line(tmp_path: Path)
         }
         for name, line in lines.items():
             _, alone = await running.get(f"/decisions/{name}?explain=true")
-            assert {key: line[key] for key in alone["explanation"]} == alone["explanation"]
+            assert {**line, "attempts": alone["attempts"], "events": alone["events"]} == alone
         assert "1 it is the third (Moorage NoThird)" in lines["default/rejected"]["reason"]
-        assert lines["default/rejected"]["attempts"] == 1
+        assert lines["default/rejected"]["tried"] == 1
         assert "schedulerName is morage" in lines["default/mistyped"]["reason"]
         assert "did you mean `moorage`?" in lines["default/mistyped"]["reason"]
         one = await listed("?limit=1")
@@ -380,11 +380,15 @@ async def test_all_pending_pods_are_listed_with_their_first_line(tmp_path: Path)
         ]
         for search, waits, placed in (
             ("third", ["default/rejected"], []),  # the reason
-            ("default/+ED", ["default/rejected", "default/gated", "default/mistyped"], ["placed"]),
+            (
+                "default/+ED",
+                ["default/rejected", "default/gated", "default/mistyped"],
+                ["default/placed"],
+            ),
             ("elsewhere", ["shop/elsewhere"], []),
         ):
             answer = await listed(f"?search={search}")
             assert {each["pod"] for each in answer["items"]} == set(waits)
-            assert [each["name"] for each in answer["placed"]] == placed
+            assert [each["pod"] for each in answer["placed"]] == placed
             assert all(each["node"] == "n3" for each in answer["placed"])
         assert (await running.get("/decisions/pending?limit=0"))[0] == 400

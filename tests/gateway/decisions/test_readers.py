@@ -12,7 +12,9 @@ from aiohttp import web
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
+from gateway.decisions.explaining import Explainer
 from gateway.decisions.routes import DecisionRoutes, Decisions
+from gateway.decisions.survey import Surveyor
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage.testing import make_pod
@@ -58,9 +60,11 @@ async def serving(
     waiting = dict.fromkeys(state.known_pods(), Waiting())
     for namespace in namespaces:
         state.set_pod(make_pod("there", namespace=namespace, node="n1"))
-    routes = DecisionRoutes(
-        decisions=decisions,
+    explainer = Explainer(
+        log=decisions.log,
+        arrays=decisions.arrays,
         state=state,
+        surveyor=Surveyor(state),
         pod_of=no_pod,
         events_of=no_events,
         bind_of=lambda _: {},
@@ -68,6 +72,7 @@ async def serving(
         policy=policy,
         waiting=waiting,
     )
+    routes = DecisionRoutes(decisions=decisions, explainer=explainer)
     app.router.add_routes(routes.routes())
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()

@@ -1,17 +1,29 @@
 """Why a pod is where it is, alone or in a group."""
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
 import pytest
 
 from gateway.cluster.pods import decode_seen_pod
-from gateway.cycle.decision import UNKNOWN_NODE, GroupRecord, ReasonNodes
+from gateway.cycle.decision import (
+    UNKNOWN_NODE,
+    BindRecord,
+    Decision,
+    FilterRecord,
+    GroupRecord,
+    PluginRecord,
+    ReasonCount,
+    ReasonNodes,
+)
+from gateway.decisions.evidence import PodEvidence, why_no_attempt
+from gateway.decisions.explaining import as_shown
+from gateway.decisions.explanation import Explanation
 from gateway.decisions.groups import group_evidence, group_sentence, group_steps
-from gateway.decisions.known import Known, silence
-from gateway.decisions.listing import as_shown
+from gateway.decisions.nodes import NodeView
 from gateway.decisions.rejections import NO_NODE_LEFT
-from gateway.decisions.why import Explanation, explanation
+from gateway.decisions.why import explain
 
 AGO = "2026-11-23T01:00:00+00:00"
 
@@ -25,24 +37,41 @@ def pod(*, reason: str = "", message: str = "", **spec: Any) -> dict[str, Any]:
     }
 
 
-def attempt(feasible: int = 0, unknown: int = 0, **plugins: dict[str, int]) -> dict[str, Any]:
+def decided(**more: Any) -> Decision:
+    return Decision(
+        namespace="ns", pod="p", uid="u", time=datetime.fromisoformat(AGO), profile="m", **more
+    )
+
+
+def attempt(
+    feasible: int = 0, unknown: int = 0, *, more: dict[str, Any] | None = None, **plugins: Any
+) -> Decision:
     """An attempt in which each plugin rejected so many nodes for each reason."""
     records = [
-        {
-            "plugin": name,
-            "rejected": sum(reasons.values()),
-            "reasons": [{"reason": text, "nodes": count} for text, count in reasons.items()],
-        }
+        PluginRecord(
+            plugin=name,
+            seconds=0.0,
+            rejected=sum(reasons.values()),
+            reasons=[
+                ReasonCount(reason=text, nodes=count, unresolvable=False)
+                for text, count in reasons.items()
+            ],
+        )
         for name, reasons in plugins.items()
     ]
-    nodes = feasible + unknown + sum(sum(reasons.values()) for reasons in plugins.values())
-    filtered = {"nodes": nodes, "feasible": feasible, "plugins": records, "unknownNodes": unknown}
-    return {"time": AGO, "filter": filtered, "reason": "no node suits it: decided"}
+    filtered = FilterRecord(
+        nodes=feasible + unknown + sum(each.rejected for each in records),
+        feasible=feasible,
+        seconds=0.0,
+        plugins=records,
+        unknown_nodes=unknown,
+    )
+    return decided(**{"filter": filtered, "reason": "no node suits it: decided", **(more or {})})
 
 
-def rejected(message: str, *attempts: dict[str, Any], **known: Any) -> Explanation:
+def rejected(message: str, *attempts: Decision, **known: Any) -> Explanation:
     found = pod(reason="Unschedulable", message=message)
-    return explanation(Known(pod=found, attempts=attempts, **known))
+    return explain(PodEvidence(pod=found, attempts=attempts, **known))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +116,7 @@ def rejected(message: str, *attempts: dict[str, Any], **known: Any) -> Explanati
 )
 def test_each_reason_has_its_owner(message: str, asked: Any, parts: list[str]) -> None:
     found = rejected(f"0/3 nodes are available: {message}", asked)
-    assert list(map(str, found.rejections.parts)) == parts
+    assert list(map(str, found.rejections)) == parts
     assert found.reason == f"none of 3 nodes suits it: {', '.join(parts)}"
 
 
@@ -99,14 +128,14 @@ def test_what_helps_is_said_of_the_most_frequent_reason() -> None:
 
 
 def test_without_the_gateway_nobody_is_blamed() -> None:
-    found = rejected("0/1 nodes are available: 1 hot.", silence="it is gone", asked=False)
+    found = rejected("0/1 nodes are available: 1 hot.", why_no_attempt="it is gone", asked=False)
     assert found.reason == (
         "the only node does not suit it: 1 hot; who rejected them is not known: it is gone"
     )
 
 
 def test_verdicts_that_may_be_wrong_by_now_are_told() -> None:
-    old = {**attempt(Cool={"hot": 1}), "policyRevision": "a", "snapshotAgeSeconds": 200.0}
+    old = attempt(Cool={"hot": 1}, more={"policy_revision": "a", "snapshot_age_seconds": 200.0})
     found = rejected("0/1 nodes are available: 1 hot.", old, revision="b")
     assert found.reason == (
         "the only node does not suit it: 1 hot (Moorage Cool); decided by policy a, and b is "
@@ -116,43 +145,43 @@ def test_verdicts_that_may_be_wrong_by_now_are_told() -> None:
     same = rejected("0/1 nodes are available: 1 hot.", old, revision="a")
     assert "policy" not in same.reason
     assert same.next[0].startswith("change the pod or a node to what Cool asks for")
-    young = {**old, "snapshotAgeSeconds": 12.0}
-    late = rejected("0/1 nodes are available: 1 hot.", young, revision="a", is_outdated=True)
-    assert late.reason.endswith(
-        "; nodes have changed since that verdict, by a view of the cluster that was 12 s old"
-    )
+    late = rejected("0/1 nodes are available: 1 hot.", old, revision="a", is_outdated=True)
+    assert late.reason.endswith("; nodes have changed since that verdict")
     assert late.next[0].startswith("wait: the gateway has it tried again")
 
 
 def test_a_pod_that_was_placed_against_a_rejection_says_so() -> None:
-    asked = {**attempt(Cool={"hot": 2}), "reason": "no node suits it: Cool rejected 2 of 2: hot"}
-    found = explanation(Known(pod=pod(nodeName="n1"), attempts=[asked]))
+    why = {"reason": "no node suits it: Cool rejected 2 of 2: hot"}
+    asked = attempt(Cool={"hot": 2}, more=why)
+    found = explain(PodEvidence(pod=pod(nodeName="n1"), attempts=[asked]))
     assert found.headline == (
         "ns/p is on n1: it was placed without Moorage, which had rejected it: "
         "Cool rejected 2 of 2: hot"
     )
-    view = {"verdict": "rejected", "plugin": "Cool", "reason": "hot"}
-    about = explanation(Known(pod=pod(nodeName="n1"), attempts=[asked], node="n1", views=[view]))
+    view = NodeView(time=AGO, node="n1", verdict="rejected", plugin="Cool", reason="hot")
+    about = explain(PodEvidence(pod=pod(nodeName="n1"), attempts=[asked], node="n1", views=[view]))
     assert about.headline == ("ns/p is on n1: Cool rejected it: hot; it was placed without Moorage")
 
 
 def test_the_failure_is_that_of_the_condition_though_another_attempt_runs() -> None:
-    failed = {
-        **attempt(feasible=2),
-        "bind": {"node": "n1", "error": "permit: timed out"},
-        "reason": "the bind to n1 failed: permit: timed out",
-    }
-    found = explanation(
-        Known(
+    failed = attempt(
+        feasible=2,
+        more={
+            "bind": BindRecord(node="n1", seconds=0.0, error="permit: timed out"),
+            "reason": "the bind to n1 failed: permit: timed out",
+        },
+    )
+    found = explain(
+        PodEvidence(
             pod=pod(reason="SchedulerError", message="binding rejected: permit: timed out"),
-            attempts=[{"time": AGO}, failed],
+            attempts=[decided(), failed],
         )
     )
     assert found.reason == "the bind to n1 failed: permit: timed out"
     grouped = pod(reason="SchedulerError", message="EOF", schedulingGroup={"podGroupName": "g"})
-    assert "1, 2, 4, 8" not in str(explanation(Known(pod=grouped, attempts=[failed])).next)
+    assert "1, 2, 4, 8" not in str(explain(PodEvidence(pod=grouped, attempts=[failed])).next)
     other = pod(reason="SchedulerError", message="EOF")
-    assert explanation(Known(pod=other, attempts=[{"time": AGO}, failed])).reason == (
+    assert explain(PodEvidence(pod=other, attempts=[decided(), failed])).reason == (
         "kube-scheduler failed: EOF"
     )
 
@@ -163,15 +192,15 @@ def test_claims_that_do_not_exist_hold_a_pod_up() -> None:
         {"name": "b", "resourceClaimTemplateName": "gpu"},
     ]
     waiting = pod(resourceClaims=claims)
-    found = explanation(Known(pod=waiting, missing=["shared"], silence="not tried"))
+    found = explain(PodEvidence(pod=waiting, missing=["shared"], why_no_attempt="not tried"))
     assert found.reason == (
         "it waits for ResourceClaims that do not exist: shared, b (of template gpu)"
     )
     waiting["status"]["resourceClaimStatuses"] = [{"name": "b", "resourceClaimName": "p-b"}]
-    found = explanation(Known(pod=waiting, silence="not tried"))
+    found = explain(PodEvidence(pod=waiting, why_no_attempt="not tried"))
     assert found.reason == "no scheduler has tried it: not tried"
     assert found.next[-1] == "ResourceClaim shared has to exist"
-    found = explanation(Known(pod=waiting, silence="not tried", has_claims=True))
+    found = explain(PodEvidence(pod=waiting, why_no_attempt="not tried", has_claims=True))
     assert "a scheduler with a profile" in found.next[-1]
 
 
@@ -182,13 +211,13 @@ def test_the_gateway_lists_a_pod_with_the_claims_that_it_names() -> None:
     seen = decode_seen_pod(msgspec.json.encode(raw))
     assert seen.waiting is not None
     shown = as_shown(seen.pod, seen.waiting)
-    assert silence(shown, ["moorage"]).endswith("which the gateway may not read: shared")
+    assert why_no_attempt(shown, ["moorage"]).endswith("which the gateway may not read: shared")
 
 
 def test_an_unknown_profile_is_answered_by_the_nearest_and_a_count() -> None:
     asked = {"spec": {"schedulerName": "zzz"}}
-    assert silence(asked, ["other", "zoned"]).endswith(" (profiles: zoned and 1 more)")
-    assert silence(asked, []).endswith(" (profiles: none)")
+    assert why_no_attempt(asked, ["other", "zoned"]).endswith(" (profiles: zoned and 1 more)")
+    assert why_no_attempt(asked, []).endswith(" (profiles: none)")
 
 
 GPU = "example.com/gpu"

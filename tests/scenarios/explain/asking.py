@@ -8,7 +8,7 @@ import aiohttp
 
 from cli.decisions.explain import explained as ask
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.why import Explanation
+from gateway.decisions.explanation import Explanation
 from tests.scenarios.world import World
 from tools.planes.objects import NAMESPACE
 
@@ -74,7 +74,7 @@ async def said_by_gateway(world: World, name: str) -> list[str]:
     url, pod = f"{world.services.admin}/decisions", f"{NAMESPACE}/{name}"
     async with aiohttp.ClientSession() as session:
         async with session.get(f"{url}/{pod}?explain=true") as answer:
-            found = (await answer.json()).get("explanation") or {}
+            found = await answer.json()
         async with session.get(f"{url}/pending") as answer:
             listed = (each for each in (await answer.json())["items"] if each["pod"] == pod)
     return [

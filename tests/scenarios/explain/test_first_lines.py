@@ -214,13 +214,13 @@ async def pods_that_no_node_suits(world: World) -> AsyncIterator[Sequence[Row]]:
         status = {"status": {"conditions": [condition]}}
         (await world.request("PATCH", f"{PODS}/without-volume/status", status)).check()
         none = "is pending: none of 3 nodes suits it:"
-        change = "change the pod or a node to what Steered asks for"
+        change = "change the pod(, or n2 or n3,| or a node) to what Steered asks for"
         yield [
             Row(
                 "too large for all",
                 "in-tree",
                 rf"{none} 3 Insufficient cpu \(kube-scheduler\)$",
-                next="free cpu on a node, add a node, or lower the pod's requests of cpu",
+                next="add a node with 100 of cpu, or lower the pod's requests of cpu: no node has ",
             ),
             Row(
                 "a plugin has two reasons",
@@ -390,7 +390,7 @@ async def pods_that_end(world: World) -> AsyncIterator[Sequence[Row]]:
         await world.request("PATCH", f"{PODS}/small", {"metadata": {"finalizers": None}})
         await world.bound("urgent")
         gone = f"is gone: kube-scheduler evicted {evicted}"
-        yield [Row("it was evicted", "small", gone, next=remade, alone=False)]
+        yield [Row("it was evicted", "small", gone, next=remade)]
 
 
 async def services_that_are_down(world: World) -> AsyncIterator[Sequence[Row]]:

@@ -20,9 +20,9 @@ export async function decision({ stream }, namespace, pod, id = "") {
   const current = () => known.attempts.find((each) => each.id === id) || known.attempts[0];
 
   function showHead() {
-    const { attempts, explanation } = known;
+    const { attempts } = known;
     const attempt = current();
-    const now = attempt === attempts[0] ? explanation : null;
+    const now = attempt === attempts[0] ? known : null;
     replace(head,
       el("header", { class: "title" },
         el("p", { class: "crumbs" }, el("a", { href: "#/pods" }, "Pods"), " / ", namespace, " /"),
@@ -39,7 +39,7 @@ export async function decision({ stream }, namespace, pod, id = "") {
     nodes?.destroy();
     if (!attempt) return replace(body);
     const place = el("div", { class: "nodes" });
-    const reason = (attempt === known.attempts[0] && known.explanation?.reason) || attempt.reason;
+    const reason = (attempt === known.attempts[0] && known.reason) || attempt.reason;
     replace(body, el("div", { class: "columns" }, evidence(attempt, reason), el("section", {}, el("h2", {}, "Attempt"), attemptFacts(attempt))), place);
     nodes = await nodeTable(`${base}/${encodeURIComponent(attempt.id)}/nodes`, attempt).catch((error) => ({ element: el("section", {}, el("h2", {}, "Nodes"), note(error.message), best(attempt.score?.top || [])), destroy() {} }));
     replace(place, nodes.element);
@@ -55,7 +55,7 @@ export async function decision({ stream }, namespace, pod, id = "") {
     await showBody();
   };
   const refresh = setInterval(async () => {
-    if (document.hidden || known.explanation?.place.startsWith("is on")) return;
+    if (document.hidden || known.place.startsWith("is on")) return;
     const newer = await read().catch(() => known);
     const same = newer.attempts[0]?.id === known.attempts[0]?.id;
     known = same ? { ...newer, attempts: known.attempts } : newer;
@@ -69,11 +69,11 @@ export async function decision({ stream }, namespace, pod, id = "") {
 const NEWEST = 8; // steps that are shown at once
 
 // From created to bound: attempts with their parts, and what Events say, the oldest first.
-function timeline({ attempts, events, created, explanation }, current, namespace, pod) {
+function timeline({ attempts, events, created, place, since }, current, namespace, pod) {
   const steps = [...(attempts || [])].reverse().map((each) => ({ time: each.time, title: `Attempt ${each.attempt || 1}`, kind: each.outcome, attempt: each, text: each.reason }));
   for (const each of events || []) steps.push({ time: each.time, title: each.reason, by: each.by, text: each.note });
   if (created) steps.push({ time: created, title: "Created" });
-  if (explanation?.place.startsWith("is on") && explanation.since) steps.push({ time: explanation.since, title: "Bound", kind: "bound", text: explanation.place });
+  if (place.startsWith("is on") && since) steps.push({ time: since, title: "Bound", kind: "bound", text: place });
   // Times of the API server are whole seconds: what is created comes before all else of its second.
   steps.sort((one, other) => new Date(one.time) - new Date(other.time) || (other.title === "Created") - (one.title === "Created"));
   const item = (step, before) => {

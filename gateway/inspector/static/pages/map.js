@@ -132,11 +132,11 @@ export async function map() {
 // What the newest attempt on a pod found out about each node; if Moorage was not asked, that.
 async function verdictsOn(pod, names) {
   const base = `../decisions/${joined(...pod.split("/"))}`;
-  const { attempts, explanation } = await get(`${base}?explain=true`);
+  const { attempts, reason } = await get(`${base}?explain=true`);
   const filtered = attempts.find((each) => each.filter);
-  if (!filtered) return { ...coloured(explanation?.reason || "nothing is decided yet", [], names, "not asked"), unasked: true };
+  if (!filtered) return { ...coloured(reason || "nothing is decided yet", [], names, "not asked"), unasked: true };
   const { items } = await all(`${base}/${joined(filtered.id)}/nodes`);
-  return coloured(explanation?.reason || filtered.reason, items, names, "kube-scheduler did not name it");
+  return coloured(reason || filtered.reason, items, names, "kube-scheduler did not name it");
 }
 
 // What Moorage would say now.

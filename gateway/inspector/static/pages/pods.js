@@ -118,7 +118,10 @@ export async function pods({ stream }) {
     if (text !== wanted.q) return;
     const former = waiting;
     read = asked;
-    const row = (each) => ({ namespace: each.namespace, pod: each.name, uid: each.uid, node: each.node || "", reason: each.reason, scheduler: each.schedulerName, attempt: each.attempts, time: each.since || each.created, outcome: "bound" });
+    const row = (each) => {
+      const [namespace, name] = each.pod.split("/");
+      return { namespace, pod: name, uid: each.uid, node: each.node, reason: each.reason, scheduler: each.schedulerName, attempt: each.tried, time: each.since || each.created, outcome: "bound" };
+    };
     const listed = [...every.items, ...matching.items].map(row).sort((one, other) => (one.time < other.time ? 1 : -1));
     waiting = new Map(listed.map((each) => [pod(each), { ...each, settled: former.get(pod(each))?.uid === each.uid }]));
     found = matching.placed.map(row);

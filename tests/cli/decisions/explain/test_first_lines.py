@@ -4,8 +4,8 @@ import pytest
 
 from cli.decisions.explain import Explained
 from cli.decisions.explain_output import show
-from gateway.decisions.known import Known
-from gateway.decisions.why import explanation
+from gateway.decisions.evidence import PodEvidence
+from gateway.decisions.why import explain
 
 METADATA = {"namespace": "default", "name": "web", "uid": "u"}
 SILENCE = "no gateway runs in namespace moorage"
@@ -21,8 +21,9 @@ SILENCE = "no gateway runs in namespace moorage"
 def test_a_gateway_that_was_not_reached_is_told_first(
     spec: dict[str, object], first: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = Known(pod={"metadata": METADATA, "spec": spec}, silence=SILENCE, asked=False)
-    show(Explained(known=known, found=explanation(known)), "text")
+    pod = {"metadata": METADATA, "spec": spec}
+    known = PodEvidence(pod=pod, why_no_attempt=SILENCE, asked=False)
+    show(Explained(explain(known), unasked=SILENCE), "text")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == first
     assert any(line.startswith("default/web is pending: ") for line in lines)

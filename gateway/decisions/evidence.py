@@ -2,11 +2,14 @@
 
 import difflib
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from gateway.cycle.decision import Decision
+from gateway.decisions.explanation import PodGroup
+from gateway.decisions.nodes import NodeView
+from gateway.decisions.survey import Survey
 from moorage.errors import suggestion
 
 Object = Mapping[str, Any]
@@ -18,55 +21,31 @@ CLAIMS_UNREAD = "see whether its ResourceClaims exist, which the gateway may not
 PREEMPTED_BY = re.compile(r"Preempted by pod (\S+) on node ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodGroup:
-    """A pod group.
+class Holder(NamedTuple):
+    """A pod, as NAMESPACE/NAME, that holds a node, and the plugins that wanted that."""
 
-    Attributes:
-        name: Its name.
-        needed: How many pods it needs at once; 0 if that is not known, or any number will do.
-        nodes: For each member its node, "" for none.
-    """
-
-    name: str
-    needed: int
-    nodes: Sequence[str]
-
-    @property
-    def placed(self) -> int:
-        """How many members have a node."""
-        return sum(map(bool, self.nodes))
-
-    @property
-    def wanted(self) -> int:
-        """How many members there are, or have to be."""
-        return max(self.needed, len(self.nodes))
-
-    def __str__(self) -> str:
-        counts = Counter(filter(None, self.nodes))
-        accepted = ", ".join(f"{node} accepted {count}" for node, count in counts.most_common())
-        needed = f", {self.needed} needed at once" if self.needed else ""
-        return (
-            f"Pod group {self.name}: {self.placed}/{self.wanted} placed{needed}"
-            f"{f'; nodes: {accepted}' if accepted else ''}"
-        )
+    pod: str
+    uid: str
+    node: str
+    plugins: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PodEvidence:
     """What is known about a pod.
 
     Attributes:
         pod: The pod as the API server has it.
-        attempts: The gateway's attempts on this pod, as the admin port shows them, newest first.
-        silence: Why there are no attempts: the gateway's own words, or why it cannot be asked.
+        attempts: The gateway's attempts on this pod, as they are shown, newest first.
+        why_no_attempt: Why there are none: the gateway's own words, or why it cannot be asked.
         asked: Whether the gateway was asked.
         revision: The revision of the active policy; "" if it is not known.
-        events: The pod's Events, newest first.
-        group: The pod's group, if it has one.
+        events: The pod's Events, newest first; None if they could not be read.
+        group: The pod's group of Kubernetes, if it has one.
+        gated: Pods of the group that a plugin sees which wait for scheduling gates.
         missing: The ResourceClaims that the pod names and that do not exist.
         has_claims: Whether those that it names are known to exist, all of them.
-        lost_node: Whether the node that the pod is on does not exist.
+        lost_node: The node that the pod is on or nominated to, if it does not exist; else "".
         node: The node that is asked about; "" for none.
         views: What each attempt found out about that node, newest first.
         is_gone: Whether the pod exists no more; then only its names and its uid are known.
@@ -75,27 +54,33 @@ class Known:
         is_outdated: Whether nodes that the newest verdicts are about have changed since.
         preemptor: The pod, as NAMESPACE/NAME, that kube-scheduler evicts this one for; "" if not
             known.
-        holders: Other pods that hold nodes before the API server shows them there: the `pod`, its
-            `node`, and the `plugins` that wanted that.
+        holders: Other pods that hold nodes before the API server shows them there.
+        survey: What the nodes lack for the pod; None if nobody has looked.
+        rejecting: Of some nodes that the pod may use, the plugin of Moorage that rejected them.
+        lacks: Why kube-scheduler's own filters reject the node that is asked about, now.
     """
 
     pod: Object
-    attempts: Sequence[Object] = ()
-    silence: str = ""
+    attempts: Sequence[Decision] = ()
+    why_no_attempt: str = ""
     asked: bool = True
     revision: str = ""
-    events: Sequence[Object] = ()
+    events: Sequence[Object] | None = ()
     group: PodGroup | None = None
+    gated: Sequence[str] = ()
     missing: Sequence[str] = ()
     has_claims: bool = False
     node: str = ""
-    views: Sequence[Object] = ()
-    lost_node: bool = False
+    views: Sequence[NodeView] = ()
+    lost_node: str = ""
     is_gone: bool = False
     bind: Object = field(default_factory=dict)
     is_outdated: bool = False
     preemptor: str = ""
-    holders: Sequence[Object] = ()
+    holders: Sequence[Holder] = ()
+    survey: Survey | None = None
+    rejecting: Mapping[str, str] = field(default_factory=dict)
+    lacks: Sequence[str] = ()
 
     @property
     def scheduled(self) -> Object:
@@ -103,12 +88,17 @@ class Known:
         return scheduled_of(self.pod)
 
     @property
-    def filtered(self) -> Object:
-        """The newest attempt with verdicts; empty if there is none."""
-        return next((each for each in self.attempts if each.get("filter")), {})
+    def filtered(self) -> Decision | None:
+        """The newest attempt with verdicts; None if there is none."""
+        return next((each for each in self.attempts if each.filter is not None), None)
+
+    @property
+    def preempted(self) -> Object:
+        """The Event with which kube-scheduler evicted the pod; empty if there is none."""
+        return next((each for each in self.events or () if each["reason"] == "Preempted"), {})
 
 
-def silence(pod: Object, profiles: Collection[str]) -> str:
+def why_no_attempt(pod: Object, profiles: Collection[str]) -> str:
     """Return what a pod shows about why Moorage has decided nothing about it."""
     spec = pod["spec"]
     scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
@@ -167,3 +157,9 @@ def scheduled_of(pod: Object) -> Object:
     """Return a pod's condition PodScheduled; empty if it has none."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+
+
+def reporter(event: Object) -> str:
+    """Return who reported an Event; "" if it does not say."""
+    source = event.get("deprecatedSource") or {}
+    return str(event.get("reportingController") or source.get("component") or "")

@@ -1,0 +1,381 @@
+"""Explains pods: gathers what is known about one, and has the reason found.
+
+What the gateway may not read, its caller may have read, see `ReadByCaller`.
+"""
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from gateway.cluster.pods import Waiting
+from gateway.cluster.state import ClusterState
+from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
+from gateway.decisions.evidence import (
+    CLAIMS_UNREAD,
+    UNTRIED,
+    Holder,
+    Object,
+    PodEvidence,
+    claims_of,
+    last_seen,
+    preemptor_of,
+    why_no_attempt,
+)
+from gateway.decisions.explanation import Explanation, PodGroup
+from gateway.decisions.log import DecisionLog
+from gateway.decisions.nodes import KeptArrays, view
+from gateway.decisions.sentences import facts, sentences
+from gateway.decisions.survey import Survey, Surveyor
+from gateway.decisions.why import explain
+from gateway.policy.policy import PolicyHolder
+from moorage.errors import suggestion
+from moorage.groups import group_name
+from moorage.models import Pod
+from moorage_host.kube import KubeClient, KubeError
+
+SECONDS = 2.0
+"""How long the API server may take to show a pod; nothing is concluded from it after that."""
+
+MOST_HOLDERS = 100
+"""Pods among which those are looked for that hold nodes, the newest ones."""
+
+MOST_EVENTS = 50
+"""Events of a pod that are read."""
+
+MOST_SURVEYED = 50
+"""Unlike pods of a list for which all nodes are looked at; the others get general advice."""
+
+MOST_ASKED_ABOUT = 20
+"""Nodes of which it is looked up which plugin rejected them."""
+
+PodOf = Callable[[str, str], Awaitable[Object | None]]
+"""Returns a pod by namespace and name: empty if there is none, None if the API server is silent."""
+
+BindOf = Callable[[str], Object]
+"""Returns the bind of a pod that is under way, by uid: see `PodEvidence.bind`."""
+
+IsOutdated = Callable[[str], bool]
+"""Returns whether nodes of a pod have changed since its verdict, by uid."""
+
+EventsOf = Callable[[Object], Awaitable[Sequence[Object] | None]]
+"""Returns the Events of a pod, newest first; None if they may not be read."""
+
+
+async def read_events(client: KubeClient, pod: Object) -> Sequence[Object] | None:
+    """Return the Events of a pod; see `EventsOf`."""
+    path = f"/apis/events.k8s.io/v1/namespaces/{pod['metadata']['namespace']}/events"
+    query = {"fieldSelector": f"regarding.uid={pod['metadata']['uid']}", "limit": str(MOST_EVENTS)}
+    try:
+        response = await client.request("GET", path, query=query, timeout=SECONDS)
+        items: list[Object] = msgspec.json.decode(response.check().body)["items"] or []
+    except (KubeError, TimeoutError):
+        return None
+    return sorted(items, key=last_seen, reverse=True)
+
+
+async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | None:
+    """Return a pod; see `PodOf`. The gateway may list pods, not get one."""
+    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    query = {"fieldSelector": f"metadata.name={name}"}
+    try:
+        response = await client.request("GET", path, query=query, timeout=SECONDS)
+        items = msgspec.json.decode(response.check().body)["items"] or [{}]
+    except (KubeError, TimeoutError):
+        return None
+    pod: Object = items[0]
+    return pod
+
+
+PhaseT = TypeVar("PhaseT", FilterRecord | None, ScoreRecord | None)
+
+MayRead = Callable[[str], Awaitable[bool]]
+"""Returns whether the caller may read the pods of a namespace."""
+
+
+class ReadByCaller(NamedTuple):
+    """What a caller has read for themselves, since the gateway may not.
+
+    Attributes:
+        missing: The ResourceClaims of the pod that do not exist.
+        claims: Those that do.
+        needed: How many pods its group needs at once; 0 if that is not known.
+    """
+
+    missing: Sequence[str] = ()
+    claims: Sequence[str] = ()
+    needed: int = 0
+
+
+NOTHING_READ = ReadByCaller()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explainer:
+    """Explains pods by what the gateway knows."""
+
+    log: DecisionLog
+    arrays: KeptArrays
+    state: ClusterState
+    pod_of: PodOf
+    events_of: EventsOf
+    bind_of: BindOf
+    is_outdated: IsOutdated
+    policy: PolicyHolder
+    waiting: Mapping[str, Waiting]
+    surveyor: Surveyor
+
+    async def of_pod(
+        self, namespace: str, name: str, node: str, read: ReadByCaller, may_read: MayRead
+    ) -> Explanation | str:
+        """Return why a pod is where it is, or what is not there.
+
+        If the API server does not show the pod, there are just the attempts.
+
+        Args:
+            namespace: The pod's namespace.
+            name: Its name.
+            node: The node, or its host name, that is asked about; "" for none.
+            read: What the caller has read.
+            may_read: Whether the caller may see pods of a namespace.
+        """
+        pod = await self.pod_of(namespace, name)
+        attempts = self.log.attempts(namespace, name)
+        if not pod and not attempts:
+            return await self.undecided(namespace, name, pod)
+        given, node = node, self.surveyor.node_of(node) if node else ""
+        if given and not node:
+            return f"there is no node {given}{suggestion(given, self.state.rows.of)}"
+        uid = pod["metadata"]["uid"] if pod else attempts[0].uid
+        shown = pod or _as_decided(attempts[0])
+        events = () if pod is None else await self.events_of(shown)
+        known = self._known(shown, uid, await self._holders(may_read))
+        preemptor = self.state.pods.get(preemptor_of(events or ()))
+        if preemptor is not None and not await may_read(preemptor.namespace):
+            preemptor = None
+        group = self._group(uid, read.needed)
+        of_pod = [each for each in attempts if each.uid == uid]
+        claims = claims_of(shown)
+        has_claims = bool(claims) and set(claims) <= set(read.claims)
+        if has_claims and known.why_no_attempt.startswith(CLAIMS_UNREAD):
+            known = dataclasses.replace(known, why_no_attempt=UNTRIED)
+        seen = self.state.pods.get(uid)
+        known = dataclasses.replace(
+            known,
+            node=node,
+            views=[view(each, node, self.arrays.get(each.id)) for each in of_pod] if node else (),
+            lacks=self.surveyor.lacks(seen, node) if node and seen is not None else (),
+            is_gone=not pod,
+            events=events,
+            attempts=await without_sources(known.attempts, may_read),
+            preemptor=f"{preemptor.namespace}/{preemptor.name}" if preemptor else "",
+            group=group,
+            missing=[each for each in read.missing if each in claims],
+            has_claims=has_claims,
+            **await self._surveyed(seen, known),
+        )
+        found = explain(known)
+        if pod is None:  # the API server does not answer
+            newest = found.attempts[0].reason
+            found = replace(found, place="was last seen by the gateway", reason=newest)
+        return found
+
+    async def listing(self, may_read: MayRead) -> Callable[[Pod], Awaitable[Explanation | None]]:
+        """Return what explains one waiting pod after another, for a list that a caller gets."""
+        holders = await self._holders(may_read)
+        surveyed: set[int] = set()
+
+        async def explained(pod: Pod) -> Explanation | None:
+            if (waiting := self.waiting.get(pod.uid)) is None:
+                return None
+            known = self._known(as_shown(pod, waiting), pod.uid, holders)
+            more: dict[str, Any] = {}
+            if len(surveyed) < MOST_SURVEYED:
+                more = await self._surveyed(pod, known)
+                if (survey := more.get("survey")) is not None:
+                    surveyed.add(id(survey))
+            known = dataclasses.replace(
+                known, missing=waiting.claims, group=self._group(pod.uid, 0), **more
+            )
+            return replace(explain(known), attempts=())
+
+        return explained
+
+    def placed(self, pod: Pod) -> Explanation:
+        """Return where a pod is that has a node, and why, for a list."""
+        known = self._known(as_shown(pod, Waiting()), pod.uid, ())
+        return replace(explain(known), attempts=())
+
+    async def undecided(self, namespace: str, name: str, pod: Object | None = None) -> str:
+        """Return that there is no decision about a pod, and why."""
+        if (found := pod or await self.pod_of(namespace, name)) is None:
+            return f"there is no decision about pod {namespace}/{name}"
+        if not found:
+            return f"there is no pod {namespace}/{name}"
+        why = why_no_attempt(found, self.policy.profiles)
+        return f"there is no decision about pod {namespace}/{name}: {why}"
+
+    def shown(self, attempts: Sequence[Decision], place: str) -> list[Decision]:
+        """Return attempts on a pod, newest first, as people see them; *place* is its node."""
+        # Only the newest attempt can have led to where the pod is.
+        places = [place, *("" for _ in attempts[1:])][: len(attempts)]
+        return [self._shown(each, place) for each, place in zip(attempts, places, strict=True)]
+
+    def _shown(self, decision: Decision, place: str) -> Decision:
+        why = sentences(decision, place, self.arrays.totals_of(decision.id))
+        score = decision.score
+        bound = decision.bind.node if decision.bind else place
+        if score is not None and bound and all(each.node != bound for each in score.top):
+            of_place = view(decision, bound, self.arrays.get(decision.id)).score
+            score = replace(score, top=[*score.top, of_place]) if of_place else score
+        return replace(
+            decision,
+            filter=self._with_versions(decision.filter),
+            score=self._with_versions(score),
+            preempt=self._with_versions(decision.preempt),
+            outcome=facts(decision).at(place).outcome,
+            reason=next(iter(why), ""),
+            why=why,
+        )
+
+    def _with_versions(self, phase: PhaseT) -> PhaseT:
+        versions = self.policy.versions.of(phase.version) if phase is not None else {}
+        if phase is None or not versions:
+            return phase
+        plugins = [replace(each, version=versions.get(each.plugin, "")) for each in phase.plugins]
+        return replace(phase, plugins=plugins)
+
+    def _known(self, pod: Object, uid: str, holders: Sequence[Holder]) -> PodEvidence:
+        """Return what is known about a pod, with the attempts on this very pod."""
+        metadata, policy = pod["metadata"], self.policy
+        attempts = self.log.attempts(metadata["namespace"], metadata["name"])
+        attempts = [each for each in attempts if each.uid == uid]
+        place = pod["spec"].get("nodeName") or self.state.bound_to(uid)
+        meant = place or (pod.get("status") or {}).get("nominatedNodeName") or ""
+        return PodEvidence(
+            pod=pod,
+            attempts=self.shown(attempts, place),
+            why_no_attempt="" if attempts else why_no_attempt(pod, policy.profiles),
+            revision=policy.revision,
+            lost_node="" if meant in self.state.rows.of else meant,
+            bind=self.bind_of(uid),
+            is_outdated=self.is_outdated(uid),
+            holders=() if place else [each for each in holders if each.uid != uid],
+        )
+
+    async def _surveyed(self, pod: Pod | None, known: PodEvidence) -> dict[str, Any]:
+        """Return what the nodes lack for a pod that no node suits, and its gated fellows."""
+        is_rejected = known.scheduled.get("reason") == "Unschedulable"
+        if pod is None or pod.spec.node_name or not is_rejected:
+            return {}
+        survey, trial = await self.surveyor.survey(pod), known.filtered and known.filtered.group
+        return {
+            "survey": survey,
+            "rejecting": self._rejecting(survey, known),
+            "gated": self._gated(pod) if trial and trial.members < trial.min_count else (),
+        }
+
+    def _rejecting(self, survey: Survey, known: PodEvidence) -> Mapping[str, str]:
+        suiting = survey.by_obstacles.get((), ())
+        arrays = self.arrays.get(known.filtered.id) if known.filtered is not None else None
+        if arrays is None or arrays.verdicts is None or len(suiting) > MOST_ASKED_ABOUT:
+            return {}
+        found = {}
+        for name in suiting:
+            row = arrays.row_of(name)
+            verdict = arrays.verdicts.on(row) if row is not None else None
+            if verdict is not None and verdict != "feasible":
+                found[name] = verdict.plugin
+        return found
+
+    def _gated(self, pod: Pod) -> list[str]:
+        """Return the pods of a pod's group that wait for scheduling gates."""
+        name = group_name(pod)
+        return sorted(
+            f"{each.namespace}/{each.name}"
+            for each in self.state.pods.values()
+            if name is not None and each.spec.scheduling_gates and group_name(each) == name
+        )
+
+    def _group(self, uid: str, needed: int) -> PodGroup | None:
+        """Return the group of Kubernetes that a pod belongs to; None if it has none."""
+        pod = self.state.pods.get(uid)
+        group = pod.spec.scheduling_group if pod is not None else None
+        if pod is None or group is None or not group.pod_group_name:
+            return None
+        nodes = tuple(
+            each.spec.node_name
+            for each in self.state.pods.values()
+            if each.spec.scheduling_group == group and each.namespace == pod.namespace
+        )
+        return PodGroup(name=group.pod_group_name, needed=needed, nodes=nodes)
+
+    async def _holders(self, may_read: MayRead) -> Sequence[Holder]:
+        """Return which pods that the caller may read hold nodes; see `PodEvidence.holders`."""
+        found = []
+        for pod in self.state.held()[-MOST_HOLDERS:]:
+            attempts = self.log.of_pod(pod.namespace, pod.name)
+            claim = attempts[0].decision.claim if attempts else None
+            if claim and await may_read(pod.namespace):
+                name = f"{pod.namespace}/{pod.name}"
+                found.append(Holder(name, pod.uid, pod.spec.node_name, claim.plugins))
+        return found
+
+
+def as_shown(pod: Pod, waiting: Waiting) -> Object:
+    """Return a pod as the API shows it, as far as an explanation needs it."""
+    metadata, spec = pod.metadata, pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": waiting.reason,
+        "message": waiting.message,
+        "lastTransitionTime": waiting.since,
+    }
+    return {
+        "metadata": {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
+            "creationTimestamp": metadata.creation_timestamp,
+            "deletionTimestamp": metadata.deletion_timestamp,
+        },
+        "spec": {
+            "nodeName": spec.node_name,
+            "schedulerName": spec.scheduler_name,
+            "nodeSelector": spec.node_selector,
+            "affinity": {"nodeAffinity": msgspec.to_builtins(affinity)} if affinity else {},
+            "schedulingGroup": bool(spec.scheduling_group),
+            "schedulingGates": [{"name": gate.name} for gate in spec.scheduling_gates],
+            "resourceClaims": [{"resourceClaimName": name} for name in waiting.named],
+        },
+        "status": {
+            "nominatedNodeName": pod.status.nominated_node_name,
+            "conditions": [condition] if waiting.reason else [],
+        },
+    }
+
+
+def _as_decided(decision: Decision) -> Object:
+    """Return what a decision still shows of a pod that exists no more."""
+    metadata = {"namespace": decision.namespace, "name": decision.pod, "uid": decision.uid}
+    return {"metadata": metadata, "spec": {}}
+
+
+async def without_sources(attempts: Sequence[Decision], may_read: MayRead) -> list[Decision]:
+    """Leave out for which equal pod an answer was cached, if the caller may not read that one."""
+    found = []
+    for attempt in attempts:
+        for name in ("filter", "score", "preempt"):
+            phase = getattr(attempt, name)
+            if phase is None or not phase.cached_from:
+                continue
+            if not await may_read(phase.cached_from.partition("/")[0]):
+                attempt = replace(attempt, **{name: replace(phase, cached_from="")})
+        found.append(attempt)
+    return found
