@@ -12,7 +12,7 @@ Steps = Sequence[tuple[str, str]]
 """Patterns, each with what helps."""
 
 MOST_STEPS = 2
-"""Ways out that are told; each is enough by itself."""
+"""Ways out that are listed; each is enough by itself."""
 
 NAMED = 3
 """Nodes that a step names."""
@@ -167,7 +167,7 @@ def _step(obstacle: Obstacle, names: Sequence[str], survey: Survey) -> str:
     if not add:
         return f"{lower}: {_where(names, survey)} has {most} in all, and the pod requests {wanted}"
     may = " that the pod may use" if _is_pinned(survey) else ""
-    add = f"add a node with {wanted} of {what}{_like(survey)}"
+    add = f"add a node with {wanted} of {what}{_like(survey, 'and')}"
     return f"{add}, or {lower}: no node{may} has more than {most}"
 
 
@@ -213,9 +213,9 @@ def _where(names: Sequence[str], survey: Survey) -> str:
     return f"a node{_like(survey)}"
 
 
-def _like(survey: Survey) -> str:
+def _like(survey: Survey, word: str = "with") -> str:
     labels = ",".join(f"{key}={value}" for key, value in survey.labels.items())
-    return f" with {labels}" if labels and _is_pinned(survey) else ""
+    return f" {word} {labels}" if labels and _is_pinned(survey) else ""
 
 
 def _add(survey: Survey) -> str:

@@ -24,10 +24,9 @@ NO_NODE_LEFT = "node(s) didn't match Pod's node affinity/selector or that of its
 NO_VICTIM = "expected at least one victim pod"
 """What kube-scheduler says if it takes pods away and finds that nothing is gained by it."""
 
-UNCOUNTED = (
-    "kube-scheduler found no pod to evict, as it does not count what the plugin counts "
-    "(`ignoredByScheduler`, or a rule of Moorage)"
-)
+NONE_EVICTED = "kube-scheduler evicts no pod, since its own filters have nothing against the nodes"
+
+REMOVING = "removing pods may help, but kube-scheduler evicts none for it"
 
 
 class Rejections(NamedTuple):
@@ -82,7 +81,8 @@ def rejections(scheduled: Object, filtered: Decision | None, *, asked: bool) -> 
     parts.sort(key=lambda part: -part.nodes)
     preemption = rest.partition("preemption: ")[2].rstrip(". ")
     if NO_VICTIM in preemption:
-        preemption, parts = UNCOUNTED, [replace(each, evicting="") for each in parts]
+        preemption = NONE_EVICTED
+        parts = [replace(each, evicting=REMOVING if each.evicting else "") for each in parts]
     return Rejections(nodes, parts, preemption)
 
 

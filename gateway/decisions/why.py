@@ -39,6 +39,9 @@ JUDGED_AGAIN = "wait: the gateway has it tried again by what has changed, within
 SHOWN_HOLDERS = 3
 """Pods that a sentence names which hold nodes."""
 
+SHOWN_NODES = 3
+"""Nodes that a step names."""
+
 ABOUT_NO_NODE = re.compile(r"0/\d+ nodes are available: ")
 
 FAILURES = (
@@ -332,12 +335,14 @@ def _unschedulable(known: PodEvidence, found: Rejections) -> _Cause:
 
 def _group_steps(known: PodEvidence, trial: GroupRecord) -> list[str]:
     """Return what would help a group; where uncordoning does, that first."""
-    steps = group_steps(trial, known.gated)
-    cordoned = uncordoning(known.survey)
-    if trial.more_nodes and len(cordoned) >= trial.more_nodes:
-        nodes = ", ".join(sorted(cordoned)[: trial.more_nodes])
-        return [f"uncordon {nodes}: then it starts", *steps]
-    return steps
+    steps, cordoned = group_steps(trial, known.gated), sorted(uncordoning(known.survey))
+    if not (cordoned and trial.failing):
+        return steps
+    if not trial.more_nodes:
+        return [f"uncordon {' or '.join(cordoned[:SHOWN_NODES])}", *steps]
+    if len(cordoned) < trial.more_nodes:
+        return steps
+    return [f"uncordon {', '.join(cordoned[: trial.more_nodes])}: then it starts", *steps]
 
 
 def _held(known: PodEvidence) -> Iterator[str]:
