@@ -15,7 +15,7 @@ import structlog
 
 from moorage.backoff import Backoff
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
-from moorage_host.kube.config import ApiServer
+from moorage_host.kube.config import ApiServerAccess
 
 _log = structlog.get_logger()
 
@@ -55,7 +55,9 @@ class Api:
             return ""
 
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        server = ApiServer(host=self.url, tls=tls, authorization=nobody, options={"proxy": None})
+        server = ApiServerAccess(
+            host=self.url, tls=tls, authorization=nobody, options={"proxy": None}
+        )
         self._client = KubeClient(server)
         return self
 

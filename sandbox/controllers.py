@@ -20,8 +20,8 @@ from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.kinds.hooks import SUFFIX_LETTERS
 from sandbox.apiserver.requests.bodies import check_object
 from sandbox.apiserver.resources.table import BUILT_IN, Object, Target
-from sandbox.apiserver.store.cluster import Cluster
-from sandbox.apiserver.store.store import Change, now, stamp
+from sandbox.apiserver.store.cluster import EmbeddedCluster
+from sandbox.apiserver.store.store import StoreEvent, now, stamp
 
 _log = structlog.get_logger()
 
@@ -49,10 +49,10 @@ Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name of an object that controllers look after."""
 
 
-class Objects:
+class ObjectStore:
     """Reads and writes objects; every write has the API server's checks."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
@@ -137,13 +137,13 @@ class Controllers:
         cluster: The state of the API server.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._objects = Objects(cluster)
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._objects = ObjectStore(cluster)
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         for kind in (*_RECONCILE, "Pod"):
             cluster.store.listen(RESOURCES[kind].stored_as, self._changed)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: StoreEvent) -> None:
         """Have the workload reconciled that an object belongs to in the end: a pod's Deployment."""
         obj = change.item.object
         while reference := controller_of(obj):
@@ -184,7 +184,7 @@ class Controllers:
 HASH = "pod-template-hash"
 
 
-def _reconcile_deployment(objects: Objects, deployment: Object) -> None:
+def _reconcile_deployment(objects: ObjectStore, deployment: Object) -> None:
     """Scale the ReplicaSet of the present template; then others go, with their pods."""
     number, wanted = _template_hash(deployment), deployment["spec"]["replicas"]
     owned = list(objects.owned("ReplicaSet", deployment))
@@ -222,7 +222,7 @@ def _replica_set(deployment: Object, number: str) -> Object:
     }
 
 
-def _scale(objects: Objects, deployment: Object, replica_set: Object, wanted: int) -> None:
+def _scale(objects: ObjectStore, deployment: Object, replica_set: Object, wanted: int) -> None:
     before = replica_set["spec"]["replicas"]
     if before != wanted:
         spec = replica_set["spec"] | {"replicas": wanted}
@@ -250,7 +250,7 @@ def _deployment_status(deployment: Object, pods: list[Object]) -> Object:
     }
 
 
-def _reconcile_replica_set(objects: Objects, replica_set: Object) -> None:
+def _reconcile_replica_set(objects: ObjectStore, replica_set: Object) -> None:
     """Make or delete pods until there are as many as wanted; a pod that has ended is replaced."""
     try:
         name, wanted = replica_set["metadata"]["name"], replica_set["spec"]["replicas"]
@@ -262,7 +262,7 @@ def _reconcile_replica_set(objects: Objects, replica_set: Object) -> None:
         objects.set_status(replica_set, status | _readiness(pods))
 
 
-def _missing_after_deletion(objects: Objects, owner: Object, wanted: int) -> int:
+def _missing_after_deletion(objects: ObjectStore, owner: Object, wanted: int) -> int:
     """Delete the active pods that are too many; return how many are to be made now."""
     active = list(filter(is_active, objects.pods_of(owner)))
     for pod in sorted(active, key=_worth)[: max(0, len(active) - wanted)]:
@@ -279,7 +279,7 @@ def _worth(pod: Object) -> tuple[bool, bool, float]:
 REVISION = "controller-revision-hash"
 
 
-def _reconcile_stateful_set(objects: Objects, stateful_set: Object) -> None:
+def _reconcile_stateful_set(objects: ObjectStore, stateful_set: Object) -> None:
     """Make the missing pods from the lowest number on, or delete those with other numbers."""
     revision = f"{stateful_set['metadata']['name']}-{_template_hash(stateful_set)}"
     try:
@@ -294,7 +294,7 @@ def _reconcile_stateful_set(objects: Objects, stateful_set: Object) -> None:
         objects.set_status(stateful_set, status | _readiness(pods))
 
 
-def _complete(objects: Objects, stateful_set: Object, revision: str) -> None:
+def _complete(objects: ObjectStore, stateful_set: Object, revision: str) -> None:
     """Make missing pods; once all are there (and ready, if one waits for another) delete others."""
     spec = stateful_set["spec"]
     pods = {pod["metadata"]["name"]: pod for pod in objects.pods_of(stateful_set)}
@@ -320,7 +320,7 @@ def _complete(objects: Objects, stateful_set: Object, revision: str) -> None:
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-def _reconcile_job(objects: Objects, job: Object) -> None:
+def _reconcile_job(objects: ObjectStore, job: Object) -> None:
     """Make pods that run until enough of them have succeeded, or delete those that are too many."""
     end = _end(job, objects.pods_of(job))
     wanted = 0 if end else _wanted(job, objects.pods_of(job))
@@ -390,7 +390,7 @@ def _job_status(job: Object, pods: list[Object], end: Object | None) -> Object:
     return status
 
 
-_RECONCILE: Final[Mapping[str, Callable[[Objects, Object], None]]] = {
+_RECONCILE: Final[Mapping[str, Callable[[ObjectStore, Object], None]]] = {
     "Deployment": _reconcile_deployment,
     "ReplicaSet": _reconcile_replica_set,
     "StatefulSet": _reconcile_stateful_set,

@@ -25,7 +25,7 @@ POLL_SECONDS = 0.25
 """How often to look whether things have settled though nothing changes."""
 
 
-class Outcome(Enum):
+class PodProgress(Enum):
     """How far a pod is: no verdict yet, on a node, on none, failing, without scheduler, or gone."""
 
     WAITING = auto()
@@ -49,7 +49,7 @@ class PodState:
     namespace: str
     name: str
     uid: str
-    outcome: Outcome = Outcome.WAITING
+    outcome: PodProgress = PodProgress.WAITING
     node: str = ""
     problem: str = ""
     preempted: bool = False
@@ -80,8 +80,8 @@ class Following:
         self._served = {*profiles, DEFAULT}
         self._pods: dict[str, PodState] = {}
         self._wanted: set[str] = set()
-        self._outcomes: Counter[Outcome] = Counter()
-        self._shown: dict[str, tuple[Outcome, str]] = {}
+        self._outcomes: Counter[PodProgress] = Counter()
+        self._shown: dict[str, tuple[PodProgress, str]] = {}
         self._all = made
         self._changed = asyncio.Event()
         self._changed_at = self._now()
@@ -94,7 +94,7 @@ class Following:
     @property
     def failing(self) -> bool:
         """Whether a pod has no node because something is broken."""
-        return self._outcomes[Outcome.FAILING] > 0
+        return self._outcomes[PodProgress.FAILING] > 0
 
     def expect(self, pod: Object) -> None:
         """Follow a pod that was created; one that was created bound has nothing to wait for."""
@@ -102,7 +102,7 @@ class Following:
         self._pods[state.uid] = state
         self._outcomes[state.outcome] += 1
         self._all += 1
-        if state.outcome is not Outcome.BOUND:
+        if state.outcome is not PodProgress.BOUND:
             self.expected += 1
             self._wanted.add(state.uid)
 
@@ -135,10 +135,10 @@ class Following:
         self._shown = {uid: (pod.outcome, pod.node) for uid, pod in self._pods.items()}
         async for state in self._news():
             verdict = state.outcome, state.node
-            if state.outcome is not Outcome.WAITING and self._shown.get(state.uid) != verdict:
+            if state.outcome is not PodProgress.WAITING and self._shown.get(state.uid) != verdict:
                 self._shown[state.uid] = verdict
                 yield state
-            if state.outcome is Outcome.DELETED:
+            if state.outcome is PodProgress.DELETED:
                 self._wanted.discard(state.uid)
                 self._shown.pop(state.uid, None)
                 del self._pods[state.uid]
@@ -149,7 +149,7 @@ class Following:
 
     async def _watch(self, progress: Callable[[int], None]) -> None:
         async for _ in self._news():
-            progress(len(self._wanted) - self._outcomes[Outcome.WAITING])
+            progress(len(self._wanted) - self._outcomes[PodProgress.WAITING])
 
     async def _news(self) -> AsyncIterator[PodState]:
         """Yield the state of each pod that is another than before, for ever."""
@@ -157,10 +157,10 @@ class Following:
         async for kind, pod in self._api.follow(PODS):
             if kind == SYNCED:  # what it does not list was deleted before it began
                 uids = self._pods.keys() - present
-                news = [replace(self._pods[uid], outcome=Outcome.DELETED) for uid in uids]
+                news = [replace(self._pods[uid], outcome=PodProgress.DELETED) for uid in uids]
             elif kind == "DELETED":
                 present.discard(pod["metadata"]["uid"])
-                news = [replace(self._state(pod), outcome=Outcome.DELETED)]
+                news = [replace(self._state(pod), outcome=PodProgress.DELETED)]
             else:
                 present.add(pod["metadata"]["uid"])
                 news = [self._state(pod)]
@@ -169,9 +169,9 @@ class Following:
                     yield state
 
     def _is_settled(self) -> bool:
-        if self._outcomes[Outcome.WAITING]:
+        if self._outcomes[PodProgress.WAITING]:
             return False
-        pending = self.failing or self._outcomes[Outcome.UNSCHEDULABLE]
+        pending = self.failing or self._outcomes[PodProgress.UNSCHEDULABLE]
         if len(self._pods) >= self._all and not pending:
             return True
         quiet = FAILING_SECONDS if self.failing else QUIET_SECONDS
@@ -201,16 +201,16 @@ class Following:
         node = pod["spec"].get("nodeName") or ""
         conditions = status.get("conditions") or ()
         scheduled: Object = next((c for c in conditions if c.get("type") == "PodScheduled"), {})
-        outcome = Outcome.WAITING
+        outcome = PodProgress.WAITING
         if node:
-            outcome = Outcome.BOUND
+            outcome = PodProgress.BOUND
         elif scheduled.get("reason") == "SchedulerError":
-            outcome = Outcome.FAILING
+            outcome = PodProgress.FAILING
         # A nominated pod waits for the end of less important ones.
         elif scheduled.get("reason") == "Unschedulable" and not status.get("nominatedNodeName"):
-            outcome = Outcome.UNSCHEDULABLE
+            outcome = PodProgress.UNSCHEDULABLE
         elif (pod["spec"].get("schedulerName") or DEFAULT) not in self._served:
-            outcome = Outcome.UNSERVED
+            outcome = PodProgress.UNSERVED
         return PodState(
             namespace=metadata["namespace"],
             name=metadata["name"],

@@ -15,7 +15,7 @@ import msgspec
 from cli.shared.gateway.client import Gateway
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.screen import Screen
-from cli.up.following import Following, Outcome, PodState
+from cli.up.following import Following, PodProgress, PodState
 from cli.up.processes.stack import Addresses
 from gateway.decisions.explanation import Explanation
 from sandbox.client import Api, ApiError
@@ -32,9 +32,9 @@ ADDED = re.compile(" failed: | rejected ")
 PREEMPTED = "preempted for a more important pod"
 """The reason for the end of a pod that kube-scheduler evicted."""
 
-PENDING = (Outcome.FAILING, Outcome.UNSERVED, Outcome.UNSCHEDULABLE)
+PENDING = (PodProgress.FAILING, PodProgress.UNSERVED, PodProgress.UNSCHEDULABLE)
 
-ORDER = (*PENDING, Outcome.DELETED, Outcome.BOUND, Outcome.WAITING)
+ORDER = (*PENDING, PodProgress.DELETED, PodProgress.BOUND, PodProgress.WAITING)
 """Which pods are shown where there are more than ROWS."""
 
 Answer = Mapping[str, Any]
@@ -124,7 +124,7 @@ def why(
         found: The gateway's explanation, if there is one.
         problem: Why there is none.
     """
-    if pod.outcome is Outcome.DELETED:
+    if pod.outcome is PodProgress.DELETED:
         return PREEMPTED if pod.preempted else "by a client or by what made it"
     if found is None:
         return pod.problem or (problem if pod.node else "not tried yet")
@@ -170,7 +170,7 @@ def _parts(better: Answer, other: Answer) -> str:
 
 
 def _place(pod: PodState) -> str:
-    if pod.outcome is Outcome.DELETED:
+    if pod.outcome is PodProgress.DELETED:
         return "deleted"
     return pod.node or "pending"
 
@@ -179,10 +179,13 @@ def totals(pods: Sequence[PodState]) -> str:
     """Return how many pods there are of each kind."""
     outcomes = Counter(pod.outcome for pod in pods)
     parts = [
-        f"{outcomes[Outcome.BOUND]} of {len(pods)} pods bound",
+        f"{outcomes[PodProgress.BOUND]} of {len(pods)} pods bound",
         f"{sum(outcomes[kind] for kind in PENDING)} pending",
     ]
-    for outcome, text in ((Outcome.WAITING, "not decided yet"), (Outcome.DELETED, "deleted")):
+    for outcome, text in (
+        (PodProgress.WAITING, "not decided yet"),
+        (PodProgress.DELETED, "deleted"),
+    ):
         if outcomes[outcome]:
             parts.append(f"{outcomes[outcome]} {text}")
     return ", ".join(parts)

@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedBind:
+class KnownBind:
     """A pod that a binder has bound, or may have if that is unknown."""
 
     namespace: str
@@ -49,7 +49,7 @@ class RecordedBind:
 
 
 @dataclass(slots=True, kw_only=True)
-class BarrierResult:
+class BarrierAnswers:
     """What the binders have answered.
 
     Attributes:
@@ -63,13 +63,13 @@ class BarrierResult:
 
     highest: int
     is_held: bool = True
-    binds: list[RecordedBind] = field(default_factory=list)
+    binds: list[KnownBind] = field(default_factory=list)
     answered: float = 0.0
     complete_since: float = 0.0
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-Placed = list[tuple[Pod, RecordedBind]]
+Placed = list[tuple[Pod, KnownBind]]
 """Pods, each with its bind."""
 
 
@@ -95,14 +95,14 @@ class Barriers:
         self._fenced: dict[str, str] = {}  # the version of Moorage by address
         self.left_out: dict[str, str] = {}
 
-    async def fence(self, epoch: int) -> BarrierResult:
+    async def fence(self, epoch: int) -> BarrierAnswers:
         """Fence all epochs below *epoch* at all binders."""
         self._fenced.clear()
         result = await self._call(await self._addresses(), epoch, {self._holder})
         self.left_out = result.left_out
         return result
 
-    async def fence_others(self, epoch: int) -> BarrierResult | None:
+    async def fence_others(self, epoch: int) -> BarrierAnswers | None:
         """Fence binders that have come since, or were left out; None if there are none."""
         addresses = await self._resolver.addresses()
         for gone in self._fenced.keys() - addresses:
@@ -136,9 +136,9 @@ class Barriers:
             _log.warning("No binder is found", problem=self._resolver.problem)
         return found
 
-    async def _call(self, addresses: set[str], epoch: int, holders: set[str]) -> BarrierResult:
+    async def _call(self, addresses: set[str], epoch: int, holders: set[str]) -> BarrierAnswers:
         """Call some binders; the epoch is held if it is one of these *holders* who has it."""
-        result = BarrierResult(highest=epoch)
+        result = BarrierAnswers(highest=epoch)
         if not addresses:
             result.left_out = {"any": self._resolver.problem or "the name has no address"}
         order = sorted(addresses)
@@ -172,9 +172,9 @@ class Barriers:
                 return f"{error.code().name}: {error.details()}"
 
 
-def _recorded(bind: pb.WrittenBind) -> RecordedBind:
+def _recorded(bind: pb.WrittenBind) -> KnownBind:
     pod = bind.pod
-    return RecordedBind(
+    return KnownBind(
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
@@ -199,7 +199,7 @@ class StateRecovery:
         self._cluster = cluster
         self._resolve = resolve
 
-    async def missing(self, result: BarrierResult) -> Placed:
+    async def missing(self, result: BarrierAnswers) -> Placed:
         """Return the pods that have to be assumed, once the state has everything else."""
         await self._cluster.until_synced()
         await self._cluster.until_pods_as_of(result.complete_since)
@@ -232,7 +232,7 @@ class StateRecovery:
     def _is_unknown(self, uid: str) -> bool:
         return self.state.pods.get(uid) is None and not self.state.has_ended(uid)
 
-    async def _read(self, bind: RecordedBind) -> Pod | None:
+    async def _read(self, bind: KnownBind) -> Pod | None:
         """Read a pod, however long the API server is away; None if the pod is gone."""
         while True:
             try:
@@ -244,7 +244,7 @@ class StateRecovery:
                 await asyncio.sleep(READ_AGAIN)
 
 
-def _given_up(bind: RecordedBind) -> BindCall:
+def _given_up(bind: KnownBind) -> BindCall:
     """Return the call of a bind that no binder works on any more."""
     return BindCall(
         namespace=bind.namespace,

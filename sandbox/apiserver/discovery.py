@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from sandbox.apiserver.errors import no_such_path
-from sandbox.apiserver.resources.table import SUBRESOURCE_VERBS, Resource, ResourceTable
+from sandbox.apiserver.resources.table import SUBRESOURCE_VERBS, ApiResource, ResourceTable
 from sandbox.apiserver.settings import Settings
 
 _KINDS = {
@@ -106,8 +106,8 @@ class Documents:
             }
         )
 
-    def _by_version(self) -> Mapping[str, Sequence[Resource]]:
-        rows: dict[str, list[Resource]] = {}
+    def _by_version(self) -> Mapping[str, Sequence[ApiResource]]:
+        rows: dict[str, list[ApiResource]] = {}
         for row in self._resources.rows:
             rows.setdefault(f"{'apis' if row.group else 'api'}/{row.api_version}", []).append(row)
         return rows
@@ -120,7 +120,7 @@ class Documents:
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _described(resource: Resource) -> Iterator[dict[str, Any]]:
+def _described(resource: ApiResource) -> Iterator[dict[str, Any]]:
     names = {"shortNames": resource.short_names, "categories": resource.categories}
     for name in ("", *resource.subresources):
         yield {
@@ -133,7 +133,7 @@ def _described(resource: Resource) -> Iterator[dict[str, Any]]:
         }
 
 
-def _kind(resource: Resource, subresource: str = "") -> dict[str, str]:
+def _kind(resource: ApiResource, subresource: str = "") -> dict[str, str]:
     own = (resource.group, resource.version, resource.kind)
     return dict(zip(("group", "version", "kind"), _KINDS.get(subresource, own), strict=True))
 
@@ -152,12 +152,12 @@ async def _openapi_v2(_: web.Request) -> web.Response:
     return web.Response(content_type=kind)
 
 
-def _path(row: Resource) -> str:
+def _path(row: ApiResource) -> str:
     space = "namespaces/{namespace}/" if row.namespaced else ""
     return f"/{'apis' if row.group else 'api'}/{row.api_version}/{space}{row.plural}/{{name}}"
 
 
-def _patch(row: Resource) -> dict[str, Any]:
+def _patch(row: ApiResource) -> dict[str, Any]:
     parameters = [
         {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
         for name in ("dryRun", "fieldManager", "fieldValidation")

@@ -15,7 +15,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from sandbox.apiserver.errors import StatusError, bad_request
-from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.store.cluster import EmbeddedCluster
 from sandbox.apiserver.watch import Watch
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Faults:
     """The faults that wait for a request, and the running watches."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: EmbeddedCluster) -> None:
         self._cluster = cluster
         self._waiting: list[tuple[Fault, int]] = []
         self._watches: set[Watch] = set()

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from sandbox.apiserver.errors import StatusError
-from sandbox.apiserver.resources.table import Object, Resource, value_at
-from sandbox.apiserver.store.store import Change, Item, encode
+from sandbox.apiserver.resources.table import ApiResource, Object, value_at
+from sandbox.apiserver.store.store import Item, StoreEvent, encode
 
 _ROLE = "node-role.kubernetes.io/"
 _COLUMNS: Final[Mapping[str, str]] = {
@@ -44,7 +44,7 @@ class _Column(NamedTuple):
 
 
 def table(
-    resource: Resource, objects: Iterable[Object], *, whole: bool, metadata: Object
+    resource: ApiResource, objects: Iterable[Object], *, whole: bool, metadata: Object
 ) -> Object:
     """Return a Table whose rows have whole objects, or their metadata."""
     columns = _columns(resource.stored_as)
@@ -207,13 +207,13 @@ class Format:
     whole: bool = False
     """Whether the rows of a Table have whole objects."""
 
-    def one(self, resource: Resource, item: Item) -> bytes:
+    def one(self, resource: ApiResource, item: Item) -> bytes:
         """Write an object."""
         if self.table:
             return encode(self._table(resource, [item.object], item.object["metadata"]))
         return encode(resource.view.show(item.object)) if resource.view else item.raw
 
-    def many(self, resource: Resource, items: Iterable[Item], metadata: Object) -> bytes:
+    def many(self, resource: ApiResource, items: Iterable[Item], metadata: Object) -> bytes:
         """Write a list with this list metadata."""
         if self.table:
             return encode(self._table(resource, [item.object for item in items], metadata))
@@ -221,7 +221,7 @@ class Format:
         start = encode(head | {"metadata": metadata})[:-1]
         return start + b',"items":[' + b",".join(self.one(resource, i) for i in items) + b"]}\n"
 
-    def line(self, resource: Resource, kind: str, change: Change) -> bytes:
+    def line(self, resource: ApiResource, kind: str, change: StoreEvent) -> bytes:
         """Write a watch event; encoded once for all watchers of the same form."""
         key = (kind, f"{resource.api_version} {self.table} {self.whole}")
         line = change.lines.get(key)
@@ -232,7 +232,7 @@ class Format:
             line = change.lines[key] = event(kind, self.one(resource, item))
         return line
 
-    def _table(self, resource: Resource, objects: list[Object], metadata: Object) -> Object:
+    def _table(self, resource: ApiResource, objects: list[Object], metadata: Object) -> Object:
         head = {k: metadata[k] for k in _LIST_METADATA if k in metadata}
         return table(resource, objects, whole=self.whole, metadata=head)
 

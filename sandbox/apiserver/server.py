@@ -11,9 +11,9 @@ from aiohttp.typedefs import Handler, Middleware
 
 from moorage_host.http.requests import Refusals, RequestChecks
 from sandbox.apiserver import discovery, faults
-from sandbox.apiserver.requests.handling import Requests, failures_as_status
+from sandbox.apiserver.requests.handling import ObjectRequests, failures_as_status
 from sandbox.apiserver.settings import Settings
-from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.store.cluster import EmbeddedCluster
 from sandbox.apiserver.store.kubelet import Kubelet
 
 
@@ -22,7 +22,7 @@ class ApiServer:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        self.cluster = Cluster(self.settings)
+        self.cluster = EmbeddedCluster(self.settings)
         self.faults = faults.Faults(self.cluster)
         path = self.settings.audit_log
         self._audit = FileIO(path, "a") if path else None
@@ -71,7 +71,7 @@ class ApiServer:
             middlewares=[failures_as_status, _checking()],
             client_max_size=self.settings.max_body_bytes,
         )
-        requests = Requests(self.cluster, self.faults, self.settings, self._audit)
+        requests = ObjectRequests(self.cluster, self.faults, self.settings, self._audit)
         discovery.add_routes(application.router, self.cluster.resources, self.settings)
         faults.add_routes(application.router, self.faults)
         application.router.add_route("*", "/api/{path:.*}", requests.handle)

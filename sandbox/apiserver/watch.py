@@ -11,9 +11,9 @@ from sandbox.apiserver.errors import StatusError, expired
 from sandbox.apiserver.printing import Format, event
 from sandbox.apiserver.resources.table import Target
 from sandbox.apiserver.settings import Settings
-from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.store.cluster import EmbeddedCluster
 from sandbox.apiserver.store.lists import Selection, flag, select, selected, whole_number
-from sandbox.apiserver.store.store import Change, encode
+from sandbox.apiserver.store.store import StoreEvent, encode
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 BATCH = 500
@@ -29,7 +29,7 @@ class Watch:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: EmbeddedCluster,
         target: Target,
         query: Mapping[str, str],
         shape: Format,
@@ -101,7 +101,7 @@ class Watch:
             if lines:
                 yield lines
 
-    def _line(self, change: Change) -> bytes:
+    def _line(self, change: StoreEvent) -> bytes:
         kind = transition(self.selection, change)
         return self._format.line(self.selection.resource, kind, change) if kind else b""
 
@@ -117,7 +117,7 @@ class Watch:
         return expired(f"too old resource version: {self._position} ({self._collection.forgotten})")
 
 
-def transition(selection: Selection, change: Change) -> str:
+def transition(selection: Selection, change: StoreEvent) -> str:
     """Return what the change is to a client that sees only the selected objects; "" is nothing."""
     before = change.previous is not None and selection.matches(change.previous.object)
     after = change.kind != "DELETED" and selection.matches(change.item.object)

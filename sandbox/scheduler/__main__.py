@@ -28,7 +28,7 @@ from sandbox.scheduler.scheduler import Scheduler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class SchedulerSettings(ProcessSettings):
     """The process's options."""
 
     config: Path | None = setting(
@@ -53,11 +53,11 @@ class Settings(ProcessSettings):
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Schedule until SIGTERM or SIGINT."""
-    settings = parse_settings(Settings, "python -m moorage_apps sandbox.scheduler", argv)
+    settings = parse_settings(SchedulerSettings, "python -m moorage_apps sandbox.scheduler", argv)
     asyncio.run(_schedule(settings))
 
 
-async def _schedule(settings: Settings) -> None:
+async def _schedule(settings: SchedulerSettings) -> None:
     with process("kube-scheduler", settings) as stop:
         configurations = [load_configuration(settings.config or SHIPPED, settings.extender_url)]
         if settings.default_scheduler and DEFAULT_NAME not in configurations[0].scheduler_names:

@@ -173,7 +173,7 @@ def parse_settings(
     environ: Mapping[str, str] | None = None,
 ) -> SettingsT:
     """Return the settings; a bad one ends the process with one line on stderr and exit code 2."""
-    parser = _Parser(prog=prog, allow_abbrev=False)
+    parser = _OptionParser(prog=prog, allow_abbrev=False)
     declared = list(declared_settings(cls))
     for item in declared:
         _add_option(parser, item)
@@ -186,7 +186,7 @@ def parse_settings(
     return cls(**values)
 
 
-class _Parser(argparse.ArgumentParser):
+class _OptionParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         unknown = message.partition("unrecognized arguments: ")[2].partition("=")[0].split(" ")[0]
         near = suggestion(unknown, self._option_string_actions) if unknown else ""

@@ -70,7 +70,7 @@ class Need(StrEnum):
         return self not in (Need.NONE, Need.NOT_MEASURED)
 
 
-class Result(StrEnum):
+class WriteResult(StrEnum):
     """What became of a node that was to be written."""
 
     WRITTEN = "written"
@@ -93,7 +93,7 @@ class Planned:
     need: Need
     annotations: Mapping[str, str | None]
     age: float
-    result: Result | None = None
+    result: WriteResult | None = None
     problem: str = ""
 
 

@@ -14,7 +14,7 @@ from moorage.measurements import PrometheusError
 from moorage.measurements.prometheus.client import ask, by_measure, nodes_by_preset
 from moorage.models import NodeManifest, decode_node
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError
-from services.annotator.planning import Need, Planned, Planner, Result, Values, measures
+from services.annotator.planning import Need, Planned, Planner, Values, WriteResult, measures
 from services.annotator.settings import AnnotatorSettings
 
 ROUNDS = Counter(
@@ -50,7 +50,7 @@ _PATH: Final = "/api/v1/nodes"
 _log = structlog.get_logger()
 
 
-class Nodes:
+class NodeClient:
     """The nodes of one cluster.
 
     Nothing is sent again here: what failed is asked for in the next round. Every method raises
@@ -105,15 +105,15 @@ class Round:
     nodes: Sequence[Planned]
     unknown_nodes: Sequence[str]
 
-    def count(self, what: Result | Need) -> int:
+    def count(self, what: WriteResult | Need) -> int:
         """Return how many nodes had this result, or this need."""
         return sum(what in (each.result, each.need) for each in self.nodes)
 
     @property
     def failure(self) -> str:
         """Why the round is a failure: something was to be written and nothing could be."""
-        failed = [each for each in self.nodes if each.result is Result.FAILED]
-        if not failed or self.count(Result.WRITTEN):
+        failed = [each for each in self.nodes if each.result is WriteResult.FAILED]
+        if not failed or self.count(WriteResult.WRITTEN):
             return ""
         return f"none of {len(failed)} nodes could be written: {failed[0].problem}"
 
@@ -124,7 +124,7 @@ class Annotator:
     def __init__(
         self,
         settings: AnnotatorSettings,
-        nodes: Nodes,
+        nodes: NodeClient,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._source = settings.source()
@@ -194,8 +194,8 @@ class Annotator:
         problem = ""
         try:
             exists = await self._nodes.annotate(planned.node, planned.annotations)
-            result = Result.WRITTEN if exists else Result.GONE
+            result = WriteResult.WRITTEN if exists else WriteResult.GONE
         except (KubeError, TimeoutError) as error:
-            result, problem = Result.FAILED, str(error)
+            result, problem = WriteResult.FAILED, str(error)
         PATCHES.labels(result).inc()
         return replace(planned, result=result, problem=problem)

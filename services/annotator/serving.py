@@ -23,8 +23,8 @@ from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import announce, process
 from moorage_host.process.logs import configure_logging
 from moorage_host.tls.security import securing
-from services.annotator.planning import Need, Planned, Result
-from services.annotator.rounds import LAST_SUCCESS, NODES, ROUNDS, Annotator, Nodes, Round
+from services.annotator.planning import Need, Planned, WriteResult
+from services.annotator.rounds import LAST_SUCCESS, NODES, ROUNDS, Annotator, NodeClient, Round
 from services.annotator.settings import AnnotatorSettings
 
 GIB = 1024**3
@@ -45,8 +45,8 @@ def report(ended: Round, settings: AnnotatorSettings) -> Iterator[str]:
     work = sum(each.need.is_work for each in ended.nodes)
     written = f"{work} of {len(ended.nodes)} nodes to be written"
     if not settings.dry_run:
-        written = f"{ended.count(Result.WRITTEN)} of {len(ended.nodes)} nodes written"
-    others = (Need.NOT_MEASURED, Result.GONE, Result.FAILED)
+        written = f"{ended.count(WriteResult.WRITTEN)} of {len(ended.nodes)} nodes written"
+    others = (Need.NOT_MEASURED, WriteResult.GONE, WriteResult.FAILED)
     counts = (f"{count} {what}" for what in others if (count := ended.count(what)))
     yield ", ".join((written, f"{ended.count(Need.NONE)} unchanged", *counts))
 
@@ -63,9 +63,9 @@ def _result(each: Planned, *, dry_run: bool) -> str:
     age = "" if math.isnan(each.age) else f", {format_duration(round(each.age))} old"
     if not each.need.is_work:
         return f"{each.need}{age}"
-    if each.result is Result.FAILED:
+    if each.result is WriteResult.FAILED:
         return f"failed: {each.problem}"
-    if each.result is Result.GONE:
+    if each.result is WriteResult.GONE:
         return "gone: it was deleted meanwhile"
     return f"{'would be written' if dry_run else 'written'}: {each.need}"
 
@@ -92,7 +92,7 @@ async def annotate_once(settings: AnnotatorSettings) -> None:
     except (MoorageError, TimeoutError) as error:
         raise SystemExit(f"moorage annotator: {error}") from error
     sys.stdout.writelines(f"{line}\n" for line in report(ended, settings))
-    if ended.count(Result.FAILED):
+    if ended.count(WriteResult.FAILED):
         raise SystemExit(1)
 
 
@@ -168,7 +168,7 @@ class Rounds:
         ROUNDS.labels("ok").inc()
         LAST_SUCCESS.set_to_current_time()
         self._succeeded, self._problem = time.monotonic(), ""
-        return not ended.count(Result.FAILED)
+        return not ended.count(WriteResult.FAILED)
 
     def _failed(self, problem: str) -> bool:
         ROUNDS.labels("failed").inc()
@@ -179,12 +179,12 @@ class Rounds:
 
 
 def _show(ended: Round) -> None:
-    failed, unmeasured = ended.count(Result.FAILED), ended.count(Need.NOT_MEASURED)
+    failed, unmeasured = ended.count(WriteResult.FAILED), ended.count(Need.NOT_MEASURED)
     NODES.labels("failed").set(failed)
     NODES.labels("unmeasured").set(unmeasured)
     NODES.labels("measured").set(len(ended.nodes) - unmeasured)
     for done in ended.nodes:
-        if done.result is Result.FAILED:
+        if done.result is WriteResult.FAILED:
             _log.warning("A node was not written.", node=done.node, problem=done.problem)
 
 
@@ -192,6 +192,6 @@ def _show(ended: Round) -> None:
 async def _annotator(settings: AnnotatorSettings) -> AsyncIterator[Annotator]:
     client = await connect(settings.kubeconfig)
     try:
-        yield Annotator(settings, Nodes(client, settings.request_timeout))
+        yield Annotator(settings, NodeClient(client, settings.request_timeout))
     finally:
         await client.close()

@@ -13,7 +13,7 @@ from moorage_host.tracing.spans import step
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
-class Cluster:
+class PodClient:
     """One API server.
 
     Every method raises KubeStatusError if the API server refuses, KubeUnreachableError or

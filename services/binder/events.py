@@ -4,9 +4,9 @@ from typing import Literal
 
 from moorage import Binding
 from moorage_host.kube.events import EventWriter
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 
-WITHOUT_EVENT = {Reason.NOT_FOUND, Reason.OTHER_UID, Reason.STALE_EPOCH}
+WITHOUT_EVENT = {BindReason.NOT_FOUND, BindReason.OTHER_UID, BindReason.STALE_EPOCH}
 """Failures after which there is no pod to report on, or that are none of the pod's."""
 
 
@@ -19,11 +19,11 @@ class BindEvents:
 
     def __init__(self, writer: EventWriter, mode: Literal["failures", "all", "none"]) -> None:
         """Have *writer* write what is wanted."""
-        self.unwanted = None if mode == "all" else Outcome.BOUND
+        self.unwanted = None if mode == "all" else BindResult.BOUND
         self._writer = writer
         self._mode = mode
 
-    def record(self, binding: Binding, result: Outcome | BindError, warning: str = "") -> None:
+    def record(self, binding: Binding, result: BindResult | BindError, warning: str = "") -> None:
         """Queue an Event about the end of a bind, or a *warning*, if one is wanted. Never waits."""
         mode, target = self._mode, f"{binding.namespace}/{binding.name} to {binding.node}"
         kind: Literal["Normal", "Warning"] = "Warning"
@@ -36,7 +36,7 @@ class BindEvents:
         elif warning and mode != "none":
             reason, note = "PlacedWithoutScores", f"Assigned {target}: {warning}"
         else:
-            if mode != "all" or result is not Outcome.BOUND:
+            if mode != "all" or result is not BindResult.BOUND:
                 return
             why = f": {binding.decision.reason}" if binding.decision else ""
             kind, reason = "Normal", "Scheduled"

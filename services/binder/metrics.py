@@ -12,7 +12,7 @@ from moorage_host.process.metrics import children
 from moorage_host.tracing.spans import plugin_span
 from services.binder.binding.outcomes import (
     BindError,
-    Outcome,
+    BindResult,
     Point,
     Result,
     Stage,
@@ -140,7 +140,7 @@ class BindMetrics:
         """Count a barrier."""
         BARRIER_SECONDS.labels("held" if is_held else "lost").observe(seconds)
 
-    def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
+    def ended(self, binding: Binding, result: BindResult | BindError, seconds: float) -> None:
         """Count how a bind ended."""
         outcome = result.reason if isinstance(result, BindError) else result
         _ended(outcome.value).inc()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import structlog
 
 from moorage_host.kube import KubeStatusError
-from services.binder.cluster import Cluster
+from services.binder.cluster import PodClient
 
 CONDITION = "moorage.io/RetryRequested"
 
@@ -34,7 +34,7 @@ _log = structlog.get_logger()
 class Retries:
     """Writes to pods."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: PodClient) -> None:
         self._cluster = cluster
         self._slots = asyncio.Semaphore(CONCURRENCY)
 

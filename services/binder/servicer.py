@@ -28,7 +28,7 @@ from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from moorage_host.tracing.spans import traceparent
 from services.binder.binding.binder import Binder
 from services.binder.binding.policies import Policies
-from services.binder.cluster import Cluster
+from services.binder.cluster import PodClient
 from services.binder.events import BindEvents
 from services.binder.metrics import BindMetrics
 from services.binder.plugins import BUILT_INS
@@ -80,7 +80,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
         client = await connect(settings.kubeconfig, context=settings.context)
         self._stack.push_async_callback(client.close)
         self._access.client = client
-        cluster = Cluster(client, request_timeout=settings.request_timeout)
+        cluster = PodClient(client, request_timeout=settings.request_timeout)
         instance = f"moorage-binder-{socket.gethostname()}"
         writer = EventWriter(
             client, instance, timeout=settings.request_timeout, count=metrics.event

@@ -14,9 +14,9 @@ from moorage.v1 import binder_pb2 as pb
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError, reason_of, report, status_of
 from moorage_host.rpc.state import check_room
-from services.binder.binding.attempt import Attempt
+from services.binder.binding.attempt import BindAttempt
 from services.binder.binding.binder import Binder, too_late
-from services.binder.binding.outcomes import BindError, Outcome, PluginRun
+from services.binder.binding.outcomes import BindError, BindPluginRun, BindResult
 from services.binder.wire import (
     OUTCOMES,
     binding_from_proto,
@@ -189,13 +189,13 @@ class _Session:
         self.answers.put_nowait(Response(id=caller_number, wait=wait))
 
     def _ended(
-        self, number: int, caller_number: int, attempt: Attempt, task: asyncio.Task[Outcome]
+        self, number: int, caller_number: int, attempt: BindAttempt, task: asyncio.Task[BindResult]
     ) -> None:
         late = self._waits.pop(number, None)
         if late is None:
             return  # it was too late, or the caller hung up
         late.cancel()
-        result: Outcome | BaseException
+        result: BindResult | BaseException
         if task.cancelled():
             message = "the binder gave the bind up; repeat it"
             result = CallError(grpc.StatusCode.UNAVAILABLE, message)
@@ -203,15 +203,15 @@ class _Session:
             result = task.exception() or task.result()
         self._answer(caller_number, result, attempt.plugins.values())
 
-    def _give_up(self, number: int, caller_number: int, attempt: Attempt) -> None:
+    def _give_up(self, number: int, caller_number: int, attempt: BindAttempt) -> None:
         del self._waits[number]
         self._answer(caller_number, too_late(attempt.binding), attempt.plugins.values())
 
     def _answer(
-        self, number: int, result: Outcome | BaseException, plugins: Iterable[PluginRun] = ()
+        self, number: int, result: BindResult | BaseException, plugins: Iterable[BindPluginRun] = ()
     ) -> None:
         answer = Response(id=number, plugins=map(plugin_to_proto, plugins))
-        if isinstance(result, Outcome):
+        if isinstance(result, BindResult):
             answer.outcome = OUTCOMES[result]
         else:
             error = call_error(result) if isinstance(result, BindError) else result

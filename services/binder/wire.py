@@ -13,32 +13,32 @@ from moorage_host.epochs import highest_epoch
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.errors import CallError
 from services.binder.binding.fence import BarrierResult
-from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Reason
+from services.binder.binding.outcomes import BindError, BindPluginRun, BindReason, BindResult
 from services.binder.binding.policies import PolicyText
 
 CODES = {
-    Reason.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
-    Reason.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
-    Reason.OTHER_UID: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.TERMINATING: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.GATED: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.BOUND_ELSEWHERE: grpc.StatusCode.ALREADY_EXISTS,
-    Reason.REFUSED: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.PERMIT_TIMEOUT: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.GROUP: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
-    Reason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.STALE_EPOCH: grpc.StatusCode.FAILED_PRECONDITION,
-    Reason.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
-    Reason.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Reason.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-    Reason.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
+    BindReason.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    BindReason.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    BindReason.OTHER_UID: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.TERMINATING: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.GATED: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.BOUND_ELSEWHERE: grpc.StatusCode.ALREADY_EXISTS,
+    BindReason.REFUSED: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.PERMIT_TIMEOUT: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.GROUP: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.PLUGIN_FAILED: grpc.StatusCode.ABORTED,
+    BindReason.POLICY: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.STALE_EPOCH: grpc.StatusCode.FAILED_PRECONDITION,
+    BindReason.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    BindReason.OVERLOADED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    BindReason.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    BindReason.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 
 RETRY_LIMIT = 1000
 """Pods in one request for another attempt."""
 
-OUTCOMES = {Outcome.BOUND: pb.OUTCOME_BOUND, Outcome.ALREADY_BOUND: pb.OUTCOME_ALREADY_BOUND}
+OUTCOMES = {BindResult.BOUND: pb.OUTCOME_BOUND, BindResult.ALREADY_BOUND: pb.OUTCOME_ALREADY_BOUND}
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -93,7 +93,7 @@ def policy_from_proto(request: pb.BindRequest) -> PolicyText | None:
     return PolicyText(revision=request.policy.revision, content=request.policy.json)
 
 
-def plugin_to_proto(run: PluginRun) -> pb.BindPluginReport:
+def plugin_to_proto(run: BindPluginRun) -> pb.BindPluginReport:
     """Return what a plugin did for a bind."""
     report = pb.BindPluginReport(plugin=run.plugin, point=run.point, result=run.result)
     set_duration(report.duration, run.seconds)

@@ -19,8 +19,8 @@ from moorage.models import NodeManifest, decode_node
 from moorage.testing import make_pod, run_filter, run_score
 from moorage_host.kube import KubeError, KubeStatusError, connect
 from sandbox.apiserver import ApiServer
-from services.annotator.planning import Need, Result
-from services.annotator.rounds import Annotator, Nodes, Round
+from services.annotator.planning import Need, WriteResult
+from services.annotator.rounds import Annotator, NodeClient, Round
 from services.annotator.settings import AnnotatorSettings
 from services.filter.plugins.safe_overload import SafeOverload
 from services.scorer.plugins.load.safe_balance import SafeBalance
@@ -65,11 +65,11 @@ def measured(**free: tuple[float, float]) -> dict[str, dict[str, float]]:
 
 
 @asynccontextmanager
-async def nodes_of(kubeconfig: str, folder: Path) -> AsyncIterator[Nodes]:
+async def nodes_of(kubeconfig: str, folder: Path) -> AsyncIterator[NodeClient]:
     (folder / "kubeconfig").write_text(kubeconfig)
     client = await connect(folder / "kubeconfig")
     try:
-        yield Nodes(client, timeout=3.0)
+        yield NodeClient(client, timeout=3.0)
     finally:
         await client.close()
 
@@ -110,7 +110,7 @@ async def decide(api: Api) -> tuple[list[str], dict[str, float]]:
 async def test_plugins_decide_by_what_was_written(api: Api, run: Run) -> None:
     assert (await decide(api))[0] == []
     ended = await run()
-    assert ended.count(Result.WRITTEN) == ended.count(Need.NEW) == 3
+    assert ended.count(WriteResult.WRITTEN) == ended.count(Need.NEW) == 3
     rejected, scores = await decide(api)
     assert rejected == ["n2"]  # 7300 + 500 of 8000 millicores are more than 90 percent
     assert scores["n1"] > scores["n3"] > scores["n2"]
@@ -230,17 +230,17 @@ async def test_a_node_that_was_not_written_is_written_in_the_next_round(
 ) -> None:
     api.fault("patch", "nodes", name="n2", **effects)
     ended = await run()
-    assert (ended.count(Result.WRITTEN), ended.count(Result.FAILED)) == (2, 1)
+    assert (ended.count(WriteResult.WRITTEN), ended.count(WriteResult.FAILED)) == (2, 1)
     assert ended.failure == ""
     ended = await run()
-    assert (ended.count(Result.WRITTEN), ended.count(Need.NONE)) == (1, 2)
+    assert (ended.count(WriteResult.WRITTEN), ended.count(Need.NONE)) == (1, 2)
 
 
 @pytest.mark.parametrize("status", [401, 403, 422])
 async def test_a_refusal_fails_the_round(api: Api, run: Run, status: int) -> None:
     patches = api.count("patch", "nodes", status=status)
     ended = await run()
-    assert patches() == ended.count(Result.FAILED) == 3
+    assert patches() == ended.count(WriteResult.FAILED) == 3
     assert ended.failure.startswith("none of 3 nodes could be written: PATCH /api/v1/nodes/n1")
     assert str(status) in ended.failure
 
@@ -254,7 +254,7 @@ async def test_nodes_that_may_not_be_read_end_the_round(api: Api, run: Run) -> N
 async def test_a_node_that_is_deleted_meanwhile_is_no_failure(api: Api, run: Run) -> None:
     api.fault("patch", "nodes", name="n2", status=404)
     ended = await run()
-    assert (ended.count(Result.GONE), ended.failure) == (1, "")
+    assert (ended.count(WriteResult.GONE), ended.failure) == (1, "")
 
 
 async def test_an_answer_of_something_else_is_told(
@@ -302,7 +302,7 @@ async def test_no_more_nodes_are_written_at_once_than_is_said(
             annotator = Annotator(settings(prometheus, concurrency=2), nodes)
             with capture_logs() as logs:
                 ended = await annotator.round()
-    assert ended.count(Result.WRITTEN) == 3
+    assert ended.count(WriteResult.WRITTEN) == 3
     assert not third.is_set()
     assert forms == {("application/merge-patch+json", "moorage-annotator")}
     assert [log["event"] for log in logs] == ["A node cannot be read and is left out."]

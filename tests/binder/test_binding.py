@@ -10,7 +10,7 @@ import pytest
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
 from services.binder.binding.ledger import UnresolvedBind, UnresolvedBinds
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from tools.inprocess.api import COUNTED, Api, Object, send
 from tools.inprocess.binder import World, binding_of, bound
 from tools.waiting import until
@@ -25,7 +25,7 @@ def world(client: KubeClient) -> World:
 
 async def refused(
     world: World, pod: Object, node: str = "node-a", *, seconds: float = 10.0
-) -> Reason:
+) -> BindReason:
     with pytest.raises(BindError) as caught:
         await world.bind(pod, node, seconds=seconds)
     assert f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" in str(caught.value)
@@ -35,7 +35,7 @@ async def refused(
 async def test_a_pod_is_bound_with_its_annotations(world: World, api: Api) -> None:
     binding = binding_of(api.pod(), annotations={"moorage.io/decision": "d-1"})
     outcome = await bound(world.binder, binding, 10)
-    assert outcome is Outcome.BOUND
+    assert outcome is BindResult.BOUND
     assert api.node_of() == "node-a"
     assert api.read_pod()["metadata"]["annotations"] == {"moorage.io/decision": "d-1"}
 
@@ -43,26 +43,26 @@ async def test_a_pod_is_bound_with_its_annotations(world: World, api: Api) -> No
 async def test_binding_again_to_the_same_node_is_a_success(world: World, api: Api) -> None:
     pod = api.pod()
     await world.bind(pod)
-    assert await world.bind(pod) is Outcome.ALREADY_BOUND
+    assert await world.bind(pod) is BindResult.ALREADY_BOUND
 
 
 async def test_a_pod_that_another_scheduler_bound_to_the_node_is_a_success(
     world: World, api: Api
 ) -> None:
-    assert await world.bind(api.pod(nodeName="node-a")) is Outcome.ALREADY_BOUND
+    assert await world.bind(api.pod(nodeName="node-a")) is BindResult.ALREADY_BOUND
 
 
 async def test_a_pod_on_another_node_is_refused(world: World, api: Api) -> None:
     pod = api.pod()
     await world.bind(pod, "node-a")
-    assert await refused(world, pod, "node-b") is Reason.BOUND_ELSEWHERE
+    assert await refused(world, pod, "node-b") is BindReason.BOUND_ELSEWHERE
     assert api.node_of() == "node-a"
 
 
 async def test_a_pod_with_another_uid_is_refused(world: World, api: Api) -> None:
     pod = api.pod()
     pod = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
-    assert await refused(world, pod) is Reason.OTHER_UID
+    assert await refused(world, pod) is BindReason.OTHER_UID
     assert api.node_of() is None
 
 
@@ -71,12 +71,12 @@ async def test_a_pod_with_another_uid_that_is_on_the_node_is_refused(
 ) -> None:
     pod = api.pod(nodeName="node-a")
     pod = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
-    assert await refused(world, pod) is Reason.OTHER_UID
+    assert await refused(world, pod) is BindReason.OTHER_UID
 
 
 async def test_a_pod_that_does_not_exist_is_not_found(world: World, api: Api) -> None:
     ghost = {"metadata": {"namespace": "default", "name": "ghost", "uid": "u"}}
-    assert await refused(world, ghost) is Reason.NOT_FOUND
+    assert await refused(world, ghost) is BindReason.NOT_FOUND
 
 
 async def test_a_pod_that_is_being_deleted_is_refused(
@@ -86,29 +86,29 @@ async def test_a_pod_that_is_being_deleted_is_refused(
     path = "/api/v1/namespaces/default/pods/web"
     await send(client, "PATCH", path, {"metadata": {"finalizers": ["example.com/hold"]}})
     await send(client, "DELETE", path)
-    assert await refused(world, pod) is Reason.TERMINATING
+    assert await refused(world, pod) is BindReason.TERMINATING
 
 
 async def test_a_pod_with_scheduling_gates_is_refused(world: World, api: Api) -> None:
     pod = api.pod(schedulingGates=[{"name": "example.com/quota"}])
-    assert await refused(world, pod) is Reason.GATED
+    assert await refused(world, pod) is BindReason.GATED
 
 
 async def test_a_binder_without_permission_is_told_so(world: World, api: Api) -> None:
     api.fault(*BINDINGS, status=403)
-    assert await refused(world, api.pod()) is Reason.FORBIDDEN
+    assert await refused(world, api.pod()) is BindReason.FORBIDDEN
 
 
 async def test_annotations_that_the_api_server_refuses_are_invalid(world: World, api: Api) -> None:
     api.fault(*BINDINGS, status=422)
-    assert await refused(world, api.pod()) is Reason.INVALID
+    assert await refused(world, api.pod()) is BindReason.INVALID
 
 
 async def test_a_bind_whose_answer_came_too_late_is_found_to_have_happened(
     world: World, api: Api
 ) -> None:
     posts = api.count(*BINDINGS, done=True, delay_seconds=30)
-    assert await world.bind(api.pod(), seconds=0.8) is Outcome.BOUND
+    assert await world.bind(api.pod(), seconds=0.8) is BindResult.BOUND
     assert posts() == 1
 
 
@@ -116,7 +116,7 @@ async def test_a_bind_whose_connection_broke_is_found_to_have_happened(
     world: World, api: Api
 ) -> None:
     api.fault(*BINDINGS, done=True, drop=True)
-    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert await world.bind(api.pod()) is BindResult.BOUND
     assert world.observed.retries == []
 
 
@@ -124,7 +124,7 @@ async def test_a_bind_that_failed_after_all_was_done_is_found_to_have_happened(
     world: World, api: Api
 ) -> None:
     api.fault(*BINDINGS, done=True, status=500)
-    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert await world.bind(api.pod()) is BindResult.BOUND
 
 
 async def test_a_bind_that_happened_is_found_even_if_the_pod_cannot_be_read_at_first(
@@ -132,7 +132,7 @@ async def test_a_bind_that_happened_is_found_even_if_the_pod_cannot_be_read_at_f
 ) -> None:
     api.fault(*BINDINGS, done=True, drop=True)
     api.fault("get", "pods", status=500)
-    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert await world.bind(api.pod()) is BindResult.BOUND
     assert world.observed.retries == ["unreachable"]
 
 
@@ -145,7 +145,7 @@ async def test_a_bind_is_one_request_at_every_latency_below_the_deadline(
         for name in names:
             api.fault(*BINDINGS, name=name, times=COUNTED, delay_seconds=latency)
     binds = [world.bind(api.pod(name)) for names in pods.values() for name in names]
-    assert set(await asyncio.gather(*binds)) == {Outcome.BOUND}
+    assert set(await asyncio.gather(*binds)) == {BindResult.BOUND}
     posts = {
         latency: sum(post.startswith(f"web-{latency}-") for post in world.cluster.posts)
         for latency in latencies
@@ -162,7 +162,7 @@ async def test_a_slow_api_server_that_fails_at_times_gets_few_more_requests_than
             api.fault(*BINDINGS, name=name, status=500 if number % 20 else 429, delay_seconds=0.5)
         api.fault(*BINDINGS, name=name, times=COUNTED, delay_seconds=1.0)
     outcomes = await asyncio.gather(*[world.bind(api.pod(name)) for name in pods])
-    assert set(outcomes) == {Outcome.BOUND}
+    assert set(outcomes) == {BindResult.BOUND}
     assert len(world.cluster.posts) <= 1.2 * len(pods)
 
 
@@ -172,9 +172,9 @@ async def test_a_bind_without_an_answer_is_unknown_and_the_next_attempt_looks_fi
     posts = api.count(*BINDINGS, done=True, delay_seconds=30)
     api.fault("get", "pods", status=500)
     pod = api.pod()
-    assert await refused(world, pod, seconds=0.8) is Reason.DEADLINE
+    assert await refused(world, pod, seconds=0.8) is BindReason.DEADLINE
     assert posts() == 1
-    assert await world.bind(pod) is Outcome.BOUND
+    assert await world.bind(pod) is BindResult.BOUND
     assert posts() == 1
 
 
@@ -183,8 +183,8 @@ async def test_a_pod_that_the_unknown_bind_did_not_reach_is_bound_by_the_next_at
 ) -> None:
     api.fault(*BINDINGS, delay_seconds=30)
     pod = api.pod()
-    assert await refused(world, pod, seconds=0.8) is Reason.DEADLINE
-    assert await world.bind(pod, "node-b") is Outcome.BOUND
+    assert await refused(world, pod, seconds=0.8) is BindReason.DEADLINE
+    assert await world.bind(pod, "node-b") is BindResult.BOUND
     assert api.node_of() == "node-b"
 
 
@@ -193,15 +193,15 @@ async def test_an_unknown_bind_is_not_repeated_just_before_the_deadline(
 ) -> None:
     posts = api.count(*BINDINGS, delay_seconds=30)
     pod = api.pod()
-    assert await refused(world, pod, seconds=0.8) is Reason.DEADLINE
-    assert await refused(world, pod, seconds=0.3) is Reason.DEADLINE
+    assert await refused(world, pod, seconds=0.8) is BindReason.DEADLINE
+    assert await refused(world, pod, seconds=0.3) is BindReason.DEADLINE
     assert posts() == 1
 
 
 @pytest.mark.parametrize("status", [409, 500, 503])
 async def test_a_passing_failure_is_tried_again(world: World, api: Api, status: int) -> None:
     api.fault(*BINDINGS, status=status, times=3, retry_after_seconds=0)
-    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert await world.bind(api.pod()) is BindResult.BOUND
     assert world.observed.retries == [str(status)] * 3
 
 
@@ -211,7 +211,7 @@ async def test_a_throttled_bind_waits_for_as_long_as_the_server_asks(
     api.fault(*BINDINGS, status=429, retry_after_seconds=1)
     reads = api.count("get", "pods")
     started = time.monotonic()
-    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert await world.bind(api.pod()) is BindResult.BOUND
     assert time.monotonic() - started >= 1.0
     assert reads() == 0
 
@@ -220,7 +220,7 @@ async def test_a_throttled_bind_gives_up_if_the_server_asks_for_too_long(
     world: World, api: Api
 ) -> None:
     api.fault(*BINDINGS, status=429, retry_after_seconds=3600)
-    assert await refused(world, api.pod()) is Reason.UNAVAILABLE
+    assert await refused(world, api.pod()) is BindReason.UNAVAILABLE
     assert api.node_of() is None
 
 
@@ -233,9 +233,9 @@ async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
     pod = api.pod()
     started = time.monotonic()
     for _ in range(3):
-        assert await refused(world, pod, seconds=0.5) is Reason.UNAVAILABLE
+        assert await refused(world, pod, seconds=0.5) is BindReason.UNAVAILABLE
     assert posts() == 0
-    assert await world.bind(pod) is Outcome.BOUND
+    assert await world.bind(pod) is BindResult.BOUND
     assert time.monotonic() - started >= 2.0
     assert posts() == 1
 
@@ -243,7 +243,7 @@ async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
 async def test_a_server_that_keeps_failing_is_unavailable_in_time(world: World, api: Api) -> None:
     api.fault(*BINDINGS, status=500, times=1000)
     # Not DEADLINE: the answer comes while the caller still listens.
-    assert await refused(world, api.pod(), seconds=0.8) is Reason.UNAVAILABLE
+    assert await refused(world, api.pod(), seconds=0.8) is BindReason.UNAVAILABLE
     assert len(world.observed.retries) > 1
 
 
@@ -256,12 +256,12 @@ async def test_a_bind_succeeds_once_the_api_server_is_back(tmp_path: Path) -> No
     try:
         world = World(client)
         pod = Api(server).pod()
-        assert await refused(world, pod, seconds=0.5) is Reason.UNAVAILABLE
+        assert await refused(world, pod, seconds=0.5) is BindReason.UNAVAILABLE
         known = len(world.observed.retries)
         bind = asyncio.create_task(world.bind(pod))
         await until(lambda: len(world.observed.retries) > known)
         async with server:
-            assert await bind is Outcome.BOUND
+            assert await bind is BindResult.BOUND
         assert set(world.observed.retries) == {"unreachable"}
     finally:
         await client.close()
@@ -271,7 +271,7 @@ async def test_two_calls_for_one_decision_make_one_request(world: World, api: Ap
     posts = api.count(*BINDINGS, delay_seconds=0.1)
     pod = api.pod()
     outcomes = await asyncio.gather(*[world.bind(pod) for _ in range(5)])
-    assert set(outcomes) == {Outcome.BOUND}
+    assert set(outcomes) == {BindResult.BOUND}
     assert posts() == 1
 
 
@@ -283,9 +283,9 @@ async def test_a_call_that_joins_lends_its_later_deadline(world: World, api: Api
     second = asyncio.create_task(world.bind(pod, seconds=10))
     with pytest.raises(BindError) as caught:
         await first
-    assert caught.value.reason is Reason.DEADLINE
+    assert caught.value.reason is BindReason.DEADLINE
     api.faults.clear()
-    assert await second is Outcome.BOUND
+    assert await second is BindResult.BOUND
 
 
 async def test_a_call_for_another_node_waits_and_then_sees_where_the_pod_is(
@@ -295,8 +295,8 @@ async def test_a_call_for_another_node_waits_and_then_sees_where_the_pod_is(
     pod = api.pod()
     first = asyncio.create_task(world.bind(pod, "node-a"))
     await until(lambda: posts() == 1)
-    assert await refused(world, pod, "node-b") is Reason.BOUND_ELSEWHERE
-    assert await first is Outcome.BOUND
+    assert await refused(world, pod, "node-b") is BindReason.BOUND_ELSEWHERE
+    assert await first is BindResult.BOUND
     assert posts() == 1
 
 
@@ -307,7 +307,7 @@ async def test_a_call_for_another_node_binds_if_the_first_one_failed(
     pod = api.pod()
     first = asyncio.create_task(world.bind(pod, "node-a"))
     await until(lambda: world.cluster.now == 1)
-    assert await world.bind(pod, "node-b") is Outcome.BOUND
+    assert await world.bind(pod, "node-b") is BindResult.BOUND
     with pytest.raises(BindError):
         await first
     assert api.node_of() == "node-b"
@@ -323,7 +323,7 @@ async def test_a_bind_goes_on_when_its_caller_hangs_up(world: World, api: Api) -
     assert api.node_of() is None
     await world.binder.drain()
     assert api.node_of() == "node-a"
-    assert world.observed.ends == [Outcome.BOUND]
+    assert world.observed.ends == [BindResult.BOUND]
 
 
 async def test_a_call_that_joins_lends_its_time_to_the_request_under_way(
@@ -336,8 +336,8 @@ async def test_a_call_that_joins_lends_its_time_to_the_request_under_way(
     second = asyncio.create_task(world.bind(pod, seconds=10))
     with pytest.raises(BindError) as caught:
         await first
-    assert caught.value.reason is Reason.DEADLINE
-    assert await second is Outcome.BOUND
+    assert caught.value.reason is BindReason.DEADLINE
+    assert await second is BindResult.BOUND
     assert posts() == 1
 
 
@@ -349,10 +349,10 @@ async def test_no_more_binds_run_than_allowed_and_too_many_are_refused(
     pods = [api.pod(f"web-{i}") for i in range(6)]
     binds = [asyncio.create_task(world.bind(pod)) for pod in pods[:5]]
     await until(lambda: world.cluster.now == 2)
-    assert await refused(world, pods[5]) is Reason.OVERLOADED
-    assert await asyncio.gather(*binds) == [Outcome.BOUND] * 5
+    assert await refused(world, pods[5]) is BindReason.OVERLOADED
+    assert await asyncio.gather(*binds) == [BindResult.BOUND] * 5
     assert world.cluster.peak == 2
-    assert await world.bind(pods[5]) is Outcome.BOUND
+    assert await world.bind(pods[5]) is BindResult.BOUND
 
 
 async def test_a_bind_whose_turn_comes_too_late_is_not_begun(client: KubeClient, api: Api) -> None:
@@ -360,8 +360,8 @@ async def test_a_bind_whose_turn_comes_too_late_is_not_begun(client: KubeClient,
     posts = api.count(*BINDINGS, delay_seconds=0.5)
     first = asyncio.create_task(world.bind(api.pod("first")))
     await until(lambda: posts() == 1)
-    assert await refused(world, api.pod("late"), seconds=0.1) is Reason.DEADLINE
-    assert await first is Outcome.BOUND
+    assert await refused(world, api.pod("late"), seconds=0.1) is BindReason.DEADLINE
+    assert await first is BindResult.BOUND
     await world.binder.drain()
     assert api.node_of("late") is None
     assert posts() == 1
@@ -385,7 +385,7 @@ async def test_a_server_that_asks_to_wait_for_too_long_is_not_believed(
 ) -> None:
     world = World(client, retry_after_limit=0.5)
     api.fault(*BINDINGS, status=429, retry_after_seconds=3600)
-    assert await world.bind(api.pod()) is Outcome.BOUND
+    assert await world.bind(api.pod()) is BindResult.BOUND
 
 
 async def test_nothing_is_kept_of_binds_that_have_ended(world: World, api: Api) -> None:

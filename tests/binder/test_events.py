@@ -8,7 +8,7 @@ import pytest
 from moorage import DecisionSummary, ScoredNode
 from moorage_host.kube import KubeClient
 from moorage_host.kube.events import EventWriter
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from services.binder.events import BindEvents
 from tools.inprocess.api import Api
 from tools.inprocess.binder import Observed, binding_of, events_of
@@ -16,7 +16,7 @@ from tools.waiting import until
 
 Mode = Literal["failures", "all", "none"]
 
-GATED = BindError(Reason.GATED, "pod default/web has scheduling gates: g")
+GATED = BindError(BindReason.GATED, "pod default/web has scheduling gates: g")
 
 
 class Recording:
@@ -60,7 +60,7 @@ async def test_a_failed_bind_is_told_as_kube_scheduler_would(client: KubeClient,
 
 async def test_success_is_left_to_kube_scheduler_by_default(client: KubeClient, api: Api) -> None:
     async with recording(client) as made:
-        made.events.record(binding_of(api.pod()), Outcome.BOUND)
+        made.events.record(binding_of(api.pod()), BindResult.BOUND)
         await made.writer.flush(5)
     assert await events_of(client) == []
 
@@ -73,7 +73,7 @@ async def test_what_was_lacking_is_told_of_a_pod_that_is_bound(
     modes: list[tuple[Mode, int]] = [("failures", 1), ("none", 1), ("all", 2)]
     for mode, expected in modes:
         async with recording(client, mode) as made:
-            made.events.record(binding_of(pod), Outcome.BOUND, lacking)
+            made.events.record(binding_of(pod), BindResult.BOUND, lacking)
             await made.writer.flush(5)
         events = await events_of(client)
         assert len(events) == expected
@@ -86,8 +86,8 @@ async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api:
         winner = ScoredNode(node="node-a")
         decision = DecisionSummary(winner=winner, reason="Steered rejected 3 of 4: no")
         binding = binding_of(api.pod(), decision=decision)
-        made.events.record(binding, Outcome.BOUND)
-        made.events.record(binding, Outcome.ALREADY_BOUND)
+        made.events.record(binding, BindResult.BOUND)
+        made.events.record(binding, BindResult.ALREADY_BOUND)
         await made.writer.flush(5)
     [event] = await events_of(client)
     assert (event["type"], event["reason"]) == ("Normal", "Scheduled")
@@ -100,14 +100,14 @@ async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api:
 async def test_nothing_is_told_if_no_events_are_wanted(client: KubeClient, api: Api) -> None:
     async with recording(client, "none") as made:
         made.events.record(binding_of(api.pod()), GATED)
-        made.events.record(binding_of(api.read_pod()), Outcome.BOUND)
+        made.events.record(binding_of(api.read_pod()), BindResult.BOUND)
         await made.writer.flush(5)
     assert await events_of(client) == []
 
 
-@pytest.mark.parametrize("reason", [Reason.NOT_FOUND, Reason.OTHER_UID])
+@pytest.mark.parametrize("reason", [BindReason.NOT_FOUND, BindReason.OTHER_UID])
 async def test_a_pod_that_is_gone_gets_no_event(
-    client: KubeClient, api: Api, reason: Reason
+    client: KubeClient, api: Api, reason: BindReason
 ) -> None:
     async with recording(client) as made:
         made.events.record(binding_of(api.pod()), BindError(reason, "gone"))
@@ -119,8 +119,8 @@ async def test_a_failure_that_repeats_is_counted_in_one_event(client: KubeClient
     binding = binding_of(api.pod())
     async with recording(client) as made:
         for attempt in range(3):
-            made.events.record(binding, BindError(Reason.GATED, f"attempt {attempt}"))
-        made.events.record(binding, BindError(Reason.UNAVAILABLE, "another cause"))
+            made.events.record(binding, BindError(BindReason.GATED, f"attempt {attempt}"))
+        made.events.record(binding, BindError(BindReason.UNAVAILABLE, "another cause"))
         await made.writer.flush(5)
     counts = [event.get("series", {}).get("count", 1) for event in await events_of(client)]
     assert sorted(counts) == [1, 3]
@@ -195,7 +195,7 @@ async def test_long_names_and_notes_are_shortened_to_what_the_api_server_takes(
     client: KubeClient, api: Api, name: str
 ) -> None:
     async with recording(client) as made:
-        error = BindError(Reason.GATED, "ü" * 2000)
+        error = BindError(BindReason.GATED, "ü" * 2000)
         made.events.record(binding_of(api.pod(name)), error)
         await until(lambda: made.counted.events)
     assert made.counted.events == ["written"]

@@ -11,7 +11,7 @@ from moorage import Allow, Binding, BindPlugin, PluginFailedError, Refusal, Wait
 from moorage.plugin.hooks import extension_points
 from moorage.testing import make_binding, make_pod, run_permit
 from moorage_host.kube import KubeClient
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from services.binder.binding.policies import PolicyText
 from tools.inprocess.api import Api, Object
 from tools.inprocess.binder import World, policy_of
@@ -72,7 +72,7 @@ def waiting(world: World, count: int) -> Callable[[], bool]:
     return lambda: world.observed.now_waiting == count
 
 
-async def failure(task: "asyncio.Task[Outcome]") -> BindError:
+async def failure(task: "asyncio.Task[BindResult]") -> BindError:
     with pytest.raises(BindError) as caught:
         await task
     return caught.value
@@ -88,9 +88,9 @@ async def test_nobody_is_bound_before_the_last_has_come_and_then_all_are(
     ]
     await until(waiting(world, 4))
     assert not any(api.node_of(f"p{number}") for number in range(4))
-    assert await world.bind(api.pod("alone")) is Outcome.BOUND
-    assert await world.bind(member(api, "p4", 5), policy=GANG) is Outcome.BOUND
-    assert await asyncio.gather(*binds) == [Outcome.BOUND] * 4
+    assert await world.bind(api.pod("alone")) is BindResult.BOUND
+    assert await world.bind(member(api, "p4", 5), policy=GANG) is BindResult.BOUND
+    assert await asyncio.gather(*binds) == [BindResult.BOUND] * 4
     assert world.observed.waits == ["allowed"] * 4
     assert world.observed.now_waiting == 0
     assert [count for _, count in Gang.asked[-4:]] == [5] * 4
@@ -103,7 +103,7 @@ async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
     await until(waiting(world, 1))
     second = asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG))
     error = await failure(first)
-    assert error.reason is Reason.PERMIT_TIMEOUT
+    assert error.reason is BindReason.PERMIT_TIMEOUT
     said = re.fullmatch(
         r"pod default/first was not bound: plugin Gang: waited (\d\.\d) s for 1 more of train; "
         "1 other had come",
@@ -115,15 +115,15 @@ async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
     # The one that gave up does not count any more.
     third = asyncio.create_task(world.bind(member(api, "third", 3), policy=GANG))
     await until(waiting(world, 2))
-    assert await world.bind(api.read_pod("first"), policy=GANG) is Outcome.BOUND
-    assert {await second, await third} == {Outcome.BOUND}
+    assert await world.bind(api.read_pod("first"), policy=GANG) is BindResult.BOUND
+    assert {await second, await third} == {BindResult.BOUND}
     assert world.observed.waits[0] == "timeout"
 
 
 async def test_a_wait_leaves_time_for_the_write(world: World, api: Api) -> None:
     with pytest.raises(BindError) as caught:
         await world.bind(member(api, "p", 2), policy=GANG, seconds=1.0)
-    assert caught.value.reason is Reason.PERMIT_TIMEOUT
+    assert caught.value.reason is BindReason.PERMIT_TIMEOUT
     reason = (
         r"waited 0\.\d s \(Wait\(30\) was cut, see httpTimeout\) for 1 more of train; no others"
     )
@@ -165,9 +165,9 @@ async def test_other_keys_and_pods_without_one_are_no_matter(world: World, api: 
     waits = asyncio.create_task(world.bind(member(api, "p", 2, seconds="0.5"), policy=GANG))
     await until(waiting(world, 1))
     other = api.pod("q", labels={"gang": "other", "size": "1"})
-    assert await world.bind(other, policy=GANG) is Outcome.BOUND
-    assert await world.bind(api.pod("free"), policy=GANG) is Outcome.BOUND
-    assert (await failure(waits)).reason is Reason.PERMIT_TIMEOUT
+    assert await world.bind(other, policy=GANG) is BindResult.BOUND
+    assert await world.bind(api.pod("free"), policy=GANG) is BindResult.BOUND
+    assert (await failure(waits)).reason is BindReason.PERMIT_TIMEOUT
     assert [asked for asked in Gang.asked if asked[0] == "p"] == [("p", 1)]
 
 
@@ -177,8 +177,8 @@ async def test_one_that_waits_is_asked_again_when_another_comes_that_waits_too(
     first = asyncio.create_task(world.bind(member(api, "first", 2), policy=GANG))
     await until(waiting(world, 1))
     second = asyncio.create_task(world.bind(member(api, "second", 9, seconds="1"), policy=GANG))
-    assert await first is Outcome.BOUND
-    assert (await failure(second)).reason is Reason.PERMIT_TIMEOUT
+    assert await first is BindResult.BOUND
+    assert (await failure(second)).reason is BindReason.PERMIT_TIMEOUT
 
 
 async def test_a_refusal_while_it_waits_ends_only_that_bind(world: World, api: Api) -> None:
@@ -188,9 +188,9 @@ async def test_a_refusal_while_it_waits_ends_only_that_bind(world: World, api: A
     await until(waiting(world, 1))
     other = asyncio.create_task(world.bind(member(api, "other", 3, seconds="0.5"), policy=GANG))
     error = await failure(unwanted)
-    assert error.reason is Reason.REFUSED
+    assert error.reason is BindReason.REFUSED
     assert str(error).endswith("was not bound: plugin Gang: the gang does not want it")
-    assert (await failure(other)).reason is Reason.PERMIT_TIMEOUT
+    assert (await failure(other)).reason is BindReason.PERMIT_TIMEOUT
     assert world.observed.waits == ["refused", "timeout"]
 
 
@@ -199,7 +199,7 @@ async def test_too_many_that_wait_are_refused(client: KubeClient, api: Api) -> N
     first = asyncio.create_task(world.bind(member(api, "first", 3, seconds="0.5"), policy=GANG))
     await until(waiting(world, 1))
     error = await failure(asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG)))
-    assert error.reason is Reason.OVERLOADED
+    assert error.reason is BindReason.OVERLOADED
     assert "1 binds wait for others already" in str(error)
     await failure(first)
 
@@ -210,8 +210,8 @@ async def test_those_that_wait_do_not_count_as_waiting_for_the_api_server(
     world = World(client, plugins=(Gang,), concurrency=1, max_waiting=0)
     waits = asyncio.create_task(world.bind(member(api, "p", 2), policy=GANG))
     await until(waiting(world, 1))
-    assert await world.bind(member(api, "q", 2), policy=GANG) is Outcome.BOUND
-    assert await waits is Outcome.BOUND
+    assert await world.bind(member(api, "q", 2), policy=GANG) is BindResult.BOUND
+    assert await waits is BindResult.BOUND
 
 
 async def test_a_binder_that_ends_sends_those_that_wait_elsewhere(world: World, api: Api) -> None:
@@ -219,10 +219,10 @@ async def test_a_binder_that_ends_sends_those_that_wait_elsewhere(world: World, 
     await until(waiting(world, 1))
     world.binder.end_waiting()
     error = await failure(waits)
-    assert error.reason is Reason.UNAVAILABLE  # the gateway repeats these
+    assert error.reason is BindReason.UNAVAILABLE  # the gateway repeats these
     assert str(error).endswith("it waited for 1 more of train, and the binder ends; try again")
     late = await failure(asyncio.create_task(world.bind(member(api, "q", 2), policy=GANG)))
-    assert late.reason is Reason.UNAVAILABLE
+    assert late.reason is BindReason.UNAVAILABLE
     assert world.observed.waits == ["ended", "ended"]
 
 
@@ -234,15 +234,15 @@ async def test_plugins_before_the_bind_run_once_all_have_come(world: World, api:
     second = asyncio.create_task(world.bind(member(api, "second", 2), policy=policy))
     await until(lambda: sorted(Slow.begun) == ["first", "second"])
     Slow.release.set()
-    assert {await first, await second} == {Outcome.BOUND}
+    assert {await first, await second} == {BindResult.BOUND}
 
 
 async def begin_together(
     world: World, *pods: Object, policy: PolicyText
-) -> list["asyncio.Task[Outcome]"]:
+) -> list["asyncio.Task[BindResult]"]:
     """Have pods bound one after another; return once all are where `Slow` holds them."""
     *others, last = pods
-    binds: list[asyncio.Task[Outcome]] = []
+    binds: list[asyncio.Task[BindResult]] = []
     for pod in others:
         binds.append(asyncio.create_task(world.bind(pod, policy=policy)))
         await until(waiting(world, len(binds)))
@@ -259,8 +259,8 @@ async def test_of_those_that_go_on_together_none_is_bound_if_one_cannot_be(
     api.delete("/api/v1/namespaces/default/pods/second")
     Slow.release.set()
     gone, kept_back = await failure(second), await failure(first)
-    assert gone.reason is Reason.NOT_FOUND
-    assert kept_back.reason is Reason.GROUP
+    assert gone.reason is BindReason.NOT_FOUND
+    assert kept_back.reason is BindReason.GROUP
     assert str(kept_back) == f"pod default/first was not bound, as all or none are: {gone}"
     assert api.node_of("first") is None
     assert {post.partition(" (")[2] for post in world.cluster.posts} == {"dry run)"}
@@ -269,7 +269,7 @@ async def test_of_those_that_go_on_together_none_is_bound_if_one_cannot_be(
     Slow.begun.clear()
     again = api.read_pod("first"), member(api, "third", 2)
     binds = await begin_together(world, *again, policy=policy_of("Gang", "Slow"))
-    assert await asyncio.gather(*binds) == [Outcome.BOUND] * 2
+    assert await asyncio.gather(*binds) == [BindResult.BOUND] * 2
     assert world.observed.together_ends[1:] == ["bound"] * 2
 
 
@@ -279,7 +279,7 @@ async def test_a_plugin_that_refuses_one_before_the_write_keeps_the_others_back(
     pods = member(api, "first", 2), member(api, "second", 2, unready="yes")
     first, second = await begin_together(world, *pods, policy=policy_of("Gang", "Slow"))
     Slow.release.set()
-    assert (await failure(second)).reason is Reason.REFUSED
+    assert (await failure(second)).reason is BindReason.REFUSED
     assert str(await failure(first)).endswith("plugin Slow: not now")
     assert "first to node-a" not in world.cluster.posts
 
@@ -294,8 +294,8 @@ async def test_the_others_go_on_where_the_plugin_has_enough_without_the_one_that
     await until(lambda: "third" in Slow.begun)
     api.delete("/api/v1/namespaces/default/pods/second")
     Slow.release.set()
-    assert (await failure(second)).reason is Reason.NOT_FOUND
-    assert {await first, await third} == {Outcome.BOUND}
+    assert (await failure(second)).reason is BindReason.NOT_FOUND
+    assert {await first, await third} == {BindResult.BOUND}
 
 
 async def test_one_that_never_gets_ready_ends_the_others_before_anything_is_written(
@@ -305,9 +305,9 @@ async def test_one_that_never_gets_ready_ends_the_others_before_anything_is_writ
     first = asyncio.create_task(world.bind(member(api, "first", 2), policy=policy))
     await until(waiting(world, 1))
     brief = asyncio.create_task(world.bind(member(api, "brief", 2), policy=policy, seconds=1.0))
-    assert (await failure(brief)).reason is Reason.PLUGIN_FAILED
+    assert (await failure(brief)).reason is BindReason.PLUGIN_FAILED
     Slow.release.set()
-    assert (await failure(first)).reason is Reason.GROUP
+    assert (await failure(first)).reason is BindReason.GROUP
     assert api.node_of("first") is api.node_of("brief") is None
 
 
@@ -321,9 +321,9 @@ async def test_a_plugin_that_fails_may_be_ignored(client: KubeClient, api: Api) 
     world = World(client, plugins=(Breaks,))
     with pytest.raises(BindError, match="failed in permit: ValueError: no list of gangs") as caught:
         await world.bind(api.pod("p"), policy=policy_of("Breaks"))
-    assert caught.value.reason is Reason.PLUGIN_FAILED
+    assert caught.value.reason is BindReason.PLUGIN_FAILED
     ignored = policy_of("Breaks", failure_policy="Ignore")
-    assert await world.bind(api.read_pod("p"), policy=ignored) is Outcome.BOUND
+    assert await world.bind(api.read_pod("p"), policy=ignored) is BindResult.BOUND
 
 
 def test_the_point_is_permit() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from moorage import Annotated, Arguments, Binding, BindPlugin, Meta, Refusal
 from moorage_host.kube import KubeClient
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from tools.inprocess.api import Api
 from tools.inprocess.binder import World, policy_of
 from tools.waiting import until
@@ -120,7 +120,7 @@ async def test_plugins_run_in_order_before_and_after_the_write(
     world: World, api: Api, trace: list[str]
 ) -> None:
     pod = api.pod(labels={"scanned": "yes"})
-    assert await world.bind(pod, policy=policy_of("Scan", "Volume")) is Outcome.BOUND
+    assert await world.bind(pod, policy=policy_of("Scan", "Volume")) is BindResult.BOUND
     await world.binder.drain()
     assert trace == [
         "Scan starts",
@@ -147,7 +147,7 @@ async def test_a_refusal_leaves_the_pod_unbound_and_later_plugins_alone(
     world: World, api: Api, trace: list[str]
 ) -> None:
     error = await refused(world, api, "Scan", "Volume")
-    assert error.reason is Reason.REFUSED
+    assert error.reason is BindReason.REFUSED
     assert str(error) == "pod default/web was not bound: plugin Scan: the scan is not over"
     assert trace[-1] == "scanned: False"
     assert world.observed.plugins == [("Scan", "PreBind", "refused")]
@@ -157,12 +157,12 @@ async def test_a_refusal_leaves_the_pod_unbound_and_later_plugins_alone(
 async def test_a_refused_pod_is_bound_once_its_plugin_agrees(world: World, api: Api) -> None:
     await refused(world, api, "Scan")
     api.label("/api/v1/namespaces/default/pods/web", scanned="yes")
-    assert await world.bind(api.read_pod(), policy=policy_of("Scan")) is Outcome.BOUND
+    assert await world.bind(api.read_pod(), policy=policy_of("Scan")) is BindResult.BOUND
 
 
 async def test_a_failure_refuses_the_bind_and_names_the_line(world: World, api: Api) -> None:
     error = await refused(world, api, "Breaks")
-    assert error.reason is Reason.PLUGIN_FAILED
+    assert error.reason is BindReason.PLUGIN_FAILED
     assert str(error).startswith(
         "pod default/web was not bound: plugin Breaks failed in pre_bind: ValueError: no storage"
     )
@@ -173,7 +173,7 @@ async def test_a_failure_refuses_the_bind_and_names_the_line(world: World, api: 
 async def test_a_failure_may_be_ignored_a_refusal_may_not(world: World, api: Api) -> None:
     await refused(world, api, "Scan", failure_policy="Ignore")
     policy = policy_of("Breaks", "Volume", failure_policy="Ignore")
-    assert await world.bind(api.read_pod(), policy=policy) is Outcome.BOUND
+    assert await world.bind(api.read_pod(), policy=policy) is BindResult.BOUND
     assert "example.com/volume" in api.read_pod()["metadata"]["annotations"]
 
 
@@ -181,7 +181,7 @@ async def test_a_failure_after_the_bind_undoes_nothing_and_is_counted(
     world: World, api: Api, trace: list[str]
 ) -> None:
     policy = policy_of("Breaks", "Volume", failure_policy="Ignore")
-    assert await world.bind(api.pod(), policy=policy) is Outcome.BOUND
+    assert await world.bind(api.pod(), policy=policy) is BindResult.BOUND
     await world.binder.drain()
     assert api.node_of() == "node-a"
     assert ("Breaks", "PostBind", "failed") in world.observed.plugins
@@ -190,14 +190,14 @@ async def test_a_failure_after_the_bind_undoes_nothing_and_is_counted(
 
 async def test_a_plugin_has_its_time_budget(world: World, api: Api) -> None:
     error = await refused(world, api, "Waits", time_budget_seconds=0.05)
-    assert error.reason is Reason.PLUGIN_FAILED
+    assert error.reason is BindReason.PLUGIN_FAILED
     assert "it took longer than its time budget of 0.05 s" in str(error)
 
 
 async def test_a_plugin_must_leave_time_for_the_write(world: World, api: Api) -> None:
     with pytest.raises(BindError, match="did not end in pre_bind before the bind's") as caught:
         await world.bind(api.pod(), policy=policy_of("Waits"), seconds=0.6)
-    assert caught.value.reason is Reason.PLUGIN_FAILED
+    assert caught.value.reason is BindReason.PLUGIN_FAILED
     assert api.node_of() is None
 
 
@@ -205,7 +205,7 @@ async def test_a_pod_that_is_bound_already_is_no_matter_for_plugins(
     world: World, api: Api, trace: list[str]
 ) -> None:
     pod = api.pod(nodeName="node-a")
-    assert await world.bind(pod, policy=policy_of("Scan", "Volume")) is Outcome.ALREADY_BOUND
+    assert await world.bind(pod, policy=policy_of("Scan", "Volume")) is BindResult.ALREADY_BOUND
     await world.binder.drain()
     assert trace == ["Scan starts", "Volume starts"]
 
@@ -221,7 +221,7 @@ async def test_a_pod_that_may_not_be_bound_is_no_matter_for_plugins(
 
 async def test_a_pod_that_cannot_be_read_at_first_is_read_again(world: World, api: Api) -> None:
     api.fault(*READS, status=500)
-    assert await world.bind(api.pod(), policy=policy_of("Volume")) is Outcome.BOUND
+    assert await world.bind(api.pod(), policy=policy_of("Volume")) is BindResult.BOUND
     assert world.observed.retries == ["500"]
 
 
@@ -229,7 +229,7 @@ async def test_plugins_that_need_no_pod_cost_no_request(world: World, api: Api) 
     reads = api.count(*READS)
     pod = api.pod()
     policy = policy_of("Light")
-    assert await world.bind(pod, policy=policy, profile="default-scheduler") is Outcome.BOUND
+    assert await world.bind(pod, policy=policy, profile="default-scheduler") is BindResult.BOUND
     assert reads() == 0
     assert api.read_pod()["metadata"]["annotations"] == {"example.com/light": "yes"}
 
@@ -238,8 +238,8 @@ async def test_plugins_are_told_of_a_bind_by_the_one_that_wrote_it(
     world: World, api: Api, trace: list[str]
 ) -> None:
     pod, policy, profile = api.pod(), policy_of("Light"), "default-scheduler"
-    assert await world.bind(pod, policy=policy, profile=profile) is Outcome.BOUND
-    assert await world.bind(pod, policy=policy, profile=profile) is Outcome.ALREADY_BOUND
+    assert await world.bind(pod, policy=policy, profile=profile) is BindResult.BOUND
+    assert await world.bind(pod, policy=policy, profile=profile) is BindResult.ALREADY_BOUND
     await world.binder.drain()
     assert trace.count("light is bound") == 1
 
@@ -255,7 +255,7 @@ async def test_plugins_are_called_after_a_bind_that_was_unknown_and_is_found_don
     with pytest.raises(BindError, match="is not known to be bound"):
         await first
     assert "volume in use by default-scheduler" not in trace
-    assert await world.bind(pod, policy=policy) is Outcome.BOUND
+    assert await world.bind(pod, policy=policy) is BindResult.BOUND
     await world.binder.drain()
     assert posts() == 1
     assert trace[-1] == "volume in use by default-scheduler"
@@ -275,7 +275,7 @@ async def test_pods_without_a_profile_are_bound_without_plugins(
     world: World, api: Api, trace: list[str]
 ) -> None:
     policy = policy_of("Volume", profile="batch")
-    assert await world.bind(api.pod(), policy=policy) is Outcome.BOUND
+    assert await world.bind(api.pod(), policy=policy) is BindResult.BOUND
     assert trace == ["Volume starts"]
 
 
@@ -288,7 +288,7 @@ async def test_plugins_wait_outside_of_the_slots_for_the_api_server(
             world.bind(api.pod("slow"), policy=policy_of("Waits"), seconds=2.0)
         )
         await until(lambda: "waits" in trace)
-        assert await world.bind(api.pod(), seconds=2.0) is Outcome.BOUND
+        assert await world.bind(api.pod(), seconds=2.0) is BindResult.BOUND
         slow.cancel()
 
 
@@ -319,7 +319,7 @@ async def test_a_policy_that_cannot_be_used_refuses_the_bind(
     world: World, api: Api, plugins: tuple[str, ...], args: dict[str, int], problem: str
 ) -> None:
     error = await refused(world, api, *plugins, args=args, path="policy.yaml:7: args")
-    assert error.reason is Reason.POLICY
+    assert error.reason is BindReason.POLICY
     assert "was not bound: the binder cannot use the policy: " in str(error)
     assert problem in str(error)
 
@@ -331,4 +331,4 @@ async def test_a_policy_that_cannot_be_used_is_not_tried_by_every_bind(
         with pytest.raises(BindError, match="no such bus"):
             await world.bind(api.pod(name), policy=policy_of("Broken"))
     assert trace == ["tries to start"]
-    assert await world.bind(api.read_pod("a"), policy=policy_of("Volume")) is Outcome.BOUND
+    assert await world.bind(api.read_pod("a"), policy=policy_of("Volume")) is BindResult.BOUND

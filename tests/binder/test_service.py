@@ -14,7 +14,7 @@ from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from moorage_host.rpc.serve import running
-from services.binder.binding.outcomes import Reason
+from services.binder.binding.outcomes import BindReason
 from services.binder.servicer import binder_service
 from services.binder.wire import CODES
 from tests.forked import forked
@@ -228,11 +228,11 @@ async def test_a_plugin_that_fails_and_a_policy_that_cannot_be_used_have_their_c
     assert await code_of(stub, request(api.read_pod(), decision=b"{")) is (
         grpc.StatusCode.INVALID_ARGUMENT
     )
-    assert CODES[Reason.PLUGIN_FAILED] is grpc.StatusCode.ABORTED
+    assert CODES[BindReason.PLUGIN_FAILED] is grpc.StatusCode.ABORTED
 
 
 async def test_every_reason_has_a_code() -> None:
-    assert CODES.keys() == set(Reason)
+    assert CODES.keys() == set(BindReason)
 
 
 async def test_a_plugin_that_cannot_be_loaded_ends_the_process_with_its_line(

@@ -15,7 +15,7 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.convert import set_duration
 from moorage_host.rpc.serve import Running, running
-from services.binder.cluster import Cluster
+from services.binder.cluster import PodClient
 from services.binder.servicer import BinderServicer, binder_service
 from tools.inprocess.api import Api
 from tools.inprocess.binder import BINDINGS, request, settings_for
@@ -155,11 +155,11 @@ async def test_a_bind_without_a_timeout_has_the_binders_own(kubeconfig: Path, ap
 async def test_a_bug_is_logged_once_and_answered(
     kubeconfig: Path, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Broken(Cluster):
+    class Broken(PodClient):
         async def create_binding(self, binding: Binding, *, dry_run: bool = False) -> None:
             raise RuntimeError(str(binding))
 
-    monkeypatch.setattr("services.binder.servicer.Cluster", Broken)
+    monkeypatch.setattr("services.binder.servicer.PodClient", Broken)
     async with serving(kubeconfig) as (_, channel):
         with structlog.testing.capture_logs() as logs:
             answer = await Stream(channel).ask(request(api.pod()))

@@ -19,7 +19,7 @@ from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from moorage_host.rpc.errors import CallError
 from moorage_host.rpc.serve import running
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from services.binder.servicer import binder_service
 from services.binder.snapshots import Snapshots
 from tools.inprocess.api import Api
@@ -102,7 +102,7 @@ async def test_a_bind_waits_for_the_state_of_its_generation(world: World, api: A
         bind = asyncio.create_task(world.bind(pod, policy=COUNTS, generation=3))
         await asyncio.sleep(0)
         assert await sent.send(state(3, "node-a")) == 3
-        assert await bind is Outcome.BOUND
+        assert await bind is BindResult.BOUND
 
 
 async def test_a_bind_sees_the_state_of_its_own_gateway(world: World, api: Api) -> None:
@@ -116,7 +116,7 @@ async def test_a_bind_sees_the_state_of_its_own_gateway(world: World, api: Api) 
         bind = asyncio.create_task(world.bind(api.pod("late"), generation=3, **of_leader))
         await asyncio.sleep(0)
         await leader.send(state(3, "node-a", "node-b"))
-        assert await bind is Outcome.BOUND
+        assert await bind is BindResult.BOUND
         of_standby: Any = {"policy": COUNTS, "holder": "standby"}
         other = await failure(world.bind(api.pod("other"), generation=3, **of_standby))
         assert "1 nodes, and not this one" in str(other)
@@ -126,7 +126,7 @@ async def test_a_state_that_nobody_keeps_up_to_date_is_dropped(world: World, api
     async with sending(world) as sent:
         await sent.send(state(7, "node-a", full=True))
     error = await failure(world.bind(api.pod(), policy=COUNTS, generation=1, seconds=1.0))
-    assert error.reason is Reason.UNAVAILABLE
+    assert error.reason is BindReason.UNAVAILABLE
     assert "the binder has no state of the cluster for plugins" in str(error)
     assert api.node_of() is None
 

@@ -27,7 +27,7 @@ from moorage_host.policy.merge import default_failure_policy
 from moorage_host.rpc.serve import STUCK_SECONDS
 from sandbox.apiserver.faults import Fault
 from services.binder.binding.attempt import FINAL
-from services.binder.binding.outcomes import Reason
+from services.binder.binding.outcomes import BindReason
 from services.binder.wire import CODES
 from tools.docs.pages import DOCS, ROOT, blocks
 
@@ -41,8 +41,8 @@ def source(*folders: str) -> str:
     return "\n".join(file.read_text() for file in files)
 
 
-@pytest.mark.parametrize("reason", list(Reason), ids=lambda reason: reason.value)
-def test_each_refusal_of_the_binder_is_listed_with_its_code(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", list(BindReason), ids=lambda reason: reason.value)
+def test_each_refusal_of_the_binder_is_listed_with_its_code(reason: BindReason) -> None:
     assert re.search(
         rf"^\| .+ \| `{reason.value}` \| `{CODES[reason].name}` \|",
         page("reference/services/binder.md"),

@@ -44,7 +44,7 @@ from moorage_host.tls.certificate import EXPIRY, RELOADS, START
 from moorage_host.tls.identities import METHODS
 from moorage_host.tracing.spans import SPANS
 from sandbox.apiserver.settings import Settings as ApiServerSettings
-from sandbox.scheduler.__main__ import Settings as SchedulerSettings
+from sandbox.scheduler.__main__ import SchedulerSettings
 from services.annotator import rounds as annotator_metrics
 from services.annotator.settings import AnnotatorSettings
 from services.binder import metrics as binder_metrics

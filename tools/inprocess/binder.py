@@ -18,9 +18,9 @@ from moorage_host.policy import (
 )
 from services.binder.binding.binder import Binder, too_late
 from services.binder.binding.limits import BindLimits
-from services.binder.binding.outcomes import BindError, Outcome
+from services.binder.binding.outcomes import BindError, BindResult
 from services.binder.binding.policies import Policies, PolicyText
-from services.binder.cluster import Cluster
+from services.binder.cluster import PodClient
 from services.binder.metrics import BindMetrics
 from services.binder.settings import BinderSettings
 from services.binder.snapshots import Snapshots
@@ -36,7 +36,7 @@ class Observed(BindMetrics):
     def __init__(self) -> None:
         self.running: Callable[[], int] = lambda: 0
         self.retries: list[str] = []
-        self.ends: list[Outcome | BindError] = []
+        self.ends: list[BindResult | BindError] = []
         self.plugins: list[tuple[str, str, str]] = []
         self.now_waiting = 0
         self.waits: list[str] = []
@@ -72,14 +72,14 @@ class Observed(BindMetrics):
     def barrier(self, seconds: float, *, is_held: bool) -> None:
         pass
 
-    def ended(self, binding: Binding, result: Outcome | BindError, seconds: float) -> None:
+    def ended(self, binding: Binding, result: BindResult | BindError, seconds: float) -> None:
         self.ends.append(result)
 
     def event(self, result: str) -> None:
         self.events.append(result)
 
 
-class TrackedCluster(Cluster):
+class TrackedCluster(PodClient):
     """Notes what is written, and how many binds talk to the API server at the same time."""
 
     now = 0
@@ -130,12 +130,12 @@ class World:
         epoch: int = 0,
         policy: PolicyText | None = None,
         **more: Any,
-    ) -> Outcome:
+    ) -> BindResult:
         binding = binding_of(pod, node, **more)
         return await bound(self.binder, binding, seconds, epoch=epoch, policy=policy)
 
 
-async def bound(binder: Binder, binding: Binding, seconds: float, **more: Any) -> Outcome:
+async def bound(binder: Binder, binding: Binding, seconds: float, **more: Any) -> BindResult:
     """Begin a bind, and wait for it, as a session does; to hang up cancels no bind."""
     task = binder.begin(binding, deadline=time.monotonic() + seconds, **more).task
     try:

@@ -12,7 +12,7 @@ from moorage import Binding
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod, encode
 from moorage.models.base import read_only
 from moorage_host.kube import KubeStatusError, KubeUnreachableError
-from services.binder.cluster import Cluster
+from services.binder.cluster import PodClient
 
 KINDS = ("claims", "checks", "devices")
 """The profiles: pods of each are one on a node, the first kind by claims, the second without.
@@ -129,7 +129,7 @@ def _refused(status: int, reason: str) -> KubeStatusError:
     return KubeStatusError("POST binding", status=status, reason=reason, message="as it is")
 
 
-class Writes(Cluster):
+class Writes(PodClient):
     """The binder's view of the API server."""
 
     def __init__(self, api: Api, epoch_of: Callable[[Binding], int]) -> None:

@@ -21,7 +21,7 @@ from gateway.cycle.scores import Scores
 from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays
-from gateway.leadership.barriers import BarrierResult, Barriers, RecordedBind, StateRecovery
+from gateway.leadership.barriers import BarrierAnswers, Barriers, KnownBind, StateRecovery
 from gateway.leadership.leadership import TermLoop, TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
@@ -193,14 +193,14 @@ class DirectBarriers:
         self._process = process
         self._holder = holder
 
-    async def fence(self, epoch: int) -> BarrierResult:
+    async def fence(self, epoch: int) -> BarrierAnswers:
         answer = await self._process.binder.fence.barrier(epoch, self._holder)
         now = time.monotonic()
-        return BarrierResult(
+        return BarrierAnswers(
             highest=answer.epoch,
             is_held=(answer.epoch, answer.holder) == (epoch, self._holder),
             binds=[
-                RecordedBind(
+                KnownBind(
                     namespace=b.namespace,
                     name=b.name,
                     uid=b.uid,
@@ -214,7 +214,7 @@ class DirectBarriers:
             complete_since=now - answer.memory,
         )
 
-    async def fence_others(self, epoch: int) -> BarrierResult:
+    async def fence_others(self, epoch: int) -> BarrierAnswers:
         return await self.fence(epoch)
 
 

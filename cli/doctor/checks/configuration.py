@@ -12,7 +12,7 @@ from cli.config.extender import (
     tls_fields,
 )
 from cli.doctor.check import Finding, Level, listed, problem, warning
-from cli.doctor.installation.installation import Entry, Installation
+from cli.doctor.installation.installation import FoundExtender, Installation
 from cli.doctor.installation.objects import known
 from cli.shared.gateway.pods import Object
 from moorage.errors import suggestion
@@ -58,7 +58,7 @@ def extender_entry(installation: Installation) -> Iterator[Finding]:
             yield Finding(level=level, evidence=evidence, change=change)
 
 
-def _fields(installation: Installation, entry: Entry) -> Iterator[Row]:
+def _fields(installation: Installation, entry: FoundExtender) -> Iterator[Row]:
     """Yield the fields that are as the gateway and the policy need them."""
     extender, own = entry.extender, installation.replicas["gateway"]
     if extender.filter_verb or extender.prioritize_verb:
@@ -148,7 +148,7 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value) or "empty"
 
 
-def _schedulers_of_our_pods(installation: Installation, entry: Entry) -> Sequence[str]:
+def _schedulers_of_our_pods(installation: Installation, entry: FoundExtender) -> Sequence[str]:
     """Return the profiles for Moorage's own pods, which must start without it, of an entry's."""
     names = {
         each["spec"]["template"]["spec"].get("schedulerName", DEFAULT_NAME)

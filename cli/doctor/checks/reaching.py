@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from cli.doctor.check import Finding, listed, problem, warning
-from cli.doctor.installation.installation import Entry, Installation
+from cli.doctor.installation.installation import FoundExtender, Installation
 from cli.doctor.installation.objects import NotReadError
 from cli.shared.gateway.pods import Object, is_active, name_of, runs
 from moorage.errors import suggestion
@@ -81,7 +81,9 @@ def extender_address(installation: Installation) -> Iterator[Finding]:
             yield from _service(installation, entry, host, port)
 
 
-def _service(installation: Installation, entry: Entry, host: str, port: int) -> Iterator[Finding]:
+def _service(
+    installation: Installation, entry: FoundExtender, host: str, port: int
+) -> Iterator[Finding]:
     """Follow a host to the Service that it is the name or the cluster IP of."""
     services = installation.objects.of("services")
     if _is_address(host):  # one that is no Service's may be a load balancer's or a node's

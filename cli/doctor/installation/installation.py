@@ -12,12 +12,12 @@ import msgspec
 
 from cli.doctor.installation.objects import (
     NotReadError,
-    Objects,
+    ReadObjects,
     read_objects,
     read_server,
 )
 from cli.doctor.installation.release import Release, read_release
-from cli.doctor.installation.schedulers import Scheduler, find_schedulers
+from cli.doctor.installation.schedulers import FoundScheduler, find_schedulers
 from cli.shared.gateway.client import Gateway, connected, connected_to_pod
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.metrics import Metrics
@@ -47,7 +47,7 @@ METRICS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProcessStatus:
     """What the admin port of a process of Moorage answers.
 
     Attributes:
@@ -63,7 +63,7 @@ class Process:
     metrics: Metrics = field(default_factory=partial(Metrics, "", METRICS))
 
 
-Processes = Mapping[str, Process | NotReadError]
+Processes = Mapping[str, ProcessStatus | NotReadError]
 """The processes by the name of the pod and what runs in it: "filter-7d9c (filter)"."""
 
 
@@ -85,11 +85,11 @@ class GatewayReport:
     is_secured: bool
     replicas: Object
     policy: Object
-    process: Process
+    process: ProcessStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class FoundExtender:
     """An extender of a kube-scheduler.
 
     Attributes:
@@ -99,7 +99,7 @@ class Entry:
     """
 
     place: str
-    scheduler: Scheduler
+    scheduler: FoundScheduler
     extender: ExtenderConfig
 
 
@@ -120,9 +120,9 @@ class Installation:
 
     namespace: str
     now: datetime
-    objects: Objects
+    objects: ReadObjects
     version: str
-    schedulers: Sequence[Scheduler] = ()
+    schedulers: Sequence[FoundScheduler] = ()
     gateway: GatewayReport | NotReadError
     processes: Processes = field(default_factory=dict)
     release: Release | NotReadError
@@ -149,7 +149,7 @@ class Installation:
         return self.report.policy
 
     @property
-    def configurations(self) -> Sequence[tuple[Scheduler, KubeSchedulerConfiguration]]:
+    def configurations(self) -> Sequence[tuple[FoundScheduler, KubeSchedulerConfiguration]]:
         """The kube-schedulers that ask an extender, with their configurations.
 
         Raises:
@@ -169,14 +169,14 @@ class Installation:
         )
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[FoundExtender]:
         """The extenders of kube-schedulers; those of others are left out where ours are known.
 
         Raises:
             NotReadError: There is none, or no configuration could be read.
         """
         every = [
-            Entry(
+            FoundExtender(
                 place=f"extenders[{index}] in {scheduler.source}",
                 scheduler=scheduler,
                 extender=extender,
@@ -266,7 +266,7 @@ async def read_processes(
     """Ask each process that runs."""
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(pod: Object, service: str, container: Object) -> Process | NotReadError:
+    async def one(pod: Object, service: str, container: Object) -> ProcessStatus | NotReadError:
         where = admin_port(pod, container)
         if where is None:
             return NotReadError(f"pod {pod['metadata']['name']} names no port admin")
@@ -290,12 +290,12 @@ async def read_processes(
     return dict(zip(names, answers, strict=True))
 
 
-async def read_process(port: Gateway, service: str) -> Process:
+async def read_process(port: Gateway, service: str) -> ProcessStatus:
     """Ask an admin port for probes and metrics; raises GatewayError if it does not answer."""
     text, metrics = await port.text("/readyz", statuses=(200, 503)), await port.text("/metrics")
     try:
         ready = msgspec.json.decode(text)
-        return Process(
+        return ProcessStatus(
             service=service,
             problems=_reasons(ready.get("checks"), "reason"),
             notes=_reasons(ready.get("notes"), "note"),

@@ -59,7 +59,7 @@ def known(value: T | NotReadError) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class Objects:
+class ReadObjects:
     """The objects, by the names in `PATHS`."""
 
     lists: Mapping[str, Sequence[Object] | NotReadError]
@@ -86,7 +86,7 @@ class Objects:
         return next((each for each in self.of(kind) if each["metadata"]["name"] == name), None)
 
 
-async def read_objects(client: KubeClient, namespace: str) -> Objects:
+async def read_objects(client: KubeClient, namespace: str) -> ReadObjects:
     """Read everything in `PATHS`; what may not be read is missing, with the reason."""
 
     async def one(path: str, query: Mapping[str, str]) -> Sequence[Object] | NotReadError:
@@ -95,7 +95,7 @@ async def read_objects(client: KubeClient, namespace: str) -> Objects:
         return answer if isinstance(answer, NotReadError) else answer.get("items") or []
 
     found = await asyncio.gather(*(one(*each) for each in PATHS.values()))
-    return Objects(dict(zip(PATHS, found, strict=True)))
+    return ReadObjects(dict(zip(PATHS, found, strict=True)))
 
 
 async def get(client: KubeClient, path: str, **query: str) -> dict[str, Any] | NotReadError:

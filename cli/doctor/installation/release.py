@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from cli.doctor.command import INSTALL
-from cli.doctor.installation.objects import AT_ONCE, NotReadError, Objects, get
+from cli.doctor.installation.objects import AT_ONCE, NotReadError, ReadObjects, get
 from cli.shared.gateway.pods import Object, containers_of, words_of
 from moorage_host.kube import KubeClient
 
@@ -57,7 +57,7 @@ def rendered(layout: str, namespace: str) -> list[Object]:
     return [each for each in objects if each["kind"] != "Namespace" or namespace == NAMESPACE]
 
 
-def likely_layout(objects: Objects) -> str:
+def likely_layout(objects: ReadObjects) -> str:
     """Return the layout that an installation has, by what distinguishes them.
 
     Raises:
@@ -78,7 +78,7 @@ def likely_layout(objects: Objects) -> str:
 
 
 async def read_release(
-    client: KubeClient, objects: Objects, namespace: str, layout: str
+    client: KubeClient, objects: ReadObjects, namespace: str, layout: str
 ) -> Release | NotReadError:
     """Read what the cluster has of each object of a layout; "" is the one that is likely."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from cli.doctor.installation.objects import NotReadError, Objects
+from cli.doctor.installation.objects import NotReadError, ReadObjects
 from cli.shared.gateway.pods import Object, name_of, scheduler_in, words_of
 from moorage.errors import ConfigurationError
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
@@ -20,7 +20,7 @@ INLINE = "(inline)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduler:
+class FoundScheduler:
     """A kube-scheduler that may ask Moorage.
 
     Attributes:
@@ -34,7 +34,7 @@ class Scheduler:
     pods: tuple[Object, ...] = ()
 
 
-def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]:
+def find_schedulers(objects: ReadObjects, given: Path | None) -> Sequence[FoundScheduler]:
     """Return the kube-schedulers with a configuration of their own.
 
     Args:
@@ -59,16 +59,18 @@ def find_schedulers(objects: Objects, given: Path | None) -> Sequence[Scheduler]
         if own or given is None:  # as in the layout control-plane, where it is to be copied
             note = "" if own else " (the file on nodes may differ: --config FILE)"
             source = f"ConfigMap {name_of(each)}, {key}{note}"
-            found.append(Scheduler(source=source, configuration=parsed(text), pods=own or on_disk))
+            found.append(
+                FoundScheduler(source=source, configuration=parsed(text), pods=own or on_disk)
+            )
     if given is not None:
-        found.append(Scheduler(source=str(given), configuration=_read(given), pods=on_disk))
+        found.append(FoundScheduler(source=str(given), configuration=_read(given), pods=on_disk))
     elif on_disk and not any(each.pods is on_disk for each in found):
         names = ", ".join(name_of(pod) for pod in on_disk)
         reason = (
             f"the configuration of {names} is a file on its node: run this there with --config FILE"
         )
         missing = maps if isinstance(maps, NotReadError) else NotReadError(reason)
-        found.append(Scheduler(source=names, configuration=missing, pods=on_disk))
+        found.append(FoundScheduler(source=names, configuration=missing, pods=on_disk))
     return found
 
 
@@ -86,7 +88,7 @@ def parsed(text: str) -> KubeSchedulerConfiguration | NotReadError:
         return NotReadError(f"kube-scheduler would not start with it: {error}")
 
 
-def _scheduler_pods(objects: Objects) -> Iterator[Object]:
+def _scheduler_pods(objects: ReadObjects) -> Iterator[Object]:
     """Yield the pods of kube-schedulers that have a configuration."""
     for kind in ("pods", "pods of kube-system"):
         for pod in objects.read(kind):

@@ -103,7 +103,7 @@ def _key(path: str, key: str) -> Iterator[Cause]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hooks:
+class WriteHooks:
     """Hooks in the order in which a write runs them; the first four may change the object."""
 
     default: Callable[[Object], None] = lambda _: None

@@ -16,7 +16,7 @@ from sandbox.apiserver.errors import (
     required,
     unsupported_value,
 )
-from sandbox.apiserver.kinds.hooks import DNS_LABEL, Hooks
+from sandbox.apiserver.kinds.hooks import DNS_LABEL, WriteHooks
 from sandbox.apiserver.resources.table import Object
 from sandbox.apiserver.store.store import Store
 
@@ -274,7 +274,7 @@ def _keep_admitted(new: Object, old: Object) -> None:
             new["spec"].setdefault(key, old["spec"][key])
 
 
-PODS = Hooks(
+PODS = WriteHooks(
     default=default,
     on_create=reset_status,
     on_update=_keep_admitted,
@@ -307,7 +307,7 @@ def _validate_node(node: Object) -> Iterator[Cause]:
             yield from _quantity_cause(f"status.{kind}[{name}]", name, value)
 
 
-NODES = Hooks(default=_default_node, validate=_validate_node, keeps_status=True)
+NODES = WriteHooks(default=_default_node, validate=_validate_node, keeps_status=True)
 
 
 def _default_class(priority_class: Object) -> None:
@@ -315,4 +315,4 @@ def _default_class(priority_class: Object) -> None:
     priority_class.setdefault("preemptionPolicy", LOWER_PRIORITY)
 
 
-PRIORITY_CLASSES = Hooks(default=_default_class)
+PRIORITY_CLASSES = WriteHooks(default=_default_class)

@@ -8,9 +8,9 @@ from typing import Any
 
 from sandbox.apiserver.errors import Cause, invalid_value, required
 from sandbox.apiserver.kinds import pods, reviews
-from sandbox.apiserver.kinds.hooks import DNS_LABEL, PATH_SEGMENT, Hooks
+from sandbox.apiserver.kinds.hooks import DNS_LABEL, PATH_SEGMENT, WriteHooks
 from sandbox.apiserver.resources import custom
-from sandbox.apiserver.resources.table import TO_GROUP, Object, Resource
+from sandbox.apiserver.resources.table import TO_GROUP, ApiResource, Object
 
 _JOB_UID = "batch.kubernetes.io/controller-uid"
 _JOB_NAME = "batch.kubernetes.io/job-name"
@@ -72,16 +72,16 @@ def _validate_workload_update(new: Object, old: Object) -> Iterator[Cause]:
         yield invalid_value("spec.selector", new["spec"].get("selector"), "field is immutable")
 
 
-SELECTING = Hooks(
+SELECTING = WriteHooks(
     default=_default_workload,
     on_create=_reset_status,
     validate=_validate_workload,
     validate_update=_validate_workload_update,
 )
-JOBS = Hooks(default=_default_workload, on_create=_reset_status)
+JOBS = WriteHooks(default=_default_workload, on_create=_reset_status)
 
 
-def hooks_of(resource: Resource) -> Hooks:
+def hooks_of(resource: ApiResource) -> WriteHooks:
     """Return the hooks of a resource."""
     if resource.api_version == "events.k8s.io/v1":
         return replace(_EVENTS, validate=_validate_new_event)
@@ -144,30 +144,30 @@ def _write_empty_times(event: Object) -> None:
 MOST_EVENTS = 10_000
 """In a namespace. kube-apiserver drops events after an hour instead."""
 
-_EVENTS = Hooks(default=_write_empty_times, validate=_validate_event, most=MOST_EVENTS)
-_NONE = Hooks()
-_BY_STORAGE: Mapping[str, Hooks] = {
+_EVENTS = WriteHooks(default=_write_empty_times, validate=_validate_event, most=MOST_EVENTS)
+_NONE = WriteHooks()
+_BY_STORAGE: Mapping[str, WriteHooks] = {
     **{
-        f"rbac.authorization.k8s.io/{kind}": Hooks(name_syntax=PATH_SEGMENT)
+        f"rbac.authorization.k8s.io/{kind}": WriteHooks(name_syntax=PATH_SEGMENT)
         for kind in ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
     },
     "events": _EVENTS,
     "/pods": pods.PODS,
     "/nodes": pods.NODES,
-    "/namespaces": Hooks(on_create=_activate, name_syntax=DNS_LABEL),
-    "/secrets": Hooks(default=_encode_secret),
-    "/persistentvolumes": Hooks(on_create=_pending),
-    "/persistentvolumeclaims": Hooks(on_create=_pending),
+    "/namespaces": WriteHooks(on_create=_activate, name_syntax=DNS_LABEL),
+    "/secrets": WriteHooks(default=_encode_secret),
+    "/persistentvolumes": WriteHooks(on_create=_pending),
+    "/persistentvolumeclaims": WriteHooks(on_create=_pending),
     "apps/daemonsets": SELECTING,
     "apps/deployments": SELECTING,
     "apps/replicasets": SELECTING,
     "apps/statefulsets": SELECTING,
     "batch/jobs": JOBS,
     "authentication.k8s.io/tokenreviews": reviews.TOKEN_REVIEWS,
-    "authorization.k8s.io/selfsubjectaccessreviews": Hooks(on_create=_allow),
+    "authorization.k8s.io/selfsubjectaccessreviews": WriteHooks(on_create=_allow),
     "authorization.k8s.io/subjectaccessreviews": reviews.ACCESS_REVIEWS,
     pods.CLASSES: pods.PRIORITY_CLASSES,
-    custom.DEFINITIONS: Hooks(
+    custom.DEFINITIONS: WriteHooks(
         default=custom.default_names, on_create=_establish, validate=custom.check
     ),
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from moorage.errors import ConfigurationError
 from sandbox.apiserver.errors import Cause, invalid_value, required
-from sandbox.apiserver.kinds.hooks import Hooks
+from sandbox.apiserver.kinds.hooks import WriteHooks
 from sandbox.apiserver.resources.table import Object
 from sandbox.apiserver.store.store import Store
 
@@ -63,7 +63,7 @@ def _validate_token(review: Object) -> Iterator[Cause]:
         yield required("spec.token")
 
 
-TOKEN_REVIEWS = Hooks(default=_default_token, admit=_authenticate, validate=_validate_token)
+TOKEN_REVIEWS = WriteHooks(default=_default_token, admit=_authenticate, validate=_validate_token)
 
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -150,4 +150,4 @@ def _default(review: Object) -> None:
     review.setdefault("spec", {})
 
 
-ACCESS_REVIEWS = Hooks(default=_default, admit=_review, validate=_validate)
+ACCESS_REVIEWS = WriteHooks(default=_default, admit=_review, validate=_validate)

@@ -26,14 +26,14 @@ CLIENT_GONE = 504
 @contextmanager
 def auditing(
     file: FileIO | None, request: web.Request, verb: str, target: Target
-) -> Iterator["Entry"]:
+) -> Iterator["AuditEntry"]:
     """Note a request in the audit log, if there is one, for as long as the block lasts.
 
     Lines are in the order in which writes happened, each in the file before its write is answered.
     Requests that failed are in it too, and those whose client hung up. A connection that a fault
     cut before the write leaves no line.
     """
-    entry = Entry(file if verb not in READS else None, request, verb, target)
+    entry = AuditEntry(file if verb not in READS else None, request, verb, target)
     try:
         yield entry
     except StatusError as error:
@@ -44,7 +44,7 @@ def auditing(
         raise
 
 
-class Entry:
+class AuditEntry:
     """One request in the audit log; the first `write` counts."""
 
     def __init__(

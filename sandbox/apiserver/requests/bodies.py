@@ -10,7 +10,7 @@ from sandbox.apiserver.errors import bad_request, unsupported_media_type
 from sandbox.apiserver.printing import Format
 from sandbox.apiserver.requests import protobuf
 from sandbox.apiserver.resources.custom import DEFINITIONS
-from sandbox.apiserver.resources.table import Object, Resource, Target
+from sandbox.apiserver.resources.table import ApiResource, Object, Target
 from sandbox.apiserver.schemas import METADATA, Examination, Schema, built_in
 
 MEDIA_TYPES = ("application/json", protobuf.MEDIA_TYPE)
@@ -59,7 +59,7 @@ def decode(body: bytes, media_type: str) -> Any:
 def read_object(
     call: Call,
     value: Any,
-    resource: Resource | None = None,
+    resource: ApiResource | None = None,
     *,
     kind: str = "",
     known: Object | None = None,
@@ -92,7 +92,7 @@ def read_object(
 
 
 def check_object(
-    resource: Resource, value: Any, kind: str = "", unknown: list[str] | None = None
+    resource: ApiResource, value: Any, kind: str = "", unknown: list[str] | None = None
 ) -> Object:
     """Return a deep copy of the value as an object in its stored form, without nulls.
 
@@ -138,11 +138,11 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def _schema_of(resource: Resource, kind: str) -> Schema:
+def _schema_of(resource: ApiResource, kind: str) -> Schema:
     return built_in(resource.api_version, kind) or {"properties": {"metadata": METADATA}}
 
 
-def _unusable(resource: Resource, kind: str, problem: str) -> str:
+def _unusable(resource: ApiResource, kind: str, problem: str) -> str:
     version = resource.api_version.rpartition("/")[2]
     return f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}'
 

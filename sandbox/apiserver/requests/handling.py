@@ -15,13 +15,13 @@ from aiohttp import web
 from sandbox.apiserver import errors
 from sandbox.apiserver.faults import Fault, Faults
 from sandbox.apiserver.printing import negotiate
-from sandbox.apiserver.requests.audit import INJECTED, Entry, auditing
+from sandbox.apiserver.requests.audit import INJECTED, AuditEntry, auditing
 from sandbox.apiserver.requests.bodies import Call, decode, read_object
 from sandbox.apiserver.requests.patches import patch, replace, shown
 from sandbox.apiserver.resources.table import SUBRESOURCE_VERBS, Object, Target, parse
 from sandbox.apiserver.settings import Settings
 from sandbox.apiserver.store.binding import bind
-from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.store.cluster import EmbeddedCluster
 from sandbox.apiserver.store.lists import Pages, flag, select, selected
 from sandbox.apiserver.store.store import Item, encode
 from sandbox.apiserver.watch import Watch, error_line
@@ -50,11 +50,11 @@ class DeleteOptions(msgspec.Struct, rename="camel"):
     dry_run: list[str] | None = None
 
 
-class Requests:
+class ObjectRequests:
     """Answers every request below /api and /apis that is about objects."""
 
     def __init__(
-        self, cluster: Cluster, faults: Faults, settings: Settings, audit: FileIO | None
+        self, cluster: EmbeddedCluster, faults: Faults, settings: Settings, audit: FileIO | None
     ) -> None:
         self._cluster = cluster
         self._faults = faults
@@ -230,7 +230,7 @@ async def read_call(request: web.Request, target: Target) -> Call:
 
 
 async def _strike(
-    fault: Fault, request: web.Request, verb: str, entry: Entry
+    fault: Fault, request: web.Request, verb: str, entry: AuditEntry
 ) -> web.Response | None:
     """Apply a fault; return what is answered if the request ends here.
 

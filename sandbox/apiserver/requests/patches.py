@@ -19,11 +19,11 @@ from sandbox.apiserver.errors import (
     unsupported_media_type,
 )
 from sandbox.apiserver.requests.bodies import Call, decode, read_object, without_nulls
-from sandbox.apiserver.resources.table import Object, Resource, Target
-from sandbox.apiserver.store.cluster import Cluster
+from sandbox.apiserver.resources.table import ApiResource, Object, Target
+from sandbox.apiserver.store.cluster import EmbeddedCluster
 from sandbox.apiserver.store.store import Item
 
-SCALE = Resource(group="autoscaling", version="v1", plural="scales", kind="Scale")
+SCALE = ApiResource(group="autoscaling", version="v1", plural="scales", kind="Scale")
 _SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -54,7 +54,7 @@ def scaled(obj: Object, scale: Object) -> Object:
     return obj | {"spec": obj.get("spec", {}) | {"replicas": replicas}, "metadata": metadata}
 
 
-def patch(cluster: Cluster, call: Call) -> Item:
+def patch(cluster: EmbeddedCluster, call: Call) -> Item:
     """Apply a patch; return the object as stored.
 
     Raises:
@@ -74,7 +74,7 @@ def shown(target: Target, stored: Object) -> Object:
     return target.resource.view.show(stored) if target.resource.view else stored
 
 
-def replace(cluster: Cluster, call: Call, value: Any, known: Object | None = None) -> Item:
+def replace(cluster: EmbeddedCluster, call: Call, value: Any, known: Object | None = None) -> Item:
     """Put *value* in the place of what the path shows; *known* is what was patched.
 
     Raises:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sandbox.apiserver.errors import Cause, invalid_value, unsupported_value
-from sandbox.apiserver.resources.table import BUILT_IN, Object, Resource, View
+from sandbox.apiserver.resources.table import BUILT_IN, ApiResource, Object, View
 
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 """The collection that holds the definitions."""
 
 
-def served_resources(definition: Object) -> list[Resource]:
+def served_resources(definition: Object) -> list[ApiResource]:
     """Return one resource for each served version, that of the storage first."""
     spec = definition["spec"]
     served = [version for version in spec["versions"] if version["served"]]
@@ -23,13 +23,13 @@ def served_resources(definition: Object) -> list[Resource]:
     return [_resource(spec, version, stored) for version in served]
 
 
-def _resource(spec: Object, version: Object, stored: str) -> Resource:
+def _resource(spec: Object, version: Object, stored: str) -> ApiResource:
     group, names, name = spec["group"], spec["names"], version["name"]
     converted = View(  # as by the conversion strategy None
         show=lambda obj: obj | {"apiVersion": f"{group}/{name}"},
         store=lambda obj: obj | {"apiVersion": f"{group}/{stored}"},
     )
-    return Resource(
+    return ApiResource(
         group=group,
         version=name,
         plural=names["plural"],

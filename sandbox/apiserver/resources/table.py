@@ -31,7 +31,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class ApiResource:
     """One kind of object under one API version."""
 
     group: str = ""
@@ -199,12 +199,12 @@ _SPECIAL: Mapping[str, dict[str, Any]] = {
 }
 
 
-def _read(table: str) -> Iterator[Resource]:
+def _read(table: str) -> Iterator[ApiResource]:
     for line in table.strip().splitlines():
         api_version, plural, kind, scope, short_names, subresources = line.split()
         group, _, version = api_version.rpartition("/")
         key = f"{group}/{plural}"
-        yield Resource(
+        yield ApiResource(
             group=group,
             version=version,
             plural=plural,
@@ -229,24 +229,24 @@ BUILT_IN = tuple(_read(_TABLE))
 class ResourceTable:
     """Finds the resource that a path or a stored object belongs to."""
 
-    def __init__(self, rows: Iterable[Resource] = BUILT_IN) -> None:
+    def __init__(self, rows: Iterable[ApiResource] = BUILT_IN) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in rows}
 
     @property
-    def rows(self) -> tuple[Resource, ...]:
+    def rows(self) -> tuple[ApiResource, ...]:
         """All resources, in the order in which they are listed."""
         return tuple(self._rows.values())
 
-    def find(self, group: str, version: str, plural: str) -> Resource | None:
+    def find(self, group: str, version: str, plural: str) -> ApiResource | None:
         """Return the resource at this place, if one is served there."""
         return self._rows.get((group, version, plural))
 
-    def of_kind(self, api_version: str, kind: str) -> Resource | None:
+    def of_kind(self, api_version: str, kind: str) -> ApiResource | None:
         """Return the resource whose objects say that they are of this kind."""
         named = (row for row in self._rows.values() if row.kind == kind)
         return next((row for row in named if row.api_version == api_version), None)
 
-    def stored_in(self, storage: str) -> Resource:
+    def stored_in(self, storage: str) -> ApiResource:
         """Return the resource in whose form a collection keeps its objects.
 
         Raises:
@@ -266,7 +266,7 @@ class ResourceTable:
                 versions.append(row.version)
         return served
 
-    def replace(self, group: str, plural: str, rows: Iterable[Resource]) -> None:
+    def replace(self, group: str, plural: str, rows: Iterable[ApiResource]) -> None:
         """Serve these rows, and no others, as the resource *plural* of *group*."""
         kept = {key: row for key, row in self._rows.items() if key[::2] != (group, plural)}
         self._rows = kept | {(row.group, row.version, row.plural): row for row in rows}
@@ -291,7 +291,7 @@ _NOT_IMPLEMENTED = {
 class Target:
     """What a request is about."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str | None = None
     """None: all namespaces, or the resource has none."""
     name: str = ""

@@ -4,11 +4,11 @@ from typing import Any
 
 from sandbox.apiserver.errors import StatusError, bad_request, conflict
 from sandbox.apiserver.resources.table import Object, Target
-from sandbox.apiserver.store.cluster import Cluster, check_preconditions
+from sandbox.apiserver.store.cluster import EmbeddedCluster, check_preconditions
 from sandbox.apiserver.store.store import now, stamp
 
 
-def bind(cluster: Cluster, pod: Target, binding: Object, *, dry_run: bool = False) -> None:
+def bind(cluster: EmbeddedCluster, pod: Target, binding: Object, *, dry_run: bool = False) -> None:
     """Assign the pod to the binding's target; the node need not exist.
 
     `pod` comes from the URL: without a name it is the legacy route, where the name is the binding's
@@ -49,7 +49,7 @@ def _node_of(target: Any) -> str:
 
 
 def _assign(
-    cluster: Cluster, target: Target, node: str, metadata: Object, *, dry_run: bool
+    cluster: EmbeddedCluster, target: Target, node: str, metadata: Object, *, dry_run: bool
 ) -> None:
     pod = cluster.get(target).object
     if problem := _obstacle(pod, target.name):

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from sandbox.apiserver import errors
-from sandbox.apiserver.kinds.hooks import Hooks, check_metadata, generate
+from sandbox.apiserver.kinds.hooks import WriteHooks, check_metadata, generate
 from sandbox.apiserver.kinds.pods import SYSTEM_CLASSES
 from sandbox.apiserver.kinds.registry import hooks_of
 from sandbox.apiserver.kinds.reviews import ACCOUNTS, read_accounts
 from sandbox.apiserver.resources.custom import DEFINITIONS, served_resources
-from sandbox.apiserver.resources.table import Object, Resource, ResourceTable, Target, parse
+from sandbox.apiserver.resources.table import ApiResource, Object, ResourceTable, Target, parse
 from sandbox.apiserver.settings import Settings
-from sandbox.apiserver.store.store import Change, Collection, Item, Store, now, stamp
+from sandbox.apiserver.store.store import Collection, Item, Store, StoreEvent, now, stamp
 
 NAMESPACES = "/namespaces"
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -34,7 +34,7 @@ _WITH_STATUS = ("kind", "apiVersion", "metadata", "status")
 _ATTEMPTS = 8
 
 
-class Cluster:
+class EmbeddedCluster:
     """The state of one embedded cluster and the verbs on it.
 
     Raises:
@@ -62,7 +62,7 @@ class Cluster:
         """
         return parse(path, self.resources)
 
-    def collection(self, resource: Resource) -> Collection:
+    def collection(self, resource: ApiResource) -> Collection:
         """Return where the resource's objects are kept."""
         return self.store.collection(resource.stored_as)
 
@@ -165,7 +165,7 @@ class Cluster:
             return self._mark_deleted(target.resource, item)
         return self._remove(target.resource, metadata)
 
-    def _remove(self, resource: Resource, metadata: Object) -> Item:
+    def _remove(self, resource: ApiResource, metadata: Object) -> Item:
         space = metadata.get("namespace", "")
         item = self.store.remove(resource.stored_as, space, metadata["name"])
         self._release_dependents(metadata["uid"], delete=True)
@@ -196,7 +196,7 @@ class Cluster:
         found = self.store.find(resource.stored_as, space, owner.get("name", ""))
         return found is not None and found["metadata"]["uid"] == owner.get("uid")
 
-    def _mark_deleted(self, resource: Resource, item: Item, **changes: Any) -> Item:
+    def _mark_deleted(self, resource: ApiResource, item: Item, **changes: Any) -> Item:
         if item.object["metadata"].get("deletionTimestamp"):
             return item
         metadata = item.object["metadata"] | {
@@ -217,7 +217,7 @@ class Cluster:
         _remove_if_empty(self.store, target.name)
         return item
 
-    def _put_or_finish(self, resource: Resource, new: Object) -> Item:
+    def _put_or_finish(self, resource: ApiResource, new: Object) -> Item:
         metadata = new["metadata"]
         item = self.store.put(resource.stored_as, new)
         waits = metadata.get("finalizers") or resource.stored_as == NAMESPACES
@@ -225,7 +225,7 @@ class Cluster:
             self._remove(resource, metadata)
         return item
 
-    def _serve_definition(self, change: Change) -> None:
+    def _serve_definition(self, change: StoreEvent) -> None:
         """Serve what a custom resource definition describes, as long as it exists."""
         definition, gone = change.item.object, change.kind == "DELETED"
         group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
@@ -245,7 +245,9 @@ class Cluster:
         self.create(replace(target, name=name), obj | fields)
 
 
-def _check(resource: Resource, hooks: Hooks, obj: Object, causes: Iterable[errors.Cause]) -> None:
+def _check(
+    resource: ApiResource, hooks: WriteHooks, obj: Object, causes: Iterable[errors.Cause]
+) -> None:
     found = list(causes)
     if resource.is_stored:
         found = [*check_metadata(obj["metadata"], hooks.name_syntax), *found]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from sandbox.apiserver.kinds.pods import RUN_SECONDS
 from sandbox.apiserver.resources.table import Object
-from sandbox.apiserver.store.store import Change, Store, now, stamp
+from sandbox.apiserver.store.store import Store, StoreEvent, now, stamp
 
 PODS, NODES, LEASES = "/pods", "/nodes", "coordination.k8s.io/leases"
 _Key: TypeAlias = tuple[str, str, str]
@@ -26,13 +26,13 @@ class Kubelet:
         store.listen(PODS, self._on_pod)
         store.listen(NODES, self._on_node)
 
-    def _on_pod(self, change: Change) -> None:
+    def _on_pod(self, change: StoreEvent) -> None:
         pod, previous = change.item.object, change.previous
         is_new = previous is None or not previous.object["spec"].get("nodeName")
         if pod["spec"].get("nodeName") and is_new and change.kind != "DELETED":
             asyncio.get_running_loop().call_later(self._delay, self._start, _key_of(pod))
 
-    def _on_node(self, change: Change) -> None:
+    def _on_node(self, change: StoreEvent) -> None:
         if change.kind == "ADDED":
             self._store.put(LEASES, _lease(change.item.object["metadata"]))
 

@@ -16,7 +16,7 @@ from moorage.rules import (
     parse_label_selector,
 )
 from sandbox.apiserver.errors import StatusError, bad_request, expired
-from sandbox.apiserver.resources.table import Object, Resource, value_at
+from sandbox.apiserver.resources.table import ApiResource, Object, value_at
 from sandbox.apiserver.store.store import Item, Store
 
 
@@ -46,7 +46,7 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 class Selection:
     """Selectors, and the namespace if one is meant."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str | None
     labels: LabelMatcher | None = None
     fields: FieldMatcher | None = None
@@ -70,7 +70,7 @@ class Selection:
         return str(value) if value is not None else self.resource.selectable.get(path, "")
 
 
-def select(resource: Resource, namespace: str | None, query: Mapping[str, str]) -> Selection:
+def select(resource: ApiResource, namespace: str | None, query: Mapping[str, str]) -> Selection:
     """Read labelSelector and fieldSelector.
 
     Raises:

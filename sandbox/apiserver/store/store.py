@@ -48,7 +48,7 @@ class Item:
         return self._raw
 
 
-class Change:
+class StoreEvent:
     """One step in the history of a collection, and its encodings for watchers."""
 
     __slots__ = ("item", "kind", "lines", "previous", "revision")
@@ -87,7 +87,7 @@ class Collection:
     def __init__(self, history: int, revision: int) -> None:
         self._history = history
         self._items: dict[str, dict[str, Item]] = {}
-        self._changes: list[Change] = []
+        self._changes: list[StoreEvent] = []
         self.forgotten = revision
         """The revision up to which changes are no longer kept."""
         self.changed = Signal()
@@ -110,7 +110,7 @@ class Collection:
         """Return whether the namespace has objects here."""
         return bool(self._items.get(namespace))
 
-    def since(self, revision: int) -> Iterator[Change]:
+    def since(self, revision: int) -> Iterator[StoreEvent]:
         """Yield the kept changes after `revision`, oldest first."""
         start = len(self._changes)
         while start and self._changes[start - 1].revision > revision:
@@ -123,7 +123,7 @@ class Collection:
         self.forgotten = revision
         self.changed.send()
 
-    def apply(self, namespace: str, name: str, change: Change) -> None:
+    def apply(self, namespace: str, name: str, change: StoreEvent) -> None:
         """Record a change and wake the watchers."""
         items = self._items.setdefault(namespace, {})
         if change.kind == "DELETED":
@@ -175,7 +175,7 @@ def owner_uids(metadata: Object) -> set[str]:
     return {reference.get("uid", "") for reference in references} if references else set()
 
 
-Listener: TypeAlias = Callable[[Change], None]
+Listener: TypeAlias = Callable[[StoreEvent], None]
 
 
 class Store:
@@ -219,7 +219,7 @@ class Store:
         metadata = obj["metadata"]
         previous = self.collection(storage).get(metadata.get("namespace", ""), metadata["name"])
         item = self._version(obj)
-        self._apply(storage, Change("MODIFIED" if previous else "ADDED", item, previous))
+        self._apply(storage, StoreEvent("MODIFIED" if previous else "ADDED", item, previous))
         return item
 
     def remove(self, storage: str, namespace: str, name: str) -> Item:
@@ -232,7 +232,7 @@ class Store:
         if previous is None:
             raise KeyError(name)
         item = self._version(previous.object)
-        self._apply(storage, Change("DELETED", item, previous))
+        self._apply(storage, StoreEvent("DELETED", item, previous))
         return item
 
     def compact(self, collection: Collection) -> None:
@@ -240,7 +240,7 @@ class Store:
         self.revision += 1
         collection.forget(self.revision)
 
-    def _apply(self, storage: str, change: Change) -> None:
+    def _apply(self, storage: str, change: StoreEvent) -> None:
         metadata = change.item.object["metadata"]
         space, name = metadata.get("namespace", ""), metadata["name"]
         self.collection(storage).apply(space, name, change)

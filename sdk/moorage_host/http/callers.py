@@ -24,7 +24,7 @@ from aiohttp import hdrs, web
 
 from moorage.errors import MoorageError
 from moorage_host.http.connections import connection_of
-from moorage_host.http.requests import Refusal, Refusals
+from moorage_host.http.requests import HttpRefusal, Refusals
 from moorage_host.slots import Slots
 
 ALL_NAMESPACES = ""
@@ -99,10 +99,10 @@ async def readable(request: web.BaseRequest, namespaces: Iterable[str]) -> froze
     return frozenset([each for each in set(namespaces) if await may_read(request, each)])
 
 
-def refusal_of(error: ForbiddenError | UncheckedError) -> Refusal:
+def refusal_of(error: ForbiddenError | UncheckedError) -> HttpRefusal:
     """Return the answer to a caller who may not see what they ask for."""
     status = 403 if isinstance(error, ForbiddenError) else 503
-    return Refusal(status=status, reason="identity", text=str(error))
+    return HttpRefusal(status=status, reason="identity", text=str(error))
 
 
 def _reader(request: web.BaseRequest) -> PodsReader | None:
@@ -157,7 +157,7 @@ class Callers:
         self._refusals = refusals
         self._refused_tokens = Slots(1, 0)
 
-    def refusal(self, request: web.BaseRequest) -> Refusal | None:
+    def refusal(self, request: web.BaseRequest) -> HttpRefusal | None:
         """Return why a caller is refused, and count it; None if they are not."""
         connection = connection_of(request)
         if connection is not None and connection.identities is None:
@@ -174,7 +174,7 @@ class Callers:
 
     async def refusal_of_token(
         self, request: web.BaseRequest, reviewer: TokenReviewer | None
-    ) -> Refusal | None:
+    ) -> HttpRefusal | None:
         """Return why neither the certificate nor the bearer token of a caller is enough.
 
         If one is, `moorage_host.http.callers` knows what they may see.
@@ -196,7 +196,7 @@ class Callers:
 
     async def _review(
         self, reviewer: TokenReviewer, token: str, request: web.BaseRequest
-    ) -> Refusal | None:
+    ) -> HttpRefusal | None:
         path, verb = request.path, _VERBS.get(request.method, request.method.lower())
         try:
             review = await reviewer.review(token, path, verb, request.remote or "")
@@ -216,6 +216,6 @@ class Callers:
         admit(request, PodsReader(user=review.user, may_get=may_get))
         return None
 
-    def _refused(self, status: int, text: str) -> Refusal:
+    def _refused(self, status: int, text: str) -> HttpRefusal:
         self._refusals.note("identity", text)
-        return Refusal(status=status, reason="identity", text=text)
+        return HttpRefusal(status=status, reason="identity", text=text)

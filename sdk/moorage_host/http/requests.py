@@ -80,7 +80,7 @@ _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class HttpRefusal:
     """Why a request is refused, and what to do about it."""
 
     status: int
@@ -123,12 +123,12 @@ class RequestChecks:
         self._own_pages = own_pages
         self._allows = lru_cache(maxsize=_HOSTS_CACHED)(self._is_allowed)
 
-    def refusal(self, request: web.BaseRequest) -> Refusal | None:
+    def refusal(self, request: web.BaseRequest) -> HttpRefusal | None:
         """Return why a request is refused, and count it; None if it is not."""
         headers = request.headers
         hosts = headers.getall(hdrs.HOST, ())
         if len(hosts) != 1:
-            found = Refusal(status=400, reason="host", text="a request needs one Host header")
+            found = HttpRefusal(status=400, reason="host", text="a request needs one Host header")
         elif not self._allows(hosts[0]):
             found = _wrong_host(hosts[0])
         elif (hdrs.ORIGIN in headers or _SITE in headers) and self._is_of_a_page(request, hosts[0]):
@@ -158,23 +158,23 @@ class RequestChecks:
         return name in self._names or name.endswith(self._below) or _is_address(name)
 
 
-_FROM_A_PAGE = Refusal(
+_FROM_A_PAGE = HttpRefusal(
     status=403,
     reason="origin",
     text="requests of web pages (with Origin or Sec-Fetch-Site) are refused; use curl or another "
     "program",
 )
 
-_NOT_JSON = Refusal(
+_NOT_JSON = HttpRefusal(
     status=415,
     reason="content_type",
     text="a POST needs Content-Type: application/json, as kube-scheduler sends it",
 )
 
 
-def _wrong_host(host: str) -> Refusal:
+def _wrong_host(host: str) -> HttpRefusal:
     shown = "".join(each for each in host[:_SHOWN] if each.isprintable())
-    return Refusal(
+    return HttpRefusal(
         status=421,
         reason="host",
         text=f'this port is not "{shown}"; use its address, or name it with --allowed-host',

@@ -86,9 +86,9 @@ class Access:
 
     def __init__(self, client: KubeClient | None, *, ttl: float, kept: int = _KEPT) -> None:
         self.client = client
-        self._users: _Kept[_User] = _Kept(ttl, kept)
-        self._allowed: _Kept[bool] = _Kept(ttl, kept)
-        self._unknown: _Kept[bool] = _Kept(ttl, min(kept, _UNKNOWN))
+        self._users: _CachedAnswers[_User] = _CachedAnswers(ttl, kept)
+        self._allowed: _CachedAnswers[bool] = _CachedAnswers(ttl, kept)
+        self._unknown: _CachedAnswers[bool] = _CachedAnswers(ttl, min(kept, _UNKNOWN))
         self._slots = FairSlots(
             _AT_ONCE, waiting_each=_WAITING_EACH, waiting_askers=_WAITING_ASKERS
         )
@@ -158,7 +158,7 @@ def _may_be_good(token: str) -> bool:
         return False
 
 
-class _Kept(Generic[AnswerT]):
+class _CachedAnswers(Generic[AnswerT]):
     """Answers to the questions asked last, for a time, by their hashes: some are secrets.
 
     After that time, and for as long again, the last answer holds while it is renewed.

@@ -19,7 +19,7 @@ from aiohttp.helpers import get_env_proxy_for_url
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from moorage_host.kube.config import SERVICE_ACCOUNT, ApiServer, find_server
+from moorage_host.kube.config import SERVICE_ACCOUNT, ApiServerAccess, find_server
 from moorage_host.kube.response import KubeError, KubeStatusError, KubeUnreachableError, Response
 
 CONNECT_TIMEOUT = 10.0
@@ -76,7 +76,7 @@ async def connect(
 class KubeClient:
     """A connection to one API server; the caller closes it."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServerAccess) -> None:
         self._server = server
         # Callers bound what they send; a limit here would let a burst of writes starve a watch.
         self._session = aiohttp.ClientSession(

@@ -25,7 +25,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiServer:
+class ApiServerAccess:
     """An API server and how to reach it.
 
     Attributes:
@@ -48,7 +48,7 @@ async def find_server(
     context: str | None,
     service_account: Path,
     refresh_interval: float,
-) -> ApiServer:
+) -> ApiServerAccess:
     """Return what `moorage_host.kube.connect` connects to, which has the arguments' meaning.
 
     Raises:
@@ -66,7 +66,7 @@ async def find_server(
     return await _of_files(_files(kubeconfig), context, refresh_interval)
 
 
-def _of_service_account(folder: Path, refresh_interval: float) -> ApiServer:
+def _of_service_account(folder: Path, refresh_interval: float) -> ApiServerAccess:
     host, port = (os.environ[f"KUBERNETES_SERVICE_{each}"] for each in ("HOST", "PORT"))
     token, due = _token(folder), time.monotonic() + refresh_interval
 
@@ -81,7 +81,7 @@ def _of_service_account(folder: Path, refresh_interval: float) -> ApiServer:
                 _log.warning("Credentials were not renewed", error=str(error))
         return token
 
-    return ApiServer(
+    return ApiServerAccess(
         host=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         tls=ssl.create_default_context(cafile=folder / "ca.crt"),
         authorization=authorization,
@@ -115,7 +115,7 @@ def _files(kubeconfig: Path | None) -> str:
     )
 
 
-async def _of_files(files: str, context: str | None, refresh_interval: float) -> ApiServer:
+async def _of_files(files: str, context: str | None, refresh_interval: float) -> ApiServerAccess:
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config import load_kube_config
 
@@ -162,7 +162,7 @@ async def _of_files(files: str, context: str | None, refresh_interval: float) ->
         "proxy_headers": found.proxy_headers,
         "server_hostname": found.tls_server_name,
     }
-    return ApiServer(
+    return ApiServerAccess(
         host=found.host,
         tls=tls,
         authorization=authorization,

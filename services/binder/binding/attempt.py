@@ -22,20 +22,27 @@ from moorage.models import Pod
 from moorage_host.kube import KubeError, KubeStatusError
 from services.binder.binding.ledger import UnresolvedBind
 from services.binder.binding.limits import BindLimits
-from services.binder.binding.outcomes import BindError, Outcome, PluginRun, Point, Reason, Result
-from services.binder.cluster import Cluster
+from services.binder.binding.outcomes import (
+    BindError,
+    BindPluginRun,
+    BindReason,
+    BindResult,
+    Point,
+    Result,
+)
+from services.binder.cluster import PodClient
 from services.binder.metrics import BindMetrics
 
 CONFLICT = 409
 THROTTLED = 429
 
 FINAL = {
-    400: Reason.INVALID,
-    401: Reason.FORBIDDEN,
-    403: Reason.FORBIDDEN,
-    404: Reason.NOT_FOUND,
-    413: Reason.INVALID,
-    422: Reason.INVALID,
+    400: BindReason.INVALID,
+    401: BindReason.FORBIDDEN,
+    403: BindReason.FORBIDDEN,
+    404: BindReason.NOT_FOUND,
+    413: BindReason.INVALID,
+    422: BindReason.INVALID,
 }
 """Refusals that trying again does not change, by HTTP status."""
 
@@ -46,7 +53,7 @@ Answer = TypeVar("Answer")
 _log = structlog.get_logger()
 
 
-class Attempt:
+class BindAttempt:
     """Binds one pod to one node.
 
     Args:
@@ -68,11 +75,11 @@ class Attempt:
         report_wait: Called with a plugin and what it awaits, when that has the bind wait.
     """
 
-    task: asyncio.Task[Outcome]
+    task: asyncio.Task[BindResult]
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: PodClient,
         binding: Binding,
         *,
         epoch: int,
@@ -86,7 +93,7 @@ class Attempt:
         self.has_begun = self.has_written = self.is_given_up = False
         self.refusal: BindError | None = None
         self.unresolved = UnresolvedBind()
-        self.plugins: dict[tuple[str, Point], PluginRun] = {}
+        self.plugins: dict[tuple[str, Point], BindPluginRun] = {}
         self.warning = ""
         self.report_wait: Callable[[str, str], None] | None = None
         self._cluster = cluster
@@ -124,7 +131,7 @@ class Attempt:
         self.is_given_up = True
         return self.refusal
 
-    async def run(self, *, look_first: bool = False) -> Outcome:
+    async def run(self, *, look_first: bool = False) -> BindResult:
         """Bind the pod; `look_first` spares a request that is likely to be refused.
 
         Raises:
@@ -137,7 +144,7 @@ class Attempt:
             return outcome
         if unresolved.node and self._time_left() <= self._limits.retry_reserve:
             raise BindError(
-                Reason.DEADLINE,
+                BindReason.DEADLINE,
                 f"{self.binding} is not known to be bound to node {unresolved.node}, and there is "
                 "no time left to try again",
             )
@@ -156,7 +163,7 @@ class Attempt:
             except (KubeError, TimeoutError) as error:
                 failure = error
             else:
-                return Outcome.BOUND
+                return BindResult.BOUND
             finally:
                 self._write_limit = None
             if outcome := await self._settle(failure, before):
@@ -170,7 +177,7 @@ class Attempt:
         """
         if binding.known_nodes is not None and binding.nodes.get(binding.node) is None:
             message = f"{binding} was not bound: node {binding.node} is gone"
-            raise BindError(Reason.NOT_FOUND, message)
+            raise BindError(BindReason.NOT_FOUND, message)
         await self._await_turn()
         while True:
             try:
@@ -185,7 +192,7 @@ class Attempt:
             else:
                 return
 
-    async def look(self) -> tuple[Pod, Outcome | None]:
+    async def look(self) -> tuple[Pod, BindResult | None]:
         """Return the pod, and how it came to be bound as decided; None if it still may be.
 
         Raises:
@@ -235,12 +242,12 @@ class Attempt:
         except PluginFailedError as error:
             if enabled.aborts:
                 message = f"{self.binding} was not bound: {error}"
-                raise BindError(Reason.PLUGIN_FAILED, message) from error
+                raise BindError(BindReason.PLUGIN_FAILED, message) from error
             warn(self.binding, error)
             return otherwise
         except TimeoutError as error:
             raise BindError(
-                Reason.PLUGIN_FAILED,
+                BindReason.PLUGIN_FAILED,
                 f"{self.binding} was not bound: plugin {enabled.name} did not end in "
                 f"{METHODS[point]} before the bind's deadline",
             ) from error
@@ -249,7 +256,7 @@ class Attempt:
                 self._note(enabled.name, point, result, run.seconds)
         if isinstance(answer, Refusal):
             message = f"{self.binding} was not bound: plugin {enabled.name}: {answer.reason}"
-            raise BindError(Reason.REFUSED, message)
+            raise BindError(BindReason.REFUSED, message)
         return answer
 
     def _note(self, plugin: str, point: Point, result: Result, seconds: float) -> None:
@@ -257,7 +264,7 @@ class Attempt:
         self._metrics.plugin_ran(plugin, point, result, seconds)
         before = self.plugins.get((plugin, point))
         seconds += before.seconds if before is not None else 0.0
-        self.plugins[plugin, point] = PluginRun(plugin, point, result, seconds)
+        self.plugins[plugin, point] = BindPluginRun(plugin, point, result, seconds)
 
     async def _await_turn(self) -> None:
         """Wait as long as the API server asked for in an earlier attempt."""
@@ -267,7 +274,7 @@ class Attempt:
         if wait > 0:
             if wait + self._limits.retry_reserve >= self._time_left():
                 raise BindError(
-                    Reason.UNAVAILABLE,
+                    BindReason.UNAVAILABLE,
                     f"{self.binding} was not bound to node {self.binding.node} now: the API "
                     f"server asked to wait for another {wait:.1f} s, which is beyond the deadline; "
                     "try again then",
@@ -276,7 +283,7 @@ class Attempt:
 
     def _too_late(self) -> BindError:
         return BindError(
-            Reason.DEADLINE,
+            BindReason.DEADLINE,
             f"{self.binding} was not bound: time ran out before its turn came; try again",
         )
 
@@ -287,7 +294,7 @@ class Attempt:
         """Return how much of the time that is left a POST may take."""
         return max(left - self._limits.retry_reserve, left / 2)
 
-    async def _settle(self, error: KubeError | TimeoutError, before: str) -> Outcome | None:
+    async def _settle(self, error: KubeError | TimeoutError, before: str) -> BindResult | None:
         """Find out what a POST has done that failed; None if it may be sent again."""
         status = error.status if isinstance(error, KubeStatusError) else None
         if status is not None and status < 500:
@@ -302,7 +309,7 @@ class Attempt:
             await self._pause(error)
         return outcome
 
-    async def _outcome_of_overtaken(self) -> Outcome:
+    async def _outcome_of_overtaken(self) -> BindResult:
         """Find out what the requests so far did; there must not be another one."""
         if self.has_written and self.unresolved.node:
             _, outcome = await self.look()
@@ -310,7 +317,7 @@ class Attempt:
                 return outcome
         raise self.give_up()
 
-    async def _look(self) -> Outcome | None:
+    async def _look(self) -> BindResult | None:
         """Decide from the pod as it is; None if it may still be bound, or cannot be read now."""
         try:
             pod = await self._cluster.read_pod(self.binding, timeout=self._time_left())
@@ -320,12 +327,12 @@ class Attempt:
             return None
         return self._outcome(pod)
 
-    def _outcome(self, pod: Pod) -> Outcome | None:
+    def _outcome(self, pod: Pod) -> BindResult | None:
         """Return how the pod came to be bound as decided; None if it is not, but may be."""
         if not judge(pod, self.binding):
             return None
         is_ours = self.unresolved.node == self.binding.node
-        return Outcome.BOUND if is_ours else Outcome.ALREADY_BOUND
+        return BindResult.BOUND if is_ours else BindResult.ALREADY_BOUND
 
     def _raise_if_final(self, error: KubeError | TimeoutError) -> None:
         if isinstance(error, KubeStatusError) and error.status in FINAL:
@@ -349,7 +356,7 @@ class Attempt:
         wait = self._backoff.next(self.unresolved.not_before - now)
         if wait + limits.retry_reserve >= self.deadline - now:
             raise BindError(
-                Reason.DEADLINE if isinstance(error, TimeoutError) else Reason.UNAVAILABLE,
+                BindReason.DEADLINE if isinstance(error, TimeoutError) else BindReason.UNAVAILABLE,
                 f"{self.binding} is not known to be bound to node {self.binding.node}, "
                 f"and there is no time left to try again: {error}",
             ) from error
@@ -375,19 +382,19 @@ def judge(pod: Pod, binding: Binding) -> bool:
     """
     if pod.uid != binding.uid:
         raise BindError(
-            Reason.OTHER_UID, f"{binding} has uid {pod.uid}, not {binding.uid}: it was replaced"
+            BindReason.OTHER_UID, f"{binding} has uid {pod.uid}, not {binding.uid}: it was replaced"
         )
     if pod.spec.node_name == binding.node:
         return True
     if pod.spec.node_name:
         raise BindError(
-            Reason.BOUND_ELSEWHERE,
+            BindReason.BOUND_ELSEWHERE,
             f"{binding} is bound to node {pod.spec.node_name}, not {binding.node}",
         )
     if pod.metadata.deletion_timestamp:
-        raise BindError(Reason.TERMINATING, f"{binding} is being deleted")
+        raise BindError(BindReason.TERMINATING, f"{binding} is being deleted")
     if gates := ", ".join(gate.name for gate in pod.spec.scheduling_gates):
-        raise BindError(Reason.GATED, f"{binding} has scheduling gates: {gates}")
+        raise BindError(BindReason.GATED, f"{binding} has scheduling gates: {gates}")
     return False
 
 

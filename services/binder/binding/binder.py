@@ -10,20 +10,20 @@ from opentelemetry.trace import SpanKind, Tracer
 
 from moorage import Binding
 from moorage_host.tracing.spans import sampled, span
-from services.binder.binding.attempt import Attempt
+from services.binder.binding.attempt import BindAttempt
 from services.binder.binding.cycle import BindingCycles
 from services.binder.binding.fence import Fence
 from services.binder.binding.ledger import BindHistory, UnresolvedBinds
 from services.binder.binding.limits import BindLimits
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from services.binder.binding.policies import Policies, PolicyText
-from services.binder.cluster import Cluster
+from services.binder.cluster import PodClient
 from services.binder.events import BindEvents
 from services.binder.metrics import BindMetrics
 from services.binder.snapshots import Snapshots
 
 SETTLED = frozenset(
-    (Reason.NOT_FOUND, Reason.OTHER_UID, Reason.TERMINATING, Reason.BOUND_ELSEWHERE)
+    (BindReason.NOT_FOUND, BindReason.OTHER_UID, BindReason.TERMINATING, BindReason.BOUND_ELSEWHERE)
 )
 """How a bind ends after which nothing is left to find out about the pod."""
 
@@ -49,7 +49,7 @@ class Binder:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: PodClient,
         policies: Policies,
         snapshots: Snapshots,
         *,
@@ -57,7 +57,7 @@ class Binder:
         metrics: BindMetrics,
         events: BindEvents | None = None,
     ) -> None:
-        self.attempts: set[Attempt] = set()
+        self.attempts: set[BindAttempt] = set()
         self.tracer: Tracer | None = None
         self._cluster = cluster
         self._limits = limits
@@ -66,7 +66,7 @@ class Binder:
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._cycles = BindingCycles(policies, snapshots, limits, metrics, self._slots)
         # The newest attempt for each uid; it waits for the one before it.
-        self._newest: dict[str, Attempt] = {}
+        self._newest: dict[str, BindAttempt] = {}
         self._unresolved = UnresolvedBinds(limits.kept_attempts)
         self._history = BindHistory(
             limits.written_binds, limits.written_binds_age, clock=time.monotonic
@@ -81,7 +81,7 @@ class Binder:
         deadline: float,
         epoch: int = 0,
         policy: PolicyText | None = None,
-    ) -> Attempt:
+    ) -> BindAttempt:
         """Bind a pod to a node, or join the bind of this epoch that is under way for it.
 
         Joining a bind gives it this call's deadline if that is later, and keeps the annotations and
@@ -104,7 +104,7 @@ class Binder:
             return before
         if len(self.attempts) >= self._limits.concurrency + self._limits.max_waiting:
             self._check_room(binding)
-        attempt = Attempt(
+        attempt = BindAttempt(
             self._cluster,
             binding,
             epoch=epoch,
@@ -133,13 +133,13 @@ class Binder:
         running = len(self.attempts) - len(self._cycles.permits.waiting)
         if running >= self._limits.concurrency + self._limits.max_waiting:
             raise BindError(
-                Reason.OVERLOADED,
+                BindReason.OVERLOADED,
                 f"{binding} was not bound: {running} binds are under way; try again later",
             )
 
     async def _run(
-        self, attempt: Attempt, policy: PolicyText | None, before: Attempt | None
-    ) -> Outcome:
+        self, attempt: BindAttempt, policy: PolicyText | None, before: BindAttempt | None
+    ) -> BindResult:
         attempt.has_begun, binding = True, attempt.binding
         try:
             if attempt.refusal is not None:
@@ -163,22 +163,22 @@ class Binder:
         about = _about(binding)
         return span(tracer, "bind pod", parent, kind=SpanKind.SERVER, attributes=about)
 
-    def _finish(self, attempt: Attempt, started: float, task: asyncio.Task[Outcome]) -> None:
+    def _finish(self, attempt: BindAttempt, started: float, task: asyncio.Task[BindResult]) -> None:
         """Keep what an attempt leaves open, and what it wrote or may have written; count it."""
         binding = attempt.binding
         self.attempts.discard(attempt)
         if self._newest.get(binding.uid) is attempt:
             del self._newest[binding.uid]
         error = None if task.cancelled() else task.exception()
-        result: Outcome | BindError
+        result: BindResult | BindError
         if isinstance(error, BindError):
             result = error
         elif error is None and not task.cancelled():
             result = task.result()
         else:
-            result = BindError(Reason.UNAVAILABLE, "the binder failed")
+            result = BindError(BindReason.UNAVAILABLE, "the binder failed")
         unresolved = attempt.unresolved
-        if isinstance(result, Outcome):
+        if isinstance(result, BindResult):
             self._history.add(binding, binding.node, unknown=False)
             if unresolved.node != binding.node:
                 self._history.discard(binding.uid, unresolved.node)
@@ -206,7 +206,7 @@ def _about(binding: Binding) -> dict[str, str]:
 def too_late(binding: Binding) -> BindError:
     """Return the outcome for callers whose deadline passes before the bind has ended."""
     return BindError(
-        Reason.DEADLINE,
+        BindReason.DEADLINE,
         f"{binding} is not known to be bound to node {binding.node}: time ran out while "
         "the bind was under way, and it goes on; try again to learn the outcome",
     )

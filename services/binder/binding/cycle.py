@@ -14,11 +14,11 @@ import structlog
 
 from moorage import Binding, BindPlugin, Nodes, PluginFailedError
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_before_bind, call_after_bind
-from services.binder.binding.attempt import Attempt, warn
+from services.binder.binding.attempt import BindAttempt, warn
 from services.binder.binding.limits import BindLimits
-from services.binder.binding.outcomes import BindError, Outcome, Reason, Result
+from services.binder.binding.outcomes import BindError, BindReason, BindResult, Result
 from services.binder.binding.permit import Permits, with_point
-from services.binder.binding.policies import Policies, PolicyRefusedError, PolicyText
+from services.binder.binding.policies import Policies, PolicyText, PolicyUnusableError
 from services.binder.metrics import BindMetrics
 from services.binder.snapshots import Snapshots
 
@@ -56,7 +56,7 @@ class BindingCycles:
         self._slots = slots
         self._afterwards: set[asyncio.Task[None]] = set()
 
-    async def run(self, attempt: Attempt, text: PolicyText, *, look_first: bool) -> Outcome:
+    async def run(self, attempt: BindAttempt, text: PolicyText, *, look_first: bool) -> BindResult:
         """Bind the pod unless a plugin refuses; PostBind plugins may still run on return.
 
         Raises:
@@ -66,29 +66,29 @@ class BindingCycles:
         async with AsyncExitStack() as stack:
             try:
                 policy = await stack.enter_async_context(self._policies.using(text))
-            except PolicyRefusedError as error:
+            except PolicyUnusableError as error:
                 message = f"{binding} was not bound: the binder cannot use the policy: {error}"
-                raise BindError(Reason.POLICY, message) from error
+                raise BindError(BindReason.POLICY, message) from error
             profile = policy.profiles.get(binding.profile, NO_PLUGINS)
-            outcome: Outcome | None = None
+            outcome: BindResult | None = None
             if not binding.profile or _reads(profile, "reads_pod"):
                 async with self._slots:
                     pod, outcome = await attempt.look()
                 binding = replace(binding, known_pod=pod, profile=pod.spec.scheduler_name)
                 profile = policy.profiles.get(binding.profile, NO_PLUGINS)
-            if outcome is Outcome.ALREADY_BOUND:
+            if outcome is BindResult.ALREADY_BOUND:
                 return outcome
             if _reads(profile, "reads_snapshot"):
                 binding = replace(binding, known_nodes=await self._nodes(binding, attempt))
             if outcome is None:
                 outcome = await self._bind(profile, binding, attempt, look_first=look_first)
-            if outcome is Outcome.BOUND and with_point(profile, "PostBind"):
+            if outcome is BindResult.BOUND and with_point(profile, "PostBind"):
                 self._begin_afterwards(profile, binding, stack.pop_all())
             return outcome
 
     async def _bind(
-        self, profile: Profile, binding: Binding, attempt: Attempt, *, look_first: bool
-    ) -> Outcome:
+        self, profile: Profile, binding: Binding, attempt: BindAttempt, *, look_first: bool
+    ) -> BindResult:
         async def prepare(has_others: bool) -> None:
             for enabled in with_point(profile, "PreBind"):
                 await _pre_bind(enabled, binding, attempt)
@@ -113,7 +113,7 @@ class BindingCycles:
         while self._afterwards:
             await asyncio.wait(self._afterwards)
 
-    async def _nodes(self, binding: Binding, attempt: Attempt) -> Callable[[], Nodes]:
+    async def _nodes(self, binding: Binding, attempt: BindAttempt) -> Callable[[], Nodes]:
         """Return what returns the nodes of the snapshot, once it is as new as the decision."""
         try:
             snapshot = await self._snapshots.at_least(
@@ -121,7 +121,7 @@ class BindingCycles:
             )
         except TimeoutError as error:
             message = f"{binding} was not bound: the binder has no state of the cluster for plugins"
-            raise BindError(Reason.UNAVAILABLE, f"{message}; try again") from error
+            raise BindError(BindReason.UNAVAILABLE, f"{message}; try again") from error
         return snapshot.nodes
 
     def _begin_afterwards(self, profile: Profile, binding: Binding, stack: AsyncExitStack) -> None:
@@ -152,7 +152,7 @@ class BindingCycles:
                     self._metrics.plugin_ran(enabled.name, "PostBind", result, run.seconds)
 
 
-async def _pre_bind(enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> None:
+async def _pre_bind(enabled: EnabledPlugin, binding: Binding, attempt: BindAttempt) -> None:
     await attempt.ask(
         enabled,
         "PreBind",

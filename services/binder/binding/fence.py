@@ -15,9 +15,9 @@ import msgspec
 import structlog
 
 from moorage import Binding
-from services.binder.binding.attempt import Attempt
+from services.binder.binding.attempt import BindAttempt
 from services.binder.binding.ledger import BindHistory, RecordedBind, recorded
-from services.binder.binding.outcomes import BindError, Reason
+from services.binder.binding.outcomes import BindError, BindReason
 from services.binder.metrics import BindMetrics
 
 _log = structlog.get_logger()
@@ -53,7 +53,9 @@ class Fence:
         holder: Whose it is; empty if a bind brought it, which names no holder.
     """
 
-    def __init__(self, attempts: Set[Attempt], history: BindHistory, metrics: BindMetrics) -> None:
+    def __init__(
+        self, attempts: Set[BindAttempt], history: BindHistory, metrics: BindMetrics
+    ) -> None:
         self.epoch = 0
         self.holder = ""
         self._attempts = attempts
@@ -141,7 +143,7 @@ class Fence:
     def _stale(self, binding: Binding, epoch: int) -> BindError:
         holder = f" of {self.holder}" if self.holder else ""
         return BindError(
-            Reason.STALE_EPOCH,
+            BindReason.STALE_EPOCH,
             f"{binding} was not bound: it was decided in epoch {epoch}, and epoch {self.epoch}"
             f"{holder} has begun; another gateway has taken over, or this one has begun again",
         )

@@ -13,7 +13,7 @@ Stage = Literal["arrival", "waiting"]
 WaitEnd = Literal["allowed", "refused", "failed", "timeout", "ended", "fenced"]
 
 
-class PluginRun(msgspec.Struct, frozen=True):
+class BindPluginRun(msgspec.Struct, frozen=True):
     """What a plugin answered last at an extension point, and how long it took in all."""
 
     plugin: str
@@ -22,14 +22,14 @@ class PluginRun(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Outcome(Enum):
+class BindResult(Enum):
     """How a pod came to be bound to the node."""
 
     BOUND = "bound"
     ALREADY_BOUND = "already-bound"
 
 
-class Reason(Enum):
+class BindReason(Enum):
     """Why a pod was not bound, or is not known to be."""
 
     INVALID = "invalid"
@@ -53,6 +53,6 @@ class Reason(Enum):
 class BindError(MoorageError):
     """A bind did not succeed, as far as is known; the message names the pod and what to do."""
 
-    def __init__(self, reason: Reason, message: str) -> None:
+    def __init__(self, reason: BindReason, message: str) -> None:
         super().__init__(message)
         self.reason = reason

@@ -21,9 +21,9 @@ from moorage import Allow, Binding, Wait
 from moorage.execution import EnabledPlugin, Profile, Supervisor, ask_to_permit, permit_key_of
 from moorage.plugin.hooks import extension_points
 from moorage.plugin.values import Permission
-from services.binder.binding.attempt import Attempt
+from services.binder.binding.attempt import BindAttempt
 from services.binder.binding.limits import BindLimits
-from services.binder.binding.outcomes import BindError, Point, Reason, WaitEnd
+from services.binder.binding.outcomes import BindError, BindReason, Point, WaitEnd
 from services.binder.metrics import BindMetrics
 
 LOOK_INTERVAL = 0.5
@@ -48,7 +48,7 @@ class _Member:
     binding: Binding
     enabled: EnabledPlugin
     key: str
-    attempt: Attempt
+    attempt: BindAttempt
     gathering: "_Gathering"
     came: float = field(default_factory=time.monotonic)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -150,7 +150,7 @@ class Permits:
         self,
         profile: Profile,
         binding: Binding,
-        attempt: Attempt,
+        attempt: BindAttempt,
         prepare: Callable[[bool], Awaitable[None]],
     ) -> bool:
         """Return once all Permit plugins allow a bind, and all binds allowed with it are prepared.
@@ -205,7 +205,7 @@ class Permits:
         await member.gathering.ask_others(member)
 
     async def _agree(
-        self, attempt: Attempt, members: Sequence[_Member], others: Sequence[_Member]
+        self, attempt: BindAttempt, members: Sequence[_Member], others: Sequence[_Member]
     ) -> None:
         """Wait until the others are ready; if some have failed, ask whether it goes without them.
 
@@ -246,14 +246,14 @@ class Permits:
                 return  # the state may have changed
         member.end = "ended"
         raise BindError(
-            Reason.UNAVAILABLE,
+            BindReason.UNAVAILABLE,
             f"{member.binding} was not bound: it waited for {wait.awaited}, and the binder "
             "ends; try again",
         )
 
     @contextmanager
     def _gathered(
-        self, enabled: EnabledPlugin, key: str, binding: Binding, attempt: Attempt
+        self, enabled: EnabledPlugin, key: str, binding: Binding, attempt: BindAttempt
     ) -> Iterator[_Member]:
         """Keep a bind among those with its key; without one it is alone."""
         name = (enabled.name, key)
@@ -283,7 +283,7 @@ class Permits:
         """Count a bind that waits, if it may."""
         if len(self.waiting) >= self._limits.max_permit_waiting:
             raise BindError(
-                Reason.OVERLOADED,
+                BindReason.OVERLOADED,
                 f"{member.binding} was not bound: {len(self.waiting)} binds wait for others "
                 "already; try again later",
             )
@@ -292,7 +292,7 @@ class Permits:
         try:
             yield
         except BindError as error:
-            if error.reason is Reason.REFUSED:
+            if error.reason is BindReason.REFUSED:
                 member.end = "refused"
             raise
         except asyncio.CancelledError:
@@ -332,7 +332,7 @@ def with_point(profile: Profile, point: Point) -> list[EnabledPlugin]:
     return [e for e in profile.plugins if point in extension_points(type(e.plugin))]
 
 
-async def _key(enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> str:
+async def _key(enabled: EnabledPlugin, binding: Binding, attempt: BindAttempt) -> str:
     async def ask(supervisor: Supervisor) -> str:
         return permit_key_of(enabled, binding, supervisor)
 
@@ -341,7 +341,7 @@ async def _key(enabled: EnabledPlugin, binding: Binding, attempt: Attempt) -> st
 
 def _without(binding: Binding, reason: str) -> BindError:
     """Return the outcome of a bind that others have kept from being written."""
-    return BindError(Reason.GROUP, f"{binding} was not bound, as all or none are: {reason}")
+    return BindError(BindReason.GROUP, f"{binding} was not bound, as all or none are: {reason}")
 
 
 def _timed_out(member: _Member, wait: Wait, *, is_cut: bool) -> BindError:
@@ -349,7 +349,7 @@ def _timed_out(member: _Member, wait: Wait, *, is_cut: bool) -> BindError:
     seconds, others = time.monotonic() - member.came, member.gathering.met(member)
     cut = f" (Wait({wait.seconds:g}) was cut, see httpTimeout)" if is_cut else ""
     return BindError(
-        Reason.PERMIT_TIMEOUT,
+        BindReason.PERMIT_TIMEOUT,
         f"{member.binding} was not bound: plugin {member.enabled.name}: waited "
         f"{seconds:.1f} s{cut} for {wait.awaited}; {others or 'no'} "
         f"other{'s' * (others != 1)} had come",

@@ -27,7 +27,7 @@ class PolicyText(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class PolicyRefusedError(Exception):
+class PolicyUnusableError(Exception):
     """A policy cannot be used here; the message says why."""
 
 
@@ -69,13 +69,13 @@ class Policies:
         async with self._turn:
             revision, until, problem = self._refused
             if revision == text.revision and self._clock() < until:
-                raise PolicyRefusedError(problem)
+                raise PolicyUnusableError(problem)
             try:
                 policy = await self.plugins.use(text.revision, text.content)
             except (ConfigurationError, msgspec.DecodeError) as error:
                 self._refused = text.revision, self._clock() + self._retry_interval, str(error)
                 _log.warning("The policy of a bind cannot be used", error=str(error))
-                raise PolicyRefusedError(str(error)) from error
+                raise PolicyUnusableError(str(error)) from error
         try:
             yield policy
         finally:

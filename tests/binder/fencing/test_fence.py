@@ -10,7 +10,7 @@ import pytest
 from moorage import Allow, Binding, BindPlugin, Refusal, Wait
 from moorage_host.kube import KubeClient
 from services.binder.binding.fence import BarrierResult
-from services.binder.binding.outcomes import BindError, Outcome, Reason
+from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from tools.inprocess.api import Api, Object
 from tools.inprocess.binder import BINDINGS, World, binding_of, policy_of
 from tools.waiting import until
@@ -56,20 +56,20 @@ def world(client: KubeClient) -> World:
     return World(client, plugins=(Holds, Gang, Marks))
 
 
-def begun(bind: Coroutine[Any, Any, Outcome]) -> asyncio.Task[Outcome]:
+def begun(bind: Coroutine[Any, Any, BindResult]) -> asyncio.Task[BindResult]:
     return asyncio.create_task(bind)
 
 
 async def running(
-    world: World, number: int, bind: Coroutine[Any, Any, Outcome]
-) -> asyncio.Task[Outcome]:
+    world: World, number: int, bind: Coroutine[Any, Any, BindResult]
+) -> asyncio.Task[BindResult]:
     """Begin a bind, and wait until it does nothing that is not waiting."""
     task = begun(bind)
     await until(lambda: world.observed.running() == number)
     return task
 
 
-async def refused(bind: Coroutine[Any, Any, Outcome] | asyncio.Task[Outcome]) -> BindError:
+async def refused(bind: Coroutine[Any, Any, BindResult] | asyncio.Task[BindResult]) -> BindError:
     with pytest.raises(BindError) as caught:
         await bind
     return caught.value
@@ -82,21 +82,21 @@ def nodes(fenced: BarrierResult) -> list[tuple[str, str, bool]]:
 async def test_binds_of_lower_epochs_are_refused_and_by_hand_never(world: World, api: Api) -> None:
     await world.binder.fence.barrier(7, "second")
     error = await refused(world.bind(api.pod(), epoch=6))
-    assert error.reason is Reason.STALE_EPOCH
+    assert error.reason is BindReason.STALE_EPOCH
     assert "decided in epoch 6, and epoch 7 of second has begun" in str(error)
-    assert await world.bind(api.pod("equal"), epoch=7) is Outcome.BOUND
-    assert await world.bind(api.pod("by-hand")) is Outcome.BOUND
+    assert await world.bind(api.pod("equal"), epoch=7) is BindResult.BOUND
+    assert await world.bind(api.pod("by-hand")) is BindResult.BOUND
     assert (api.node_of(), world.observed.stages) == (None, ["arrival"])
 
 
 async def test_a_bind_with_a_higher_epoch_fences_the_lower_ones(world: World, api: Api) -> None:
-    assert await world.bind(api.pod("first"), epoch=3) is Outcome.BOUND
-    assert await world.bind(api.pod("second"), epoch=5) is Outcome.BOUND
-    assert (await refused(world.bind(api.pod(), epoch=4))).reason is Reason.STALE_EPOCH
+    assert await world.bind(api.pod("first"), epoch=3) is BindResult.BOUND
+    assert await world.bind(api.pod("second"), epoch=5) is BindResult.BOUND
+    assert (await refused(world.bind(api.pod(), epoch=4))).reason is BindReason.STALE_EPOCH
     assert world.observed.epochs == [3, 5]
 
 
-async def in_a_queue(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def in_a_queue(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     posts = api.count(*BINDINGS, delay_seconds=1)
     for number in range(64):
         begun(world.bind(api.pod(f"slow-{number}")))
@@ -104,51 +104,51 @@ async def in_a_queue(world: World, api: Api, pod: Object) -> asyncio.Task[Outcom
     return await running(world, 65, world.bind(pod, epoch=1))
 
 
-async def behind_another_bind(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def behind_another_bind(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     posts = api.count(*BINDINGS, delay_seconds=1, status=403)
     begun(world.bind(pod, "node-b", seconds=2))
     await until(lambda: posts() == 1)
     return await running(world, 2, world.bind(pod, epoch=1))
 
 
-async def in_pre_bind(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def in_pre_bind(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     bind = begun(world.bind(pod, epoch=1, policy=policy_of("Holds", time_budget_seconds=20.0)))
     await Holds.inside.wait()
     return bind
 
 
-async def at_permit(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def at_permit(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     bind = begun(world.bind(pod, epoch=1, policy=policy_of("Gang")))
     await until(lambda: world.observed.now_waiting == 1)
     return bind
 
 
-async def between_two_posts(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def between_two_posts(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     api.fault(*BINDINGS, status=429, retry_after_seconds=FOREVER // 2)
     bind = begun(world.bind(pod, epoch=1, seconds=FOREVER))
     await until(lambda: world.observed.retries == ["429"])
     return bind
 
 
-async def before_retry_after(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def before_retry_after(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     api.fault(*BINDINGS, status=429, retry_after_seconds=3)
     await refused(world.bind(pod, epoch=1, seconds=1))
     return await running(world, 1, world.bind(pod, epoch=1))
 
 
-async def while_reading_the_pod(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def while_reading_the_pod(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     reads = api.count(*READS, delay_seconds=FOREVER)
     bind = begun(world.bind(pod, epoch=1, policy=policy_of("Marks")))
     await until(lambda: reads() == 1)
     return bind
 
 
-async def before_its_first_step(world: World, api: Api, pod: Object) -> asyncio.Task[Outcome]:
+async def before_its_first_step(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     deadline = time.monotonic() + 10
     return world.binder.begin(binding_of(pod), deadline=deadline, epoch=1).task
 
 
-Waiting = Callable[[World, Api, Object], Coroutine[Any, Any, asyncio.Task[Outcome]]]
+Waiting = Callable[[World, Api, Object], Coroutine[Any, Any, asyncio.Task[BindResult]]]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ async def test_a_bind_that_waits_when_a_higher_epoch_comes_is_given_up_at_once(
     posts = list(world.cluster.posts)
     async with asyncio.timeout(1):
         await world.binder.fence.barrier(2, "second")
-        assert (await refused(bind)).reason is Reason.STALE_EPOCH
+        assert (await refused(bind)).reason is BindReason.STALE_EPOCH
     assert world.observed.stages == ["waiting"]
     assert world.observed.now_waiting == 0
     api.faults.clear()
@@ -200,19 +200,19 @@ async def test_a_plugin_that_ignores_its_cancellation_does_not_get_the_pod_bound
     bind = begun(world.bind(api.pod(), epoch=1, policy=policy_of("Deaf")))
     await entered.wait()
     await world.binder.fence.barrier(2, "second")
-    assert (await refused(bind)).reason is Reason.STALE_EPOCH
+    assert (await refused(bind)).reason is BindReason.STALE_EPOCH
     assert api.node_of() is None
 
 
 async def test_a_barrier_waits_for_a_write_under_way_and_returns_it(world: World, api: Api) -> None:
-    assert await world.bind(api.pod("before"), "node-b", epoch=1) is Outcome.BOUND
+    assert await world.bind(api.pod("before"), "node-b", epoch=1) is BindResult.BOUND
     posts = api.count(*BINDINGS, delay_seconds=0.5)
     bind = begun(world.bind(api.pod(), epoch=1, policy=policy_of("Marks")))
     await until(lambda: posts() == 1)
     fenced = await world.binder.fence.barrier(2, "second")
     assert api.node_of() == "node-a"
     assert nodes(fenced) == [("before", "node-b", False), ("web", "node-a", False)]
-    assert await bind is Outcome.BOUND
+    assert await bind is BindResult.BOUND
     await world.binder.drain()
     assert Marks.bound == ["web"]
 
@@ -225,7 +225,7 @@ async def test_a_write_whose_answer_got_lost_is_looked_for_and_not_repeated(
     bind = begun(world.bind(api.pod(), epoch=1))
     await until(lambda: world.cluster.now == 1)
     fenced = await world.binder.fence.barrier(2, "second")
-    assert (await refused(bind)).reason is Reason.STALE_EPOCH
+    assert (await refused(bind)).reason is BindReason.STALE_EPOCH
     assert nodes(fenced) == [("web", "node-a", True)]
     assert (posts(), api.node_of()) == (0, None)
 
@@ -236,7 +236,7 @@ async def test_a_write_that_was_done_without_an_answer_is_found(world: World, ap
     bind = begun(world.bind(api.pod(), epoch=1))
     await until(lambda: world.cluster.now == 1)
     fenced = await world.binder.fence.barrier(2, "second")
-    assert await bind is Outcome.BOUND
+    assert await bind is BindResult.BOUND
     assert nodes(fenced) == [("web", "node-a", False)]
 
 
@@ -248,7 +248,7 @@ async def test_a_write_that_is_refused_after_the_barrier_is_neither_repeated_nor
     bind = begun(world.bind(api.pod(), epoch=1))
     await until(lambda: world.cluster.now == 1)
     fenced = await world.binder.fence.barrier(2, "second")
-    assert (await refused(bind)).reason is Reason.STALE_EPOCH
+    assert (await refused(bind)).reason is BindReason.STALE_EPOCH
     assert (nodes(fenced), posts()) == ([], 0)
 
 
@@ -272,7 +272,7 @@ async def test_writes_of_no_epoch_and_of_the_callers_own_are_returned_but_not_aw
     await until(lambda: posts() == 2)
     fenced = await world.binder.fence.barrier(2, "second")
     assert sorted(nodes(fenced)) == [("by-hand", "node-a", True), ("own", "node-a", True)]
-    assert set(await asyncio.gather(own, by_hand)) == {Outcome.BOUND}
+    assert set(await asyncio.gather(own, by_hand)) == {BindResult.BOUND}
     fenced = await world.binder.fence.barrier(2, "second")
     assert sorted(nodes(fenced)) == [("by-hand", "node-a", False), ("own", "node-a", False)]
 
@@ -291,7 +291,7 @@ async def test_the_later_of_two_barriers_wins_and_the_earlier_learns_it(
         assert (lost.epoch, lost.holder, nodes(lost), lost.memory) == (3, "third", [], 0)
     assert (last.epoch, last.holder) == (3, "third")
     assert nodes(last) == [("web", "node-a", False)]
-    assert await bind is Outcome.BOUND
+    assert await bind is BindResult.BOUND
 
 
 async def test_an_epoch_has_one_holder(world: World, api: Api) -> None:
@@ -312,8 +312,8 @@ async def test_a_bind_of_a_higher_epoch_for_the_same_node_does_not_join(
     pod = api.pod()
     bind = begun(world.bind(pod, epoch=1, policy=policy_of("Holds", time_budget_seconds=20.0)))
     await Holds.inside.wait()
-    assert await world.bind(pod, epoch=2) is Outcome.BOUND
-    assert (await refused(bind)).reason is Reason.STALE_EPOCH
+    assert await world.bind(pod, epoch=2) is BindResult.BOUND
+    assert (await refused(bind)).reason is BindReason.STALE_EPOCH
 
 
 async def test_a_bind_by_hand_is_not_given_up(world: World, api: Api) -> None:
@@ -322,7 +322,7 @@ async def test_a_bind_by_hand_is_not_given_up(world: World, api: Api) -> None:
     await until(lambda: posts() > 0)
     await world.binder.fence.barrier(2, "second")
     api.faults.clear()
-    assert await bind is Outcome.BOUND
+    assert await bind is BindResult.BOUND
 
 
 async def test_nothing_is_kept_of_fenced_binds(world: World, api: Api) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cli.doctor.installation.objects import Objects
+from cli.doctor.installation.objects import ReadObjects
 from cli.doctor.installation.release import differences, likely_layout, path_of, rendered
 from tools.manifests.rendering import installed
 
@@ -28,7 +28,7 @@ def test_a_layout_is_recognized_by_its_objects(layout: str) -> None:
     every = installed(layout)
     kinds = {"Deployment": "deployments", "ConfigMap": "configmaps"}
     lists = {name: [each for each in every if each["kind"] == kind] for kind, name in kinds.items()}
-    assert likely_layout(Objects(lists)) == BY_DEFAULT.get(layout, layout)
+    assert likely_layout(ReadObjects(lists)) == BY_DEFAULT.get(layout, layout)
 
 
 def test_the_release_is_compared_in_the_namespace_of_the_gateway() -> None:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from cli.doctor.check import Finding
 from cli.doctor.checks import findings
-from cli.doctor.installation.installation import METRICS, Installation, Process
+from cli.doctor.installation.installation import METRICS, Installation, ProcessStatus
 from cli.doctor.installation.objects import NotReadError, known
 from cli.doctor.installation.schedulers import find_schedulers, parsed
 from cli.shared.gateway.metrics import Metrics
@@ -59,7 +59,7 @@ def replicas(change: Callable[[dict[str, Any]], None]) -> Planted:
 
 
 def metrics(text: str) -> Planted:
-    return report(process=Process(service="gateway", metrics=Metrics(text, METRICS)))
+    return report(process=ProcessStatus(service="gateway", metrics=Metrics(text, METRICS)))
 
 
 def second_filter(**changes: Any) -> Planted:
@@ -121,7 +121,9 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
     ),
     (
         "processes-ready",
-        report(process=Process(service="gateway", problems={"cache": "pods are not read yet"})),
+        report(
+            process=ProcessStatus(service="gateway", problems={"cache": "pods are not read yet"})
+        ),
         "is not ready: cache: pods are not read yet",
         "do what its reason asks for",
     ),
@@ -133,7 +135,9 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
     ),
     (
         "processes-ready",
-        report(process=Process(service="gateway", notes={"policy": "policy.yaml:7: no plugin X"})),
+        report(
+            process=ProcessStatus(service="gateway", notes={"policy": "policy.yaml:7: no plugin X"})
+        ),
         "policy: policy.yaml:7: no plugin X",
         "see the log",
     ),

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from cli.up.cluster import create
-from cli.up.following import Following, Outcome
+from cli.up.following import Following, PodProgress
 from moorage.errors import ConfigurationError, causes
 from sandbox.apiserver import ApiServer, Fault
 from sandbox.client import Api
@@ -108,8 +108,8 @@ async def test_all_pods_must_have_a_verdict(world: World) -> None:
     await settling.end()
     assert settling.seen == [1, 2]
     a, b = following.pods
-    assert (a.outcome, a.node) == (Outcome.BOUND, "n")
-    assert (b.outcome, b.problem) == (Outcome.UNSCHEDULABLE, "0/1 nodes are available")
+    assert (a.outcome, a.node) == (PodProgress.BOUND, "n")
+    assert (b.outcome, b.problem) == (PodProgress.UNSCHEDULABLE, "0/1 nodes are available")
     assert not following.failing
 
 
@@ -152,7 +152,7 @@ async def test_a_deleted_pod_needs_no_verdict(world: World) -> None:
     settling = Settling(following)
     await world.delete("a")
     await settling.end()
-    assert following.pods[0].outcome is Outcome.DELETED
+    assert following.pods[0].outcome is PodProgress.DELETED
 
 
 async def test_a_pod_that_is_deleted_before_anybody_looks_is_not_waited_for(world: World) -> None:
@@ -161,7 +161,7 @@ async def test_a_pod_that_is_deleted_before_anybody_looks_is_not_waited_for(worl
     await world.bind("b")
     await Settling(following).end()
     outcomes = {state.name: state.outcome for state in following.pods}
-    assert outcomes == {"a": Outcome.DELETED, "b": Outcome.BOUND}
+    assert outcomes == {"a": PodProgress.DELETED, "b": PodProgress.BOUND}
 
 
 async def test_a_pod_is_preempted_if_kube_scheduler_has_marked_it(world: World) -> None:
@@ -175,7 +175,7 @@ async def test_a_pod_is_preempted_if_kube_scheduler_has_marked_it(world: World) 
 
 async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> None:
     following = await world.create(pod("a"), pod("b", nodeName="n"))
-    told: list[tuple[str, Outcome]] = []
+    told: list[tuple[str, PodProgress]] = []
 
     async def tell() -> None:
         async for state in following.changes():
@@ -188,7 +188,7 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
     await world.bind("c")
     await until(lambda: len(told) == 2)
     telling.cancel()
-    assert told == [("a", Outcome.BOUND), ("c", Outcome.BOUND)]
+    assert told == [("a", PodProgress.BOUND), ("c", PodProgress.BOUND)]
 
 
 async def test_a_watch_that_is_cut_is_opened_again_and_what_happened_meanwhile_is_told(
@@ -205,14 +205,14 @@ async def test_a_watch_that_is_cut_is_opened_again_and_what_happened_meanwhile_i
     await world.bind("c")
     await settling.end()
     outcomes = {state.name: state.outcome for state in following.pods}
-    assert outcomes == {"a": Outcome.BOUND, "b": Outcome.DELETED, "c": Outcome.BOUND}
+    assert outcomes == {"a": PodProgress.BOUND, "b": PodProgress.DELETED, "c": PodProgress.BOUND}
 
 
 async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again(
     world: World,
 ) -> None:
     following = await world.create()
-    told: list[tuple[str, Outcome, str]] = []
+    told: list[tuple[str, PodProgress, str]] = []
 
     async def tell() -> None:
         async for state in following.changes():
@@ -224,11 +224,11 @@ async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again
     await world.fail("a", "Unschedulable", "2 too hot")
     await world.bind("b")
     await until(lambda: len(told) == 2)
-    assert told == [("a", Outcome.UNSCHEDULABLE, "1 too hot"), ("b", Outcome.BOUND, "")]
+    assert told == [("a", PodProgress.UNSCHEDULABLE, "1 too hot"), ("b", PodProgress.BOUND, "")]
     following.ask_again()
     await world.fail("a", "Unschedulable", "1 too small")
     await until(lambda: len(told) == 3)
-    assert told[2] == ("a", Outcome.UNSCHEDULABLE, "1 too small")
+    assert told[2] == ("a", PodProgress.UNSCHEDULABLE, "1 too small")
     await world.delete("a")
     await until(lambda: len(told) == 4)
     telling.cancel()
@@ -239,7 +239,7 @@ async def test_what_was_decided_is_known_without_waiting_for_the_rest(world: Wor
     following = await world.create(pod("a"), pod("b"))
     await world.bind("a")
     await following.catch_up()
-    assert [pod.outcome for pod in following.pods] == [Outcome.BOUND, Outcome.WAITING]
+    assert [pod.outcome for pod in following.pods] == [PodProgress.BOUND, PodProgress.WAITING]
 
 
 async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> None:
@@ -262,7 +262,7 @@ async def test_a_pod_whose_scheduler_does_not_run_is_not_waited_for(world: World
     await world.bind("b")
     await settling.end()
     a, b = following.pods
-    assert (a.outcome, b.outcome) == (Outcome.UNSERVED, Outcome.BOUND)
+    assert (a.outcome, b.outcome) == (PodProgress.UNSERVED, PodProgress.BOUND)
 
 
 async def test_pods_that_controllers_make_are_waited_for(

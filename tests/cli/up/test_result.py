@@ -7,38 +7,45 @@ from typing import Any
 
 import pytest
 
-from cli.up.following import Outcome, PodState
+from cli.up.following import PodProgress, PodState
 from cli.up.result import shown, totals, why
 from gateway.cycle.decision import Decision
 from gateway.decisions.explanation import Explanation
 
 
-def pod(name: str, outcome: Outcome = Outcome.BOUND, problem: str = "") -> PodState:
-    node = "n" if outcome is Outcome.BOUND else ""
+def pod(name: str, outcome: PodProgress = PodProgress.BOUND, problem: str = "") -> PodState:
+    node = "n" if outcome is PodProgress.BOUND else ""
     return PodState(namespace="d", name=name, uid=name, outcome=outcome, node=node, problem=problem)
 
 
 def unschedulable(name: str, problem: str) -> PodState:
-    return pod(name, Outcome.UNSCHEDULABLE, f"0/9 nodes are available: {problem}. preemption: no")
+    return pod(
+        name, PodProgress.UNSCHEDULABLE, f"0/9 nodes are available: {problem}. preemption: no"
+    )
 
 
 def test_the_summary_counts_pods() -> None:
     bound = [
-        PodState(namespace="d", name=n, uid=n, outcome=Outcome.BOUND, node=node)
+        PodState(namespace="d", name=n, uid=n, outcome=PodProgress.BOUND, node=node)
         for n, node in (("a", "n1"), ("b", "n1"), ("c", "n2"))
     ]
-    pods = [*bound, pod("w", Outcome.WAITING), pod("g", Outcome.DELETED), unschedulable("p", "x")]
+    pods = [
+        *bound,
+        pod("w", PodProgress.WAITING),
+        pod("g", PodProgress.DELETED),
+        unschedulable("p", "x"),
+    ]
     assert totals(pods) == "3 of 6 pods bound, 1 pending, 1 not decided yet, 1 deleted"
 
 
 def test_of_many_pods_failures_come_first_and_what_was_not_tried_last() -> None:
     some = [
-        pod("waits", Outcome.WAITING),
+        pod("waits", PodProgress.WAITING),
         pod("bound"),
-        pod("gone", Outcome.DELETED),
+        pod("gone", PodProgress.DELETED),
         unschedulable("full", "9 full"),
-        pod("unserved", Outcome.UNSERVED),
-        pod("fails", Outcome.FAILING),
+        pod("unserved", PodProgress.UNSERVED),
+        pod("fails", PodProgress.FAILING),
     ]
     assert shown(some) == (some, 0)
     more = [pod(f"bound-{i}") for i in range(20)]
@@ -53,9 +60,9 @@ def test_of_many_pods_failures_come_first_and_what_was_not_tried_last() -> None:
 
 Answer = Mapping[str, Any]
 
-BOUND = PodState(namespace="ns", name="p", uid="u", outcome=Outcome.BOUND, node="n1")
+BOUND = PodState(namespace="ns", name="p", uid="u", outcome=PodProgress.BOUND, node="n1")
 PENDING = PodState(
-    namespace="ns", name="p", uid="u", outcome=Outcome.UNSCHEDULABLE, problem="0/3 nodes: full."
+    namespace="ns", name="p", uid="u", outcome=PodProgress.UNSCHEDULABLE, problem="0/3 nodes: full."
 )
 FIT = "NodeResourcesFit"
 TAINT = "TaintToleration"
@@ -152,6 +159,6 @@ def test_without_the_gateway_there_is_kube_scheduler_s_message() -> None:
 
 
 def test_a_deleted_pod_was_preempted_only_if_kube_scheduler_has_marked_it() -> None:
-    gone = replace(BOUND, outcome=Outcome.DELETED)
+    gone = replace(BOUND, outcome=PodProgress.DELETED)
     assert why(gone, None, None) == "by a client or by what made it"
     assert why(replace(gone, preempted=True), None, None) == "preempted for a more important pod"

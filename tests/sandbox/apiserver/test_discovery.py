@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from sandbox.apiserver.resources.table import BUILT_IN, Resource
+from sandbox.apiserver.resources.table import BUILT_IN, ApiResource
 from tests.forked import forked
 from tests.sandbox.apiserver.support import EVENTS, Http
 
@@ -42,7 +42,7 @@ async def test_groups_lead_to_versions_and_versions_to_resources(http: Http) -> 
 
 @pytest.mark.parametrize("resource", BUILT_IN, ids=lambda row: f"{row.group}/{row.plural}")
 async def test_every_resource_supports_server_side_validation(
-    http: Http, resource: Resource
+    http: Http, resource: ApiResource
 ) -> None:
     """kubectl create and apply look for this before they send anything."""
     index = (await http.get("/openapi/v3")).body["paths"]

@@ -7,7 +7,7 @@ import aiohttp
 from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.printing import Format
 from sandbox.apiserver.resources.table import parse
-from sandbox.apiserver.store.store import Change, Item, Signal
+from sandbox.apiserver.store.store import Item, Signal, StoreEvent
 from sandbox.apiserver.watch import Watch
 from tests.sandbox.apiserver.support import NODES, PODS, Http, labelled, node, pod
 from tools.waiting import until
@@ -207,6 +207,6 @@ async def test_a_change_just_before_the_first_event_is_told_once(api: ApiServer)
 
 def test_an_event_is_encoded_once_for_all_watchers() -> None:
     item = Item(node() | {"metadata": {"name": "n1", "resourceVersion": "1"}}, 1)
-    change = Change("ADDED", item, None)
+    change = StoreEvent("ADDED", item, None)
     resource = parse("/api/v1/nodes").resource
     assert Format().line(resource, "ADDED", change) is Format().line(resource, "ADDED", change)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.apiserver.resources.table import BUILT_IN, Resource
+from sandbox.apiserver.resources.table import BUILT_IN, ApiResource
 from tests.sandbox.apiserver.resources.definitions import (
     DEFINITIONS,
     RACKS,
@@ -29,14 +29,14 @@ NEEDS_MORE = {"Pod": pod("x"), "CustomResourceDefinition": definition()} | dict.
 STORED = [row for row in BUILT_IN if row.is_stored and row.group != "events.k8s.io"]
 
 
-def path_of(resource: Resource) -> str:
+def path_of(resource: ApiResource) -> str:
     prefix = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.api_version}"
     space = "/namespaces/default" if resource.namespaced else ""
     return f"{prefix}{space}/{resource.plural}"
 
 
 @pytest.mark.parametrize("resource", STORED, ids=lambda row: f"{row.group}/{row.plural}")
-async def test_an_object_of_the_kind_lives_and_dies(http: Http, resource: Resource) -> None:
+async def test_an_object_of_the_kind_lives_and_dies(http: Http, resource: ApiResource) -> None:
     path = path_of(resource)
     since = (await http.get(path)).body["metadata"]["resourceVersion"]
     created = await http.create(path, NEEDS_MORE.get(resource.kind, {"metadata": {"name": "x"}}))
