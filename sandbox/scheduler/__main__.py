@@ -23,7 +23,7 @@ from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, announce, process
 from moorage_host.settings import parse_settings, setting
 from sandbox import SHIPPED
-from sandbox.scheduler.cycle.attempt import Decisions
+from sandbox.scheduler.decisions import Decisions
 from sandbox.scheduler.scheduler import Scheduler
 
 

@@ -13,9 +13,10 @@ import structlog
 from moorage.models import Pod
 from moorage_host.kube import KubeClient
 from moorage_host.kube.events import EventWriter
+from moorage_host.kube_scheduler.attempt import Reason
+from moorage_host.kube_scheduler.cache import KnownPod
+from moorage_host.kube_scheduler.extender import Extender, ExtenderError, bind_answer, bind_body
 from sandbox.client import Api, ApiError
-from sandbox.scheduler.cache import KnownPod
-from sandbox.scheduler.extenders.client import Extender, ExtenderError, bind_answer, bind_body
 
 _log = structlog.get_logger()
 
@@ -119,9 +120,6 @@ class Recorder:
             controller=reporter or pod.spec.scheduler_name,
             series=(pod.uid, reason, note),
         )
-
-
-Reason = Literal["Unschedulable", "SchedulerError"]
 
 
 def status_patch(

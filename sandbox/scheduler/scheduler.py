@@ -1,4 +1,7 @@
-"""The scheduler: one serial loop over the queue, and a binding cycle in the background per pod."""
+"""A kube-scheduler on a live API server: what it watches, and what its decisions write there.
+
+One pod is decided about at a time; each is bound in the background.
+"""
 
 import asyncio
 import random
@@ -10,26 +13,25 @@ from typing import Any
 
 import structlog
 
-from moorage.errors import PluginFailedError
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration
+from moorage_host.kube_scheduler.attempt import SchedulingAttempt
+from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
+from moorage_host.kube_scheduler.extender import Extender
+from moorage_host.kube_scheduler.extenders import Extenders
+from moorage_host.kube_scheduler.preemption import PreemptionError
+from moorage_host.kube_scheduler.queue import ClusterEvent, QueuedPod
+from moorage_host.kube_scheduler.scheduling import Scheduling
 from sandbox.client import Api, ApiError, Informer
-from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.cycle.attempt import Attempt, Decisions, NoNodesError, keep
-from sandbox.scheduler.cycle.cycle import Cycle, Extenders
-from sandbox.scheduler.cycle.in_tree import InTreePlugins
-from sandbox.scheduler.cycle.preemption import NAME, Plan, Preemption, PreemptionError
-from sandbox.scheduler.extenders.client import Extender, ExtenderError
+from sandbox.scheduler.decisions import Decisions, keep
 from sandbox.scheduler.outcomes import (
     STRATEGIC,
     BindError,
-    Reason,
     Recorder,
     bind,
     path_of,
     status_patch,
     with_condition,
 )
-from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
 
 _log = structlog.get_logger()
 
@@ -57,31 +59,25 @@ class Scheduler:
         clock: Callable[[], float] = time.monotonic,
         decisions: Decisions | None = None,
     ) -> None:
-        rng = random.Random(seed)
         ignorable_last = sorted(configuration.extenders, key=lambda config: config.ignorable)
         extenders = [Extender(config) for config in ignorable_last]
-        self._profiles = {
-            profile.scheduler_name: (
-                profile,
-                InTreePlugins(profile, configuration.ignored_resources),
-            )
-            for profile in configuration.profiles
-        }
         api = Api(api_url)
         self._wake = asyncio.Event()
         self._stop = asyncio.Event()
         self._bindings: set[asyncio.Task[None]] = set()
-        self.cache = Cache()
+        self.cache = SchedulerCache()
         self.decisions = OrderedDict() if decisions is None else decisions
-        self.queue = SchedulingQueue(
-            initial_backoff=configuration.pod_initial_backoff_seconds,
-            max_backoff=configuration.pod_max_backoff_seconds,
+        self._scheduling = Scheduling(
+            configuration,
+            self.cache,
+            Extenders(extenders, self.cache),
+            self,
+            rng=random.Random(seed),
             clock=clock,
         )
+        self.queue = self._scheduling.queue
         self._nodes = Informer(api, "/api/v1/nodes", self._node_set, self._node_gone)
         self._pods = Informer(api, "/api/v1/pods", self._pod_set, self._pod_gone)
-        self._cycle = Cycle(configuration, self.cache, Extenders(extenders), rng)
-        self._preemption = Preemption(self.cache, extenders, rng)
         self._api, self._extenders = api, extenders
 
     async def run(self) -> None:
@@ -92,9 +88,10 @@ class Scheduler:
                 await stack.enter_async_context(extender)
             self._recorder = Recorder(self._api.client)
             async with asyncio.TaskGroup() as group:
+                self._group = group
                 following = [group.create_task(i.run()) for i in (self._nodes, self._pods)]
                 writing = group.create_task(self._recorder.run())
-                loop = group.create_task(self._loop(group))
+                loop = group.create_task(self._loop())
                 await self._stop.wait()
                 loop.cancel()
                 await self._finish()
@@ -124,12 +121,12 @@ class Scheduler:
             _log.warning("stopped with work under way", bindings=len(self._bindings))
         await self._recorder.flush(GRACE_SECONDS)
 
-    async def _loop(self, group: asyncio.TaskGroup) -> None:
+    async def _loop(self) -> None:
         await self.wait_until_synced()
         while True:
             self._wake.clear()
             if queued := self.queue.pop():
-                await self._schedule(queued, group)
+                await self._schedule(queued)
                 await asyncio.sleep(0)  # without extenders nothing else lets others run
             else:
                 await self._wait()
@@ -141,35 +138,22 @@ class Scheduler:
         except TimeoutError:
             return  # a backoff is over
 
-    async def _schedule(self, queued: QueuedPod, group: asyncio.TaskGroup) -> None:
+    async def _schedule(self, queued: QueuedPod) -> None:
         pod = queued.pod.pod
         if pod.metadata.deletion_timestamp:
             self._recorder.failed(pod, f"skip schedule deleting pod: {queued.pod.key}")
             self.queue.done(queued)
-            return
-        attempt = Attempt(pod=queued.pod, nodes=len(self.cache.nodes))
-        try:
-            node = await self._cycle.choose(attempt, *self._profiles[pod.spec.scheduler_name])
-        except NoNodesError as error:
-            await self._break_off(queued, error, "Unschedulable")
-        except (ExtenderError, PluginFailedError) as error:
-            await self._break_off(queued, error, "SchedulerError")
         else:
-            keep(self.decisions, attempt, node or "")
-            if node:
-                self._assume(queued, node, group)
-            else:
-                await self._preempt(attempt)
-                plugins = frozenset(attempt.plugins)
-                await self._fail(queued, "Unschedulable", attempt.message, plugins, attempt.hold)
+            await self._scheduling.attempt(queued)
 
-    def _assume(self, queued: QueuedPod, node: str, group: asyncio.TaskGroup) -> None:
-        self.queue.done(queued)
+    async def place(self, queued: QueuedPod, attempt: SchedulingAttempt, node: str) -> None:
+        """Count a pod as on its node, and bind it in the background."""
+        keep(self.decisions, attempt, node)
         known = self.cache.pods.get(queued.pod.uid)
         if known and known.pod.spec.node_name:
             return  # somebody else was faster
         self.cache.assume(queued.pod, node)
-        task = group.create_task(self._bind(queued, node))
+        task = self._group.create_task(self._bind(queued, node))
         self._bindings.add(task)
         task.add_done_callback(self._bindings.discard)
 
@@ -179,43 +163,17 @@ class Scheduler:
         except BindError as error:
             self.cache.forget(queued.pod.uid)
             self.queue.happened(ClusterEvent.POD_DELETED)
-            await self._break_off(queued, error, "SchedulerError")
+            await self._scheduling.break_off(queued, error, "SchedulerError")
             self._wake.set()
         else:
             self._recorder.scheduled(queued.pod.pod, node)
 
-    async def _preempt(self, attempt: Attempt) -> None:
-        """Make room for a pod that fits nowhere, and note in *attempt* how that went."""
-        profile, plugins = self._profiles[attempt.pod.pod.spec.scheduler_name]
-        if NAME not in profile.post_filters:
-            attempt.hold = ""
-            return
-        try:
-            plan = await self._preemption.plan(attempt, plugins)
-            await self._evict(attempt.pod, plan)
-        except (PluginFailedError, ApiError, PreemptionError) as error:
-            attempt.aftermath = f"preemption: {error}"
-            if isinstance(error, PreemptionError) and error.hopeless:
-                attempt.hold = ""
-        else:
-            attempt.aftermath = f"preemption: {plan}"
-            attempt.hold = plan.node
-
-    async def _evict(self, preemptor: KnownPod, plan: Plan) -> None:
-        """Delete a plan's victims and release the room held for less important pods.
+    async def evict(self, victim: KnownPod, preemptor: KnownPod, node: str) -> None:
+        """Delete a pod that makes room.
 
         Raises:
-            ApiError: The API server refused one of these.
+            PreemptionError: The API server refused it.
         """
-        for victim in plan.victims:
-            if not victim.pod.metadata.deletion_timestamp:
-                await self._delete(victim, preemptor, plan.node)
-        for other in self.cache.held(plan.node):
-            if other.pod.spec.priority < preemptor.pod.spec.priority:
-                self.cache.nominate(other, "")
-                await self._patch(other, {"nominatedNodeName": None})
-
-    async def _delete(self, victim: KnownPod, preemptor: KnownPod, node: str) -> None:
         conditions = victim.document.get("status", {}).get("conditions") or []
         scheduler = preemptor.pod.spec.scheduler_name
         condition = {
@@ -230,38 +188,33 @@ class Scheduler:
             await self._api.request("DELETE", path_of(victim.pod))
         except ApiError as error:
             if error.code != 404:  # gone already is what was wanted
-                raise
+                raise PreemptionError(str(error)) from error
         self._recorder.preempted(victim.pod, preemptor.pod, node)
 
-    async def _break_off(self, queued: QueuedPod, error: Exception, reason: Reason) -> None:
-        """End an attempt that an error broke off."""
-        _log.warning("attempt failed", pod=queued.pod.key, reason=reason, error=str(error))
-        await self._fail(queued, reason, str(error), frozenset(), "")
+    async def release(self, pod: KnownPod) -> None:
+        """Write that no node is held for a pod any more.
 
-    async def _fail(
-        self,
-        queued: QueuedPod,
-        reason: Reason,
-        message: str,
-        plugins: frozenset[str],
-        hold: str | None,
-    ) -> None:
-        """End an attempt that did not place its pod; it is tried again later."""
-        pod = self.cache.pods.get(queued.pod.uid)
-        if pod is None or pod.pod.spec.node_name:
-            # Deleted, or bound after all although the answer got lost.
-            self.queue.done(queued)
+        Raises:
+            PreemptionError: The API server refused it.
+        """
+        try:
+            await self._patch(pod, {"nominatedNodeName": None})
+        except ApiError as error:
+            raise PreemptionError(str(error)) from error
+
+    async def failed(self, queued: QueuedPod, attempt: SchedulingAttempt) -> None:
+        """Write why an attempt did not place its pod, as an Event and in the pod's status."""
+        pod, message = queued.pod, attempt.message
+        if attempt.error:
+            _log.warning("attempt failed", pod=pod.key, reason=attempt.reason, error=message)
         else:
-            queued.pod = pod
-            self.queue.retry(queued, plugins)
-            if hold is not None:
-                self.cache.nominate(pod, hold)
-        self._recorder.failed(queued.pod.pod, message)
-        if patch := status_patch(queued.pod, reason, message, hold):
+            keep(self.decisions, attempt, "")
+        self._recorder.failed(pod.pod, message)
+        if patch := status_patch(pod, attempt.reason, message, attempt.hold):
             try:
-                await self._patch(queued.pod, patch)
+                await self._patch(pod, patch)
             except ApiError as error:
-                _log.warning("status not written", pod=queued.pod.key, error=str(error))
+                _log.warning("status not written", pod=pod.key, error=str(error))
 
     async def _patch(self, pod: KnownPod, status: dict[str, object]) -> None:
         path, body = f"{path_of(pod.pod)}/status", {"status": status}
@@ -308,7 +261,7 @@ class Scheduler:
 
     def _wants_node(self, pod: KnownPod) -> bool:
         spec = pod.pod.spec
-        if spec.scheduler_name not in self._profiles or spec.scheduling_gates:
+        if spec.scheduler_name not in self._scheduling.profiles or spec.scheduling_gates:
             return False
         return not self.cache.is_assumed(pod.uid)
 

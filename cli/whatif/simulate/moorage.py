@@ -5,7 +5,8 @@ gateway would write them. Nothing is cached, and plugins see the copy of the clu
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,12 @@ from moorage import PluginFailedError
 from moorage.execution import Profile, Supervisor, owner_of
 from moorage.plugin.cycle_state import KeptValue, annotations_at
 from moorage_host.kube_scheduler import ExtenderConfig
+from moorage_host.kube_scheduler.attempt import EXTENDER, NodeRejection, SchedulingAttempt
+from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
+from moorage_host.kube_scheduler.extender import Extender, ExtenderError
+from moorage_host.kube_scheduler.extenders import Candidates, Offered
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.replica import Engine
-from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.cycle.attempt import EXTENDER, Attempt, Rejection
-from sandbox.scheduler.cycle.cycle import Offered
-from sandbox.scheduler.extenders.client import Extender, ExtenderError
 
 POINTS = 10
 """What kube-scheduler multiplies an extender's scores by, beside the weight."""
@@ -45,7 +46,7 @@ class InProcess:
 
     def __init__(
         self,
-        cache: Cache,
+        cache: SchedulerCache,
         config: ExtenderConfig,
         *,
         filters: Policy,
@@ -70,7 +71,7 @@ class InProcess:
         """The points that kube-scheduler adds for a total of 100, before rounding."""
         return float(self._scale * self._points)
 
-    async def filter(self, attempt: Attempt, nodes: Offered) -> Offered:
+    async def filter(self, attempt: SchedulingAttempt, nodes: Offered) -> Offered:
         """Return the nodes that the filter plugins accept, or only the one that is claimed.
 
         Raises:
@@ -85,17 +86,16 @@ class InProcess:
         profile = self._filters.profiles.get(pod.spec.scheduler_name)
         if profile is None or not profile.plugins:
             return nodes
-        try:
-            outcome = await self._run(filtered, profile, attempt.pod, nodes)
-        except PluginFailedError as error:
-            raise ExtenderError(f"filter service: {error}") from error
+        outcome = await self._filtered(profile, attempt.pod, nodes)
         if outcome.verdicts is not None:
             self._kept = outcome.verdicts.kept
         rows = self._cache.rows_of(nodes)
         for name, position in zip(nodes, np.searchsorted(outcome.rows, rows).tolist(), strict=True):
             if reason := outcome.reason(position):
                 self.rejected[name] = reason
-                attempt.rejections[name] = Rejection(EXTENDER, (reason.text,), reason.unresolvable)
+                attempt.rejections[name] = NodeRejection(
+                    EXTENDER, (reason.text,), reason.unresolvable
+                )
         feasible: Offered = {n: json for n, json in nodes.items() if n not in self.rejected}
         if outcome.claimants and feasible:
             self.claimants = outcome.claimants
@@ -116,6 +116,27 @@ class InProcess:
         # The edge leaves out nodes at 0 unless all are.
         return {name: each for name, each in points.items() if each} or points
 
+    async def preempt(self, pod: KnownPod, candidates: Candidates) -> Candidates:
+        """Return the nodes that the filter plugins accept without the victims.
+
+        Raises:
+            ExtenderError: A plugin failed whose failure aborts the cycle.
+        """
+        profile = self._filters.profiles.get(pod.pod.spec.scheduler_name)
+        asked = self._extender.config.preempt_verb and self._extender.is_interested(pod.pod)
+        if profile is None or not profile.plugins or not asked or not candidates:
+            return candidates
+        with ExitStack() as trials:
+            for node, victims in candidates.items():
+                trial = trials.enter_context(self._cache.trial(self._cache.nodes[node]))
+                for victim in victims:
+                    trial.remove(victim)
+            outcome = await self._filtered(profile, pod, candidates)
+        places = dict(zip(outcome.rows.tolist(), range(len(outcome.rows)), strict=True))
+        rows = zip(candidates, self._cache.rows_of(candidates).tolist(), strict=True)
+        left = {node for node, row in rows if not outcome.reason(places[row])}
+        return {node: victims for node, victims in candidates.items() if node in left}
+
     def parts(self, node: str) -> Mapping[str, float]:
         """Return the points that each score plugin gives a node in the newest cycle."""
         (row,) = self._cache.rows_of([node])
@@ -126,6 +147,12 @@ class InProcess:
     def annotations(self, node: str) -> dict[str, str]:
         """Return what the pod of the newest cycle gets on a node."""
         return annotations_at(self._kept, node)
+
+    async def _filtered(self, profile: Profile, pod: KnownPod, nodes: Iterable[str]) -> Outcome:
+        try:
+            return await self._run(filtered, profile, pod, nodes)
+        except PluginFailedError as error:
+            raise ExtenderError(f"filter service: {error}") from error
 
     async def _claimed(self, pod: KnownPod, feasible: Offered) -> Offered:
         """Return the best node, as the gateway claims it."""
@@ -155,7 +182,7 @@ class InProcess:
         return totals
 
     async def _run(
-        self, engine: Engine[Outcome], profile: Profile, pod: KnownPod, nodes: Offered
+        self, engine: Engine[Outcome], profile: Profile, pod: KnownPod, nodes: Iterable[str]
     ) -> Outcome:
         """Run an engine on nodes in order of their rows, as replicas see them."""
         rows = np.sort(self._cache.rows_of(nodes))
@@ -177,7 +204,7 @@ SMALLEST = 0.5
 """Points below which a difference is not shown."""
 
 
-def why_not(attempt: Attempt, moorage: InProcess, chosen: str, other: str) -> str:
+def why_not(attempt: SchedulingAttempt, moorage: InProcess, chosen: str, other: str) -> str:
     """Return why *chosen* was chosen and not *other*, which is empty if that is no node."""
     if not other:
         return "a node fits here"
@@ -197,7 +224,7 @@ def why_not(attempt: Attempt, moorage: InProcess, chosen: str, other: str) -> st
     return _with_points(f"{lead} points ahead of {other}", *parts)
 
 
-def why_pending(attempt: Attempt, moorage: InProcess) -> str:
+def why_pending(attempt: SchedulingAttempt, moorage: InProcess) -> str:
     """Return why a pod fits nowhere: `2 Insufficient cpu (NodeResourcesFit)`, most nodes first."""
     counts = Counter(
         _rejection(moorage, node, rejection) for node, rejection in attempt.rejections.items()
@@ -211,14 +238,14 @@ def why_pending(attempt: Attempt, moorage: InProcess) -> str:
     return f"0/{attempt.nodes} nodes: {reasons}"
 
 
-def _rejection(moorage: InProcess, node: str, rejection: Rejection) -> tuple[str, str]:
+def _rejection(moorage: InProcess, node: str, rejection: NodeRejection) -> tuple[str, str]:
     ours = moorage.rejected.get(node)
     if rejection.plugin == EXTENDER and ours is not None:
         return ours.plugin, ours.text
     return rejection.plugin, ", ".join(rejection.reasons)
 
 
-def _parts(attempt: Attempt, moorage: InProcess, node: str) -> Mapping[str, float]:
+def _parts(attempt: SchedulingAttempt, moorage: InProcess, node: str) -> Mapping[str, float]:
     """Return the points of a node by plugin; those of in-tree plugins are marked."""
     position = attempt.names.index(node)
     in_tree = {

@@ -9,16 +9,13 @@ import msgspec
 from cli.shared.manifests import Object, is_finished, key_of
 from cli.whatif.simulate.moorage import InProcess, why_not, why_pending
 from cli.whatif.simulate.reading import ClusterObjects, placed_mistakes, readable, uid_of
-from moorage.errors import PluginFailedError
 from moorage.models import ObjectName
 from moorage.snapshot.placements import time_from_creation
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration
-from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.cycle.attempt import Attempt, NoNodesError
-from sandbox.scheduler.cycle.cycle import Cycle
-from sandbox.scheduler.cycle.in_tree import InTreePlugins
-from sandbox.scheduler.extenders.client import ExtenderError
-from sandbox.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
+from moorage_host.kube_scheduler.attempt import SchedulingAttempt
+from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
+from moorage_host.kube_scheduler.queue import ClusterEvent, QueuedPod
+from moorage_host.kube_scheduler.scheduling import Scheduling
 
 Done = Callable[[int], None]
 """Is called with the number of pods that were tried."""
@@ -43,18 +40,21 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
 
 
 class Placing:
-    """Places pods.
+    """Places pods in a copy of a cluster: what decisions lead to there, see `Effects`.
 
     Args:
         cache: The copy of the cluster; placed pods are counted there.
         configuration: The scheduler's configuration.
         moorage: The extender.
         others: The nodes that pods got by another policy.
+
+    Attributes:
+        evicted: For whom pods had to go, by victim.
     """
 
     def __init__(
         self,
-        cache: Cache,
+        cache: SchedulerCache,
         configuration: KubeSchedulerConfiguration,
         moorage: InProcess,
         *,
@@ -64,25 +64,20 @@ class Placing:
         self._moorage = moorage
         self._others = others or {}
         self._rng = random.Random()
-        self._cycle = Cycle(configuration, cache, moorage, self._rng)
-        self._profiles = {
-            profile.scheduler_name: (
-                profile,
-                InTreePlugins(profile, configuration.ignored_resources),
-            )
-            for profile in configuration.profiles
-        }
+        # Time stands still: pods that wait for a backoff go on as soon as nothing else is to do.
+        self._scheduling = Scheduling(
+            configuration, cache, moorage, self, rng=self._rng, clock=lambda: 0.0
+        )
         self._placements: dict[str, Placement] = {}
+        self.evicted: dict[str, str] = {}
 
     async def run(self, pods: Sequence[KnownPod], done: Done) -> tuple[list[Placement], int]:
-        """Try all pods, and those that fit nowhere again whenever a placement may help them.
+        """Try all pods, and those that fit nowhere again whenever a change may help them.
 
         Returns:
             What became of each, and how many scheduling cycles there were.
         """
-        attempts = 0
-        # Time stands still: pods that wait for a backoff go on as soon as nothing else is to do.
-        queue = SchedulingQueue(initial_backoff=1.0, max_backoff=10.0, clock=lambda: 0.0)
+        attempts, queue = 0, self._scheduling.queue
         for pod in pods:
             self._cache.set_pod(pod)
             if gates := pod.pod.spec.scheduling_gates:
@@ -92,38 +87,39 @@ class Placing:
                 queue.put(pod)
         while queued := queue.pop():
             attempts += 1
-            await self._try(queued, queue)
+            self._rng.seed(queued.pod.key)  # the same pod draws the same lot, whatever came before
+            await self._scheduling.attempt(queued)
             done(len(self._placements))
         return [self._placements[pod.key] for pod in pods], attempts
 
-    async def _try(self, queued: QueuedPod, queue: SchedulingQueue) -> None:
+    async def place(self, queued: QueuedPod, attempt: SchedulingAttempt, node: str) -> None:
+        """Count the pod on its node."""
         pod = queued.pod
-        attempt = Attempt(pod=pod, nodes=len(self._cache.nodes))
-        self._rng.seed(pod.key)  # the same pod draws the same lot, whatever came before it
-        try:
-            node = await self._cycle.choose(attempt, *self._profiles[pod.pod.spec.scheduler_name])
-        except (ExtenderError, PluginFailedError, NoNodesError) as error:
-            queue.done(queued)
-            self._pending(pod, f"the attempt failed: {error}")
-            return
-        if node is None:
-            self._pending(pod, why_pending(attempt, self._moorage))
-            queue.retry(queued, frozenset(attempt.plugins))
-            return
-        queue.done(queued)
-        self._placed(attempt, node)
-        self._cache.assume(_annotated(pod, self._moorage.annotations(node)), node)
-        queue.happened(ClusterEvent.POD_ADDED)
-
-    def _placed(self, attempt: Attempt, node: str) -> None:
-        pod = attempt.pod.key
-        other = self._others.get(pod, node)
-        self._placements[pod] = Placement(
-            pod=pod,
+        other = self._others.get(pod.key, node)
+        self._placements[pod.key] = Placement(
+            pod=pod.key,
             node=node,
             claimants=tuple(self._moorage.claimants),
             why_not_there=why_not(attempt, self._moorage, node, other) if other != node else "",
         )
+        self._cache.assume(_annotated(pod, self._moorage.annotations(node)), node)
+        self._scheduling.queue.happened(ClusterEvent.POD_ADDED)
+
+    async def evict(self, victim: KnownPod, preemptor: KnownPod, node: str) -> None:
+        """Take a pod off its node at once."""
+        self._cache.remove_pod(victim.uid)
+        self.evicted[victim.key] = preemptor.key
+        if victim.key in self._placements:
+            self._pending(victim, f"it was evicted to make room for {preemptor.key}")
+        self._scheduling.queue.happened(ClusterEvent.POD_DELETED)
+
+    async def release(self, pod: KnownPod) -> None:
+        """Do nothing: nobody reads the pod's status here."""
+
+    async def failed(self, queued: QueuedPod, attempt: SchedulingAttempt) -> None:
+        """Note why the pod is pending."""
+        error = f"the attempt failed: {attempt.error}" if attempt.error else ""
+        self._pending(queued.pod, error or why_pending(attempt, self._moorage))
 
     def _pending(self, pod: KnownPod, reason: str) -> None:
         self._placements[pod.key] = Placement(pod=pod.key, node="", reason=reason)
@@ -137,13 +133,13 @@ def _annotated(pod: KnownPod, annotations: Mapping[str, str]) -> KnownPod:
     return KnownPod({**pod.document, "metadata": {**metadata, "annotations": both}})
 
 
-def copy_of(cluster: ClusterObjects, moved: Collection[str]) -> Cache:
+def copy_of(cluster: ClusterObjects, moved: Collection[str]) -> SchedulerCache:
     """Return a copy without the pods that are *moved* (NAMESPACE/NAME).
 
     Raises:
         ConfigurationError: A node or a pod is malformed; the message names the place.
     """
-    cache = Cache()
+    cache = SchedulerCache()
     for where, node in cluster.nodes:
         with placed_mistakes(f"{where}: node {node['metadata'].get('name')}"):
             cache.set_node(node)
@@ -177,7 +173,7 @@ def left_out(cluster: ClusterObjects, moved: Collection[str]) -> Iterator[str]:
     yield from (f"pods of {cluster.place} that {why}: {count}" for why, count in places.items())
 
 
-def _add_pod(cache: Cache, where: str, pod: Object) -> None:
+def _add_pod(cache: SchedulerCache, where: str, pod: Object) -> None:
     given = readable(pod, where)
     given["metadata"]["uid"] = uid_of(given)
     known = KnownPod(given)

@@ -1,8 +1,9 @@
 """Simulates one policy or two on a copy of a cluster each, and puts the results side by side."""
 
 import asyncio
+import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,13 +29,17 @@ from moorage import Nodes, Pod
 from moorage.models import ObjectKind
 from moorage.snapshot import Snapshot
 from moorage_host.kube_scheduler import parse_configuration
+from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.plugins.host import PluginHost
-from sandbox.scheduler.cache import Cache, KnownPod
 
 NAMES = ("A", "B")
 
 ALWAYS = ("cpu", "memory", "pods")
 """Resources that are measured in any case; others if a pod asks for them."""
+
+
+MOST = 10
+"""Evicted pods that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +185,7 @@ async def _simulate(
 async def _variant(
     name: str,
     policy: ChosenPolicy,
-    cache: Cache,
+    cache: SchedulerCache,
     pods: Sequence[Object],
     options: SimulateOptions,
     others: Mapping[str, str],
@@ -215,7 +220,12 @@ async def _variant(
     return Variant(
         name=name,
         policy=resolved.source,
-        notes=[*policy.notes, *notes, *(f"{n} x {p}" for p, n in moorage.failures.items())],
+        notes=[
+            *policy.notes,
+            *notes,
+            *(f"{n} x {p}" for p, n in moorage.failures.items()),
+            *_evictions(placing.evicted),
+        ],
         placed=len(placements) - pending,
         pending=pending,
         attempts=attempts,
@@ -223,6 +233,14 @@ async def _variant(
         after=_measure(cache.snapshot, resources),
         placements=placements,
     )
+
+
+def _evictions(evicted: Mapping[str, str]) -> Iterator[str]:
+    """Yield which pods had to go."""
+    if evicted:
+        shown = [f"{victim} for {pod}" for victim, pod in itertools.islice(evicted.items(), MOST)]
+        more = f" and {len(evicted) - MOST} more" if len(evicted) > MOST else ""
+        yield f"evicted to make room for pods of higher priority: {', '.join(shown)}{more}"
 
 
 def _resources_of(snapshot: Snapshot, others: Iterable[str]) -> list[str]:

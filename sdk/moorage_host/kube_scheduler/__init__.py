@@ -1,6 +1,8 @@
-"""What the real kube-scheduler is configured with, read as it reads it.
+"""kube-scheduler 1.37 as an extender sees it: its configuration, and how it decides.
 
-The command, the doctor and the stand-in read a KubeSchedulerConfiguration here, and nowhere else.
+The stand-in for it, the command and the doctor read a KubeSchedulerConfiguration here, and nowhere
+else. `scheduling` decides for the stand-in on a live API server, with extenders over HTTP, and for
+simulations in a copy of a cluster, with plugins in this process.
 """
 
 from moorage_host.kube_scheduler.configuration import (

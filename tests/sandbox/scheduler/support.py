@@ -9,11 +9,11 @@ from typing import Any
 import aiohttp
 
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
+from moorage_host.kube_scheduler.cache import KnownPod
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse
 from sandbox.apiserver.store.lists import Selection, selected
 from sandbox.scheduler import Scheduler, running
-from sandbox.scheduler.cache import KnownPod
 from tools.inprocess.api import Api, Object
 from tools.inprocess.extender import ScriptedExtender
 from tools.recordings import recorded_requests, recording_names

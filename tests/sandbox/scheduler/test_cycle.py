@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.cycle.attempt import Attempt, Rejection, summary
-from sandbox.scheduler.cycle.cycle import sample_size
+from moorage_host.kube_scheduler.attempt import NodeRejection, SchedulingAttempt, summary
+from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
+from moorage_host.kube_scheduler.cycle import sample_size
 from tests.sandbox.scheduler.support import World, known_pod, requesting
 from tools.inprocess.extender import node_names
 from tools.waiting import until
@@ -23,13 +23,13 @@ def pod(name: str, cpu: str = "1", **spec: Any) -> KnownPod:
     return known_pod(name, **requesting(cpu=cpu), **spec)
 
 
-def free(cache: Cache, name: str) -> int:
+def free(cache: SchedulerCache, name: str) -> int:
     nodes = cache.one(cache.nodes[name])
     return int(nodes.allocatable("cpu")[0] - nodes.requested("cpu")[0])
 
 
 def test_assumed_pods_take_room_until_they_are_forgotten() -> None:
-    cache = Cache()
+    cache = SchedulerCache()
     cache.set_node(node("a"))
     cache.assume(pod("web"), "a")
     assert free(cache, "a") == 3 * CPU
@@ -38,7 +38,7 @@ def test_assumed_pods_take_room_until_they_are_forgotten() -> None:
 
 
 def test_a_bound_pod_is_not_forgotten() -> None:
-    cache = Cache()
+    cache = SchedulerCache()
     cache.set_node(node("a"))
     cache.assume(pod("web"), "a")
     cache.set_pod(pod("web", nodeName="a"))
@@ -48,7 +48,7 @@ def test_a_bound_pod_is_not_forgotten() -> None:
 
 
 def test_a_pod_bound_to_another_node_than_assumed_moves() -> None:
-    cache = Cache()
+    cache = SchedulerCache()
     for name in ("a", "b"):
         cache.set_node(node(name))
     cache.assume(pod("web"), "a")
@@ -57,7 +57,7 @@ def test_a_pod_bound_to_another_node_than_assumed_moves() -> None:
 
 
 def test_a_changed_node_keeps_its_pods() -> None:
-    cache = Cache()
+    cache = SchedulerCache()
     cache.set_pod(pod("early", nodeName="a"))  # its node is not known yet
     cache.set_node(node("a"))
     cache.set_node(node("a", cpu="8"))
@@ -65,7 +65,7 @@ def test_a_changed_node_keeps_its_pods() -> None:
 
 
 def test_nodes_keep_the_order_of_their_arrival_and_pods_survive_their_node() -> None:
-    cache = Cache()
+    cache = SchedulerCache()
     for name in ("a", "b", "c"):
         cache.set_node(node(name))
     cache.set_pod(pod("web", nodeName="b"))
@@ -82,7 +82,7 @@ def test_nodes_keep_the_order_of_their_arrival_and_pods_survive_their_node() -> 
 
 
 def test_what_is_tried_on_a_node_is_put_back() -> None:
-    cache, visitor = Cache(), pod("visitor", cpu="2")
+    cache, visitor = SchedulerCache(), pod("visitor", cpu="2")
     cache.set_node(node("a"))
     cache.set_pod(pod("web", nodeName="a"))
     with cache.trial(cache.nodes["a"], [visitor]) as trial:
@@ -93,7 +93,7 @@ def test_what_is_tried_on_a_node_is_put_back() -> None:
 
 
 def test_a_pod_that_is_assumed_or_gone_is_no_nominee_any_more() -> None:
-    cache, other = Cache(), pod("other")
+    cache, other = SchedulerCache(), pod("other")
     for name in ("assumed", "gone"):
         cache.pods[name] = pod(name)
         cache.nominate(cache.pods[name], "a")
@@ -168,8 +168,8 @@ async def test_a_pod_of_a_daemon_set_is_searched_only_on_its_node(world: World) 
     assert node_names(world.extender.calls[0].json) == ["n1"]
 
 
-def rejection(*reasons: str) -> Rejection:
-    return Rejection("Some", reasons)
+def rejection(*reasons: str) -> NodeRejection:
+    return NodeRejection("Some", reasons)
 
 
 def test_equal_reasons_are_counted_and_sorted_as_text() -> None:
@@ -186,7 +186,7 @@ def test_nodes_without_a_reason_do_not_add_up() -> None:
 
 
 def test_nodes_that_were_not_evaluated_can_have_a_reason() -> None:
-    attempt = Attempt(
+    attempt = SchedulingAttempt(
         pod=known_pod(), nodes=3, rejections={"a": rejection("no")}, elsewhere="elsewhere"
     )
     assert attempt.message == "0/3 nodes are available: 1 no, 2 elsewhere."
@@ -195,12 +195,14 @@ def test_nodes_that_were_not_evaluated_can_have_a_reason() -> None:
 def test_the_outcome_of_preemption_comes_after_the_reasons() -> None:
     aftermath = "preemption: in vain"
     rejections = {"a": rejection("no")}
-    attempt = Attempt(pod=known_pod(), nodes=1, rejections=rejections, aftermath=aftermath)
+    attempt = SchedulingAttempt(
+        pod=known_pod(), nodes=1, rejections=rejections, aftermath=aftermath
+    )
     assert attempt.message == "0/1 nodes are available: 1 no. preemption: in vain"
 
 
 def test_a_conflict_is_the_only_reason() -> None:
-    attempt = Attempt(
+    attempt = SchedulingAttempt(
         pod=known_pod(),
         nodes=2,
         conflict="pod affinity terms conflict",

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from moorage.errors import ConfigurationError
-from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.cycle.attempt import Rejection
-from sandbox.scheduler.cycle.in_tree import InTreePlugins, named_nodes
+from moorage_host.kube_scheduler.attempt import NodeRejection
+from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
+from moorage_host.kube_scheduler.in_tree import InTreePlugins, named_nodes
 from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
 from tools.inprocess.api import Object
 from tools.waiting import until
@@ -22,8 +22,8 @@ def in_tree(ignored: frozenset[str] = frozenset(), **profile: Any) -> InTreePlug
 
 async def rejection(
     plugins: InTreePlugins, pod: KnownPod, *others: KnownPod, **node: Any
-) -> Rejection | None:
-    cache = Cache()
+) -> NodeRejection | None:
+    cache = SchedulerCache()
     allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110", **node.pop("allocatable", {})}
     metadata = {"name": "node", "labels": node.pop("labels", {})}
     cache.set_node({"metadata": metadata, "spec": node, "status": {"allocatable": allocatable}})
@@ -35,13 +35,13 @@ async def rejection(
 async def test_the_first_plugin_in_kube_schedulers_order_gives_the_reason() -> None:
     pod = known_pod(**requesting(cpu="9"), nodeSelector={"disk": "ssd"})
     hostile = {"unschedulable": True, "taints": [TAINT]}
-    assert await rejection(in_tree(), pod, **hostile) == Rejection(
+    assert await rejection(in_tree(), pod, **hostile) == NodeRejection(
         "NodeUnschedulable", ("node(s) were unschedulable",), unresolvable=True
     )
-    assert await rejection(in_tree(), pod, taints=[TAINT]) == Rejection(
+    assert await rejection(in_tree(), pod, taints=[TAINT]) == NodeRejection(
         "TaintToleration", ("node(s) had untolerated taint(s)",), unresolvable=True
     )
-    assert await rejection(in_tree(), pod) == Rejection(
+    assert await rejection(in_tree(), pod) == NodeRejection(
         "NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), unresolvable=True
     )
 
@@ -49,7 +49,7 @@ async def test_the_first_plugin_in_kube_schedulers_order_gives_the_reason() -> N
 async def test_all_that_is_short_is_a_reason_of_its_own() -> None:
     pod, other = known_pod(**requesting(memory="4Gi", cpu="2")), known_pod("other")
     full = {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "1"}}
-    assert await rejection(in_tree(), pod, other, **full) == Rejection(
+    assert await rejection(in_tree(), pod, other, **full) == NodeRejection(
         "NodeResourcesFit",
         ("Too many pods", "Insufficient cpu", "Insufficient memory"),
         unresolvable=True,

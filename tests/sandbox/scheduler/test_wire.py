@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from moorage_host.kube_scheduler import ExtenderConfig, ExtenderTLS
-from sandbox.scheduler.cache import KnownPod
-from sandbox.scheduler.extenders.client import (
+from moorage_host.kube_scheduler.cache import KnownPod
+from moorage_host.kube_scheduler.extender import (
     AnswerError,
     Extender,
     ExtenderError,
@@ -26,7 +26,7 @@ from sandbox.scheduler.extenders.client import (
     preempt_body,
     score_answer,
 )
-from sandbox.scheduler.extenders.gojson import dumps, node_json, pod_json
+from moorage_host.kube_scheduler.gojson import dumps, node_json, pod_json
 from tests.needs import needed
 from tests.sandbox.scheduler.support import World, known_pod, recordings
 from tools.waiting import until

@@ -313,3 +313,54 @@ def test_what_is_wrong_with_a_file_is_one_line_with_its_place(files: Files, what
     assert result.exit_code == 1
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+CLASS = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "boss"},
+    "value": 1000,
+}
+
+
+def test_a_pod_of_higher_priority_evicts_as_kube_scheduler_does(files: Files) -> None:
+    full = [sized(f"there-{name}", "7", nodeName=name) for name in ("n1", "n2")]
+    full[0]["spec"]["priority"] = 5
+    files.write("dump.json", dump(node("n1"), node("n2"), *full, CLASS))
+    files.write("pods.yaml", sized("small", "1"), sized("boss", "4", priorityClassName="boss"))
+    answer = files.json()
+    assert places(answer) == {"default/small": "n2", "default/boss": "n2"}
+    note = "evicted to make room for pods of higher priority: default/there-n2 for default/boss"
+    assert note in answer["policies"][0]["notes"]
+
+
+def test_a_pod_that_just_got_its_node_can_be_evicted(files: Files) -> None:
+    """The more important one comes first, and fits nowhere until the other has made a place."""
+    near = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": "host"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+    boss = sized("boss", "4", priorityClassName="boss", affinity=affinity)
+    first, second = sized("first", "4"), sized("second", "4")
+    first["metadata"]["labels"] = {"app": "first"}
+    first["spec"]["priorityClassName"] = "boss"
+    boss["metadata"]["labels"] = {"app": "boss"}
+    files.write("dump.json", dump(node("n1", labels={"host": "n1"}), CLASS))
+    files.write("pods.yaml", boss, second, first)
+    placed = files.json()["policies"][0]["placements"]
+    assert [each["node"] for each in placed] == ["n1", "", "n1"]
+    assert placed[1]["reason"] == "it was evicted to make room for default/boss"
+
+
+def test_a_node_that_a_plugin_rejects_without_the_victims_too_is_not_cleared(files: Files) -> None:
+    (files.folder / "never.py").write_text(
+        "from moorage import FilterPlugin, Rejection\n\n\n"
+        "class NotOnFirst(FilterPlugin):\n"
+        "    def filter_node(self, pod, node):\n"
+        '        return Rejection("not here") if node.name == "n1" else None\n'
+    )
+    full = [sized(f"there-{name}", "7", nodeName=name) for name in ("n1", "n2")]
+    full[1]["spec"]["priority"] = 5  # kube-scheduler alone would evict the other
+    files.write("dump.json", dump(node("n1"), node("n2"), *full, CLASS))
+    files.write("pods.yaml", sized("boss", "4", priorityClassName="boss"))
+    assert places(files.json()) == {"default/boss": "n1"}
+    answer = files.json("--plugin", files.folder / "never.py")
+    assert places(answer) == {"default/boss": "n2"}

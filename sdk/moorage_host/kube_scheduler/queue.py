@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sandbox.scheduler.cache import KnownPod
+from moorage_host.kube_scheduler.cache import KnownPod
 
 MAX_UNSCHEDULABLE_SECONDS = 300.0
 

@@ -1,4 +1,8 @@
-from sandbox.scheduler.queue import MAX_UNSCHEDULABLE_SECONDS, ClusterEvent, SchedulingQueue
+from moorage_host.kube_scheduler.queue import (
+    MAX_UNSCHEDULABLE_SECONDS,
+    ClusterEvent,
+    SchedulingQueue,
+)
 from tests.sandbox.scheduler.support import known_pod
 
 EXTENDER = frozenset({"Extender"})

@@ -18,7 +18,7 @@ from moorage import DEVICE_CLASSES, Nodes, Pod
 from moorage.models import NodeManifest
 from moorage.models.decoding import decode_node, decode_pod
 from moorage.snapshot import Snapshot
-from sandbox.scheduler.extenders.gojson import node_json, pod_json
+from moorage_host.kube_scheduler.gojson import node_json, pod_json
 
 Rows = npt.NDArray[np.intp]
 
@@ -62,7 +62,7 @@ class NodeInfo:
         return node_json(self.document)
 
 
-class Cache:
+class SchedulerCache:
     """Nodes in the order of their arrival, and pods by uid.
 
     Pods of a node that is not known yet wait for it.
@@ -164,9 +164,9 @@ class Cache:
         return uid in self._assumed
 
     @contextmanager
-    def trial(self, node: NodeInfo, added: Iterable[KnownPod] = ()) -> Iterator["Trial"]:
+    def trial(self, node: NodeInfo, added: Iterable[KnownPod] = ()) -> Iterator["NodeTrial"]:
         """Try pods on a node, or the node without some of its own; in the end all is as before."""
-        trial = Trial(self.snapshot, node.row)
+        trial = NodeTrial(self.snapshot, node.row)
         try:
             for pod in added:
                 trial.add(pod)
@@ -221,13 +221,13 @@ class Cache:
             del self._pods_on[node][uid]
 
 
-class Trial:
+class NodeTrial:
     """Changes to the pods on one node, until `undo`."""
 
     def __init__(self, snapshot: Snapshot, row: int) -> None:
         self._snapshot = snapshot
         self._row = row
-        self._before: dict[str, Pod | None] = {}
+        self._before: dict[str, tuple[Pod, float] | None] = {}
 
     def add(self, pod: KnownPod) -> None:
         """Put a pod onto the node."""
@@ -236,13 +236,15 @@ class Trial:
 
     def remove(self, pod: KnownPod) -> None:
         """Take one of the node's pods off it."""
-        self._before.setdefault(pod.uid, pod.pod)
+        since = self._snapshot.placements.time_of(pod.uid)
+        self._before.setdefault(pod.uid, (pod.pod, since))
         self._snapshot.remove_pod(pod.uid)
 
     def undo(self) -> None:
         """Put everything back."""
-        for uid, pod in self._before.items():
-            if pod is None:
+        for uid, before in self._before.items():
+            if before is None:
                 self._snapshot.remove_pod(uid)
             else:
-                self._snapshot.place_pod(self._row, pod)
+                pod, since = before
+                self._snapshot.place_pod(self._row, pod, since=since)

@@ -21,9 +21,9 @@ from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
 from moorage.in_tree.scores import SCORES
 from moorage.plugin.hooks import Plugin
 from moorage_host.kube_scheduler import KubeSchedulerProfile
+from moorage_host.kube_scheduler.attempt import NodeRejection, PluginScore
 from moorage_host.plugins.ranking import run_scores
 from moorage_host.policy.checks import check_arguments
-from sandbox.scheduler.cycle.attempt import PluginScore, Rejection
 
 FIT: Final = NodeResourcesFit.name
 STRATEGIES: Final = {
@@ -37,13 +37,13 @@ _FILTERS: Final = {kind.name: kind for kind in FILTERS}
 _SCORES: Final = {kind.name: kind for kind in SCORES}
 
 
-class Verdicts(NamedTuple):
+class InTreeVerdicts(NamedTuple):
     """For each node 0 if it passes, i if `rejections[i - 1]` rejects it."""
 
     codes: npt.NDArray[np.uint16]
-    rejections: list[Rejection]
+    rejections: list[NodeRejection]
 
-    def of(self, position: int) -> Rejection | None:
+    def of(self, position: int) -> NodeRejection | None:
         """Return why the node at *position* is rejected, None if it passes."""
         code = int(self.codes[position])
         return self.rejections[code - 1] if code else None
@@ -67,13 +67,13 @@ class InTreePlugins:
         self._scores = _running(self._score(*entry) for entry in profile.scores.items())
         self.narrows = "NodeAffinity" in profile.filters
 
-    async def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+    async def filter(self, pod: Pod, nodes: Nodes) -> InTreeVerdicts:
         """Return which of *nodes* pass all filters, and why the others do not."""
         run = await run_filter_plugins(self._filters, pod, nodes, Supervisor(owner=owner_of(pod)))
-        return Verdicts(
+        return InTreeVerdicts(
             run.codes,
             [
-                Rejection(
+                NodeRejection(
                     reason.plugin,
                     tuple(reasons_of(reason)),
                     unresolvable=reason.rejection.unresolvable,

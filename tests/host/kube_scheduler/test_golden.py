@@ -14,11 +14,12 @@ import pytest
 from moorage import Pod
 from moorage.models.decoding import encode
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
-from sandbox.scheduler.cache import Cache, KnownPod
-from sandbox.scheduler.cycle.attempt import Attempt
-from sandbox.scheduler.cycle.cycle import Cycle, Extenders
-from sandbox.scheduler.cycle.in_tree import InTreePlugins
-from sandbox.scheduler.cycle.preemption import Preemption, PreemptionError
+from moorage_host.kube_scheduler.attempt import SchedulingAttempt
+from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
+from moorage_host.kube_scheduler.cycle import SchedulingCycle
+from moorage_host.kube_scheduler.extenders import Extenders
+from moorage_host.kube_scheduler.in_tree import InTreePlugins
+from moorage_host.kube_scheduler.preemption import Preemption, PreemptionError
 from tests.golden import VERSIONS, Filtered, Object, Scored, filtered, objects, scored
 from tools.golden.scheduler import UNMET
 from tools.golden.scheduler import configuration as golden_profiles
@@ -30,8 +31,8 @@ def configuration() -> KubeSchedulerConfiguration:
 
 
 @functools.cache
-def cluster(version: str, name: str) -> Cache:
-    cache, (nodes, pods) = Cache(), objects(version, name)
+def cluster(version: str, name: str) -> SchedulerCache:
+    cache, (nodes, pods) = SchedulerCache(), objects(version, name)
     for node in nodes:
         cache.set_node(deepcopy(node))
     for pod in pods:
@@ -39,17 +40,19 @@ def cluster(version: str, name: str) -> Cache:
     return cache
 
 
-async def attempt(case: Scored | Filtered, profile: str, pod: Object) -> tuple[Attempt, str | None]:
+async def attempt(
+    case: Scored | Filtered, profile: str, pod: Object
+) -> tuple[SchedulingAttempt, str | None]:
     """Schedule a pod as the scheduler does; return the node, None if there is none."""
     cache, rng = cluster(case.version, case.cluster), random.Random(1)
     profiles = {profile.scheduler_name: profile for profile in configuration().profiles}
     plugins = InTreePlugins(profiles[profile], frozenset())
-    tried = Attempt(pod=KnownPod(pod), nodes=len(cache.nodes))
-    cycle = Cycle(configuration(), cache, Extenders([]), rng)
+    tried = SchedulingAttempt(pod=KnownPod(pod), nodes=len(cache.nodes))
+    cycle = SchedulingCycle(configuration(), cache, Extenders([], cache), rng)
     node = await cycle.choose(tried, profiles[profile], plugins)
     if node is None:
         with pytest.raises(PreemptionError) as caught:
-            await Preemption(cache, [], rng).plan(tried, plugins)
+            await Preemption(cache, Extenders([], cache), rng).plan(tried, plugins)
         tried.aftermath = f"preemption: {caught.value}"
     return tried, node
 
@@ -59,7 +62,7 @@ def document(pod: Pod) -> Object:
     return decoded
 
 
-def feasible(tried: Attempt, node: str | None) -> list[str]:
+def feasible(tried: SchedulingAttempt, node: str | None) -> list[str]:
     return sorted(tried.names) or ([node] if node else [])
 
 

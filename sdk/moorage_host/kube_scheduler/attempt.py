@@ -1,26 +1,26 @@
-"""What an attempt to schedule a pod found out, the sentence that users read about it, and records.
+"""What an attempt to schedule a pod found out, and the sentence that users read about it."""
 
-The record is what the process serves.
-"""
-
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from sandbox.scheduler.cache import KnownPod
+from moorage_host.kube_scheduler.cache import KnownPod
 
 EXTENDER = "Extender"
 """What kube-scheduler writes for the plugin if an extender rejected a node."""
+
+Reason = Literal["Unschedulable", "SchedulerError"]
+"""Why an attempt did not place its pod, as its condition has it."""
 
 Points: TypeAlias = npt.NDArray[np.int64]
 """One whole number for each node; sums wrap around as in Go."""
 
 
-class Rejection(NamedTuple):
+class NodeRejection(NamedTuple):
     """Why a node was rejected. Removing pods does not cure an unresolvable reason."""
 
     plugin: str
@@ -44,7 +44,7 @@ class NoNodesError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Attempt:
+class SchedulingAttempt:
     """One attempt, as far as it has come.
 
     Attributes:
@@ -63,12 +63,14 @@ class Attempt:
         in_tree_points: The weighted sums of that.
         extender_points: What the extenders added; None if they scored no node.
         aftermath: The outcome of preemption.
+        error: What broke the attempt off; empty if nothing did.
+        reason: Whether it was that, or that no node fits.
         hold: The node to hold for the pod, "" to hold none any more, None to leave it.
     """
 
     pod: KnownPod
     nodes: int
-    rejections: dict[str, Rejection] = field(default_factory=dict)
+    rejections: dict[str, NodeRejection] = field(default_factory=dict)
     plugins: set[str] = field(default_factory=set)
     elsewhere: str = ""
     conflict: str = ""
@@ -82,8 +84,10 @@ class Attempt:
     extender_points: Points | None = None
     aftermath: str = ""
     hold: str | None = None
+    error: str = ""
+    reason: Reason = "Unschedulable"
 
-    def reject(self, node: str, rejection: Rejection) -> None:
+    def reject(self, node: str, rejection: NodeRejection) -> None:
         """Note that a node was rejected."""
         self.rejections[node] = rejection
         self.plugins.add(rejection.plugin)
@@ -98,6 +102,8 @@ class Attempt:
     @property
     def message(self) -> str:
         """Why no node fits: `0/3 nodes are available: 1 too hot, 2 Insufficient cpu.`."""
+        if self.error:
+            return self.error
         if self.conflict:
             sentence = f"0/{self.nodes} nodes are available: {self.conflict}."
         else:
@@ -105,7 +111,7 @@ class Attempt:
         return f"{sentence} {self.aftermath}" if self.aftermath else sentence
 
 
-def summary(nodes: int, rejections: Mapping[str, Rejection], elsewhere: str = "") -> str:
+def summary(nodes: int, rejections: Mapping[str, NodeRejection], elsewhere: str = "") -> str:
     """Group equal reasons; `elsewhere` is that of nodes without a rejection of their own."""
     counts = Counter(reason for rejection in rejections.values() for reason in rejection.reasons)
     if elsewhere and nodes > len(rejections):
@@ -113,83 +119,3 @@ def summary(nodes: int, rejections: Mapping[str, Rejection], elsewhere: str = ""
     grouped = sorted(f"{count} {reason}" for reason, count in counts.items())
     sentence = f"0/{nodes} nodes are available:"
     return f"{sentence} {', '.join(grouped)}." if grouped else sentence
-
-
-KEPT = 4096  # decisions
-
-Decisions: TypeAlias = OrderedDict[tuple[str, str], dict[str, Any]]
-"""The newest attempt on each pod, as `GET /decisions/NAMESPACE/POD` shows it."""
-
-
-def keep(decisions: Decisions, attempt: Attempt, node: str) -> None:
-    """Record an attempt, the oldest make room; *node* is empty if it found none."""
-    pod = attempt.pod.pod
-    key = (pod.namespace, pod.name)
-    decisions[key] = {
-        "namespace": pod.namespace,
-        "pod": pod.name,
-        "uid": pod.uid,
-        "node": node,
-        "nodes": attempt.nodes,
-        "rejected": _rejected(attempt, is_placed=bool(node)),
-        "offered": attempt.offered,
-        "accepted": attempt.accepted,
-        "feasible": attempt.feasible,
-        "nominated": attempt.nominated,
-        "scores": _scores(attempt, node) if node and attempt.names else None,
-    }
-    decisions.move_to_end(key)
-    if len(decisions) > KEPT:
-        decisions.popitem(last=False)
-
-
-def _rejected(attempt: Attempt, *, is_placed: bool) -> list[dict[str, Any]]:
-    """Return how many nodes each in-tree plugin rejected, and how many for each reason."""
-    nodes: Counter[str] = Counter()
-    reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for each in attempt.rejections.values():
-        if each.plugin != EXTENDER:
-            nodes[each.plugin] += 1
-            reasons[each.plugin].update(each.reasons)
-    left = attempt.nodes - len(attempt.rejections)
-    # Without a node for the pod, no node outside of those that it names was looked at.
-    if (reason := attempt.conflict or attempt.elsewhere) and left and not is_placed:
-        nodes["NodeAffinity"] += left
-        reasons["NodeAffinity"][reason] += left
-    return [
-        {"plugin": plugin, "nodes": count, "reasons": dict(reasons[plugin])}
-        for plugin, count in nodes.most_common()
-    ]
-
-
-def _scores(attempt: Attempt, node: str) -> dict[str, Any]:
-    """Return why the chosen node was the best.
-
-    Beside it stand the best of the others, the node with the most points of the extenders if that
-    is another, and how many other nodes have as many points in total.
-    """
-    chosen, extended, points = attempt.names.index(node), attempt.extender_points, attempt.points
-    others = points.copy()
-    others[chosen] = np.iinfo(np.int64).min
-    preferred = None
-    if extended is not None and extended[chosen] < extended.max():
-        preferred = _points_of(attempt, int(extended.argmax()))
-    return {
-        "chosen": _points_of(attempt, chosen),
-        "runnerUp": _points_of(attempt, int(others.argmax())),
-        "preferred": preferred,
-        "equals": int(np.count_nonzero(points == points[chosen])) - 1,
-    }
-
-
-def _points_of(attempt: Attempt, position: int) -> dict[str, Any]:
-    extended = attempt.extender_points
-    return {
-        "node": attempt.names[position],
-        "inTree": int(attempt.in_tree_points[position]),
-        "plugins": [
-            {"plugin": each.plugin, "score": int(each.scores[position]), "weight": each.weight}
-            for each in attempt.in_tree
-        ],
-        "extenders": None if extended is None else int(extended[position]),
-    }

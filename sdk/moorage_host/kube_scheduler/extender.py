@@ -15,7 +15,7 @@ import aiohttp
 from moorage.errors import ConfigurationError
 from moorage.models import Pod
 from moorage_host.kube_scheduler import ExtenderConfig
-from sandbox.scheduler.extenders.gojson import dumps
+from moorage_host.kube_scheduler.gojson import dumps
 
 _INT64 = range(-(2**63), 2**63)
 _IN_GO = {str: "string", int: "int64", list: "[]", dict: "map"}

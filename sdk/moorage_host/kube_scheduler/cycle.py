@@ -6,151 +6,28 @@ cache: in-tree plugins never wait for anything, so what a trial changes is put b
 task runs.
 """
 
-import asyncio
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
 
 import numpy as np
 import structlog
 
 from moorage import Nodes
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, KubeSchedulerProfile
-from sandbox.scheduler.cache import Cache, KnownPod, NodeInfo
-from sandbox.scheduler.cycle.attempt import (
+from moorage_host.kube_scheduler.attempt import (
     EXTENDER,
-    Attempt,
+    NodeRejection,
     NoNodesError,
     PluginScore,
     Points,
-    Rejection,
+    SchedulingAttempt,
 )
-from sandbox.scheduler.cycle.in_tree import InTreePlugins, Verdicts, named_nodes
-from sandbox.scheduler.extenders.client import (
-    Extender,
-    ExtenderError,
-    FilterAnswer,
-    filter_answer,
-    filter_body,
-    score_answer,
-)
-from sandbox.scheduler.extenders.gojson import node_json
+from moorage_host.kube_scheduler.cache import KnownPod, NodeInfo, SchedulerCache
+from moorage_host.kube_scheduler.extender import ExtenderError
+from moorage_host.kube_scheduler.extenders import Extending, Offered
+from moorage_host.kube_scheduler.in_tree import InTreePlugins, InTreeVerdicts, named_nodes
 
 _log = structlog.get_logger()
-
-_SCALE = 10  # 100 (the largest node score) / 10 (the largest extender score)
-
-Offered = Mapping[str, bytes]
-"""Nodes by name, with the JSON that extenders without a cache get of them."""
-
-
-class Extending(Protocol):
-    """The extenders of a scheduling cycle, wherever they run."""
-
-    names_only: bool
-
-    async def filter(self, attempt: Attempt, nodes: Offered) -> Offered:
-        """Return the nodes that all extenders accept; raises ExtenderError."""
-
-    async def scores(self, pod: KnownPod, nodes: Offered) -> dict[str, int]:
-        """Return the weighted scores that the extenders give together, by node."""
-
-
-class Extenders:
-    """Calls extenders in the order in which kube-scheduler does.
-
-    Args:
-        extenders: In that order.
-    """
-
-    def __init__(self, extenders: Sequence[Extender]) -> None:
-        self._extenders = extenders
-        self.names_only = all(extender.config.node_cache_capable for extender in extenders)
-
-    async def filter(self, attempt: Attempt, nodes: Offered) -> Offered:
-        """Return the nodes that all extenders accept.
-
-        Raises:
-            ExtenderError: One failed that is not ignorable.
-        """
-        attempt.offered = attempt.accepted = 0
-        for extender in self._extenders:
-            if not nodes:
-                break
-            if not extender.config.filter_verb or not extender.is_interested(attempt.pod.pod):
-                continue
-            attempt.offered = attempt.offered or len(nodes)
-            try:
-                nodes = await _filtered(extender, attempt, nodes)
-            except ExtenderError as error:
-                if not extender.config.ignorable:
-                    raise
-                _log.info("extender skipped", extender=extender.name, error=str(error))
-            attempt.accepted = len(nodes)
-        return nodes
-
-    async def scores(self, pod: KnownPod, nodes: Offered) -> dict[str, int]:
-        """Return the weighted scores that the extenders give together, by node."""
-        interested = [e for e in self._extenders if e.is_interested(pod.pod)]
-        async with asyncio.TaskGroup() as group:
-            calls = [group.create_task(_scores(e, pod, nodes)) for e in interested]
-        totals: dict[str, int] = {}
-        for host, score in (score for call in calls for score in call.result()):
-            if host in nodes:
-                totals[host] = _wrapped(totals.get(host, 0) + score)
-        return totals
-
-
-async def _filtered(extender: Extender, attempt: Attempt, nodes: Offered) -> Offered:
-    names_only = extender.config.node_cache_capable
-    body = filter_body(attempt.pod.wire, nodes, names_only)
-    answer = filter_answer(await extender.call(extender.config.filter_verb, body))
-    if answer.error:
-        raise ExtenderError(answer.error)
-    survivors = _survivors(extender.name, answer, nodes, names_only)
-    rejections = attempt.rejections
-    for node, reason in answer.failed.items():
-        rejections[node] = Rejection(EXTENDER, (reason,))
-    for node, reason in answer.unresolvable.items():
-        rejections[node] = Rejection(EXTENDER, (reason,), unresolvable=True)
-    return survivors
-
-
-async def _scores(extender: Extender, pod: KnownPod, nodes: Offered) -> Iterable[tuple[str, int]]:
-    config = extender.config
-    if not config.prioritize_verb:
-        return [(node, 0) for node in nodes]
-    body = filter_body(pod.wire, nodes, config.node_cache_capable)
-    try:
-        scores = score_answer(await extender.call(config.prioritize_verb, body))
-    except ExtenderError as error:
-        # kube-scheduler logs this only at verbosity 5.
-        _log.debug("no scores from extender", extender=extender.name, error=str(error))
-        return []
-    return [(host, score * config.weight * _SCALE) for host, score in scores]
-
-
-def _survivors(url: str, answer: FilterAnswer, nodes: Offered, names_only: bool) -> Offered:
-    if names_only and answer.names is not None:
-        for node in answer.names:
-            if node not in nodes:
-                raise ExtenderError(
-                    f'extender "{url}" claims a filtered node "{node}" '
-                    "which is not found in the input node list"
-                )
-        return {node: nodes[node] for node in answer.names}
-    if answer.nodes is not None:
-        return {_name(document): node_json(document) for document in answer.nodes}
-    return {}
-
-
-def _wrapped(score: int) -> int:
-    return (score + 2**63) % 2**64 - 2**63  # int64 arithmetic, as in Go
-
-
-def _name(document: dict[str, Any]) -> str:
-    return str((document.get("metadata") or {}).get("name", ""))
-
 
 CONFLICT = "pod affinity terms conflict"
 ELSEWHERE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
@@ -166,7 +43,7 @@ def sample_size(nodes: int, percentage: int) -> int:
     return max(_MIN_SAMPLE, nodes * percentage // 100)
 
 
-class Cycle:
+class SchedulingCycle:
     """Chooses nodes for pods.
 
     Args:
@@ -179,7 +56,7 @@ class Cycle:
     def __init__(
         self,
         configuration: KubeSchedulerConfiguration,
-        cache: Cache,
+        cache: SchedulerCache,
         extenders: Extending,
         rng: random.Random,
     ) -> None:
@@ -190,7 +67,7 @@ class Cycle:
         self._start = 0
 
     async def choose(
-        self, attempt: Attempt, profile: KubeSchedulerProfile, plugins: InTreePlugins
+        self, attempt: SchedulingAttempt, profile: KubeSchedulerProfile, plugins: InTreePlugins
     ) -> str | None:
         """Return the best node's name, None if no node fits; note in *attempt* how it came about.
 
@@ -215,7 +92,7 @@ class Cycle:
             return next(iter(feasible), None)
         return await self._best(attempt, plugins, feasible)
 
-    async def _on_nominated(self, attempt: Attempt, plugins: InTreePlugins) -> Offered:
+    async def _on_nominated(self, attempt: SchedulingAttempt, plugins: InTreePlugins) -> Offered:
         node = self._cache.nodes.get(self._cache.nomination(attempt.pod))
         if node is None:
             return {}
@@ -230,7 +107,7 @@ class Cycle:
 
     async def _anywhere(
         self,
-        attempt: Attempt,
+        attempt: SchedulingAttempt,
         profile: KubeSchedulerProfile,
         plugins: InTreePlugins,
         named: frozenset[str] | None,
@@ -268,7 +145,7 @@ class Cycle:
         return self._cache.snapshot.nodes(rows[rows >= 0])
 
     async def _mind_nominees(
-        self, pod: KnownPod, plugins: InTreePlugins, nodes: Nodes, verdicts: Verdicts
+        self, pod: KnownPod, plugins: InTreePlugins, nodes: Nodes, verdicts: InTreeVerdicts
     ) -> None:
         """Evaluate the nodes on which room is held as if it were taken, too."""
         for name in self._cache.held_nodes:
@@ -281,7 +158,9 @@ class Cycle:
                 verdicts.rejections.append(rejection)
                 verdicts.codes[nodes.rows == node.row] = len(verdicts.rejections)
 
-    async def _best(self, attempt: Attempt, plugins: InTreePlugins, feasible: Offered) -> str:
+    async def _best(
+        self, attempt: SchedulingAttempt, plugins: InTreePlugins, feasible: Offered
+    ) -> str:
         attempt.names = names = list(feasible)
         # An extender may answer with nodes that nobody knows: in-tree plugins give them nothing.
         rows = self._cache.rows_of(names)
@@ -307,8 +186,8 @@ class Cycle:
 
 
 async def rejection_of(
-    cache: Cache, pod: KnownPod, plugins: InTreePlugins, node: NodeInfo
-) -> Rejection | None:
+    cache: SchedulerCache, pod: KnownPod, plugins: InTreePlugins, node: NodeInfo
+) -> NodeRejection | None:
     """Evaluate a node with the pods for which room is held on it, and then without them."""
     if nominees := cache.nominees(node.name, pod):
         with cache.trial(node, nominees):

@@ -1,1 +1,0 @@
-"""The scheduling cycle: in-tree plugins, extenders' filters and scores, preemption."""

@@ -1,1 +1,0 @@
-"""Extenders' requests and answers, byte for byte as kube-scheduler writes and reads them."""
