@@ -29,10 +29,10 @@ class Effects(Protocol):
         """Have a pod leave its node; raises PreemptionError."""
 
     async def release(self, pod: KnownPod) -> None:
-        """Tell that no node is held for a pod any more; raises PreemptionError."""
+        """Report that no node is held for a pod any more; raises PreemptionError."""
 
     async def failed(self, queued: QueuedPod, attempt: SchedulingAttempt) -> None:
-        """Tell why an attempt did not place its pod."""
+        """Report why an attempt did not place its pod."""
 
 
 class Scheduling:
