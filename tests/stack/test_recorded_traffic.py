@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from sandbox.scheduler.extenders.client import (
+from moorage_host.kube_scheduler.extender import (
     bind_answer,
     decode_answer,
     filter_answer,
