@@ -148,8 +148,8 @@ class CrashSuspects:
         if pod is not None and pod.version == version and now - pod.at < pod.wait:
             found[pod.plugin] = (
                 f"a replica of {self._service} ended{_by(pod.how)} while "
-                f"{'it ran for' if pod.plugin else 'it worked on'} this pod, {pod.count} times; "
-                f"tried again after {_in_words(pod.wait)}"
+                f"{'this plugin ran for' if pod.plugin else 'it worked on'} this pod, "
+                f"{pod.count} times; tried again after {_in_words(pod.wait)}"
             )
         return found
 

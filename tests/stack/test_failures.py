@@ -18,7 +18,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 _numbers = itertools.count(1)
 
-PROBLEM = "a replica of filter ended while it worked on this pod, 2 times; tried again after 30 s"
+PROBLEM = (
+    "plugin Culprit failed in filter_node: a replica of filter ended (SIGSEGV) while this plugin "
+    "ran for this pod, 2 times; tried again after 30 s"
+)
 
 
 def pod_of_its_own() -> Object:
@@ -78,7 +81,8 @@ async def test_a_pod_that_ends_a_filter_is_refused_from_the_second_time_on(stack
     decision = await stack.decision(poison["metadata"]["name"], "deadly")
     assert PROBLEM in decision["error"]
     async with stack.session.get(f"{stack.addresses.admin}/readyz") as response:
-        assert f"pod deadly/{poison['metadata']['name']}, 2 times" in await response.text()
+        named = f"plugin Culprit ran for pod deadly/{poison['metadata']['name']}, 2 times"
+        assert named in await response.text()
 
 
 async def test_a_scorer_that_hangs_costs_a_moment_once(stack: Stack) -> None:

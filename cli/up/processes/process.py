@@ -27,6 +27,7 @@ from typing import Any
 
 from cli.up.processes.forking import Forked, ProcessFailedError, fork
 from moorage.errors import ConfigurationError
+from moorage.execution.mark import FORMER_END
 
 START_SECONDS = 60.0
 """Time until a process must report that it serves; imports take seconds on a busy machine."""
@@ -41,10 +42,12 @@ STEADY_SECONDS = 20.0
 """A process that ran for longer than this has not died in a row with the last time."""
 
 DEATHS = 5
-"""Deaths in a row after which a process is given up."""
+"""Starts in a row without having served after which a process is given up."""
 
 PORTS = range(20_000, 32_000)
 """Where ports are taken from that the user did not choose."""
+
+NOTHING: Mapping[str, str] = {}
 
 MISTAKE = re.compile(r"moorage [a-z-]+: ([^:]+\.py:\d+: .*)")
 """Last words of a process about a plugin file."""
@@ -83,7 +86,9 @@ class Process:
         Raises:
             ProcessFailedError: It ended, or is not ready in time.
         """
-        self._process, stdout = await self._launch()
+        former = self._process
+        end = _cause(former.returncode) if former and former.returncode else ""
+        self._process, stdout = await self._launch({FORMER_END: end} if end else {})
         self.served = await self._announcement(self._process, stdout)
 
     async def start_successor(self) -> None:
@@ -120,8 +125,10 @@ class Process:
         assert self._process is not None  # noqa: S101 - started first
         return self._process
 
-    async def _launch(self) -> tuple[Forked, asyncio.StreamReader]:
-        """Start it; return it with its stdout."""
+    async def _launch(
+        self, environment: Mapping[str, str] = NOTHING
+    ) -> tuple[Forked, asyncio.StreamReader]:
+        """Start it, with more in its environment; return it with its stdout."""
         stdout, pipe = asyncio.StreamReader(), os.pipe()
         with self.log.open("ab") as log, os.fdopen(pipe[1], "wb") as end:
             reading, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -134,6 +141,7 @@ class Process:
                     stdout=end.fileno(),
                     stderr=log.fileno(),
                     name=self.name,
+                    environment=environment,
                 )
             except BaseException:  # what the server may still fork holds the other end
                 reading.close()
@@ -163,17 +171,22 @@ class Process:
         """Return how a process ended; a mistake in a plugin file comes with its place first."""
         code = process.returncode or 0
         if code < 0:
-            return f"{self.name} was killed by {signal.Signals(-code).name}"
+            return f"{self.name} was killed by {_cause(code)}"
         words = self._last_words()
         if mistake := MISTAKE.fullmatch(words):
             return f"{mistake[1]} ({self.name})"
-        return f"{self.name} ended with exit code {code}: {words}"
+        return f"{self.name} ended with {_cause(code)}: {words}"
 
     def _last_words(self) -> str:
         # Tracebacks of groups end in a line of dashes.
         lines = self.log.read_text(errors="replace").splitlines()
         words = [line.strip() for line in lines if any(map(str.isalpha, line))]
         return words[-1] if words else "it wrote nothing"
+
+
+def _cause(code: int) -> str:
+    """Return how a process ended, by its exit code."""
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
 
 
 async def _stop(process: Forked | None) -> None:
@@ -257,18 +270,21 @@ class Processes:
         return list(chain(*self._groups))
 
     async def _keep(self, process: Process) -> None:
-        clock, deaths = asyncio.get_running_loop().time, 0
+        clock = asyncio.get_running_loop().time
+        began, deaths, failures = clock(), 0, 0
+        end, served = await process.wait(), True
         while True:
-            began = clock()
-            end = await (process.wait() if deaths == 0 else _run_again(process))
             if not process.replaceable:
                 raise ProcessFailedError(f"{end}; the embedded cluster is lost")
+            failures = 0 if served else failures + 1
+            if failures > DEATHS:
+                raise ProcessFailedError(f"{end}; it was started {failures} times and never served")
             deaths = 1 if clock() - began > STEADY_SECONDS else deaths + 1
-            if deaths > DEATHS:
-                raise ProcessFailedError(f"{end}; it died {deaths} times in a row")
-            pause = RESTART_PAUSE * 2 ** (deaths - 1)
+            pause = RESTART_PAUSE * 2 ** min(deaths - 1, DEATHS - 1)
             self._report(f"{end}; starting it again in {pause:g} s")
             await asyncio.sleep(pause)
+            began = clock()
+            end, served = await _run_again(process)
 
 
 async def _all_at_once(work: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -277,12 +293,13 @@ async def _all_at_once(work: Iterable[Coroutine[Any, Any, None]]) -> None:
             group.create_task(each)
 
 
-async def _run_again(process: Process) -> str:
+async def _run_again(process: Process) -> tuple[str, bool]:
+    """Start a process, and wait until it ends; return how, and whether it has served."""
     try:
         await process.start()
     except ProcessFailedError as error:
-        return str(error)
-    return await process.wait()
+        return str(error), False
+    return await process.wait(), True
 
 
 def free_ports(count: int) -> list[int]:

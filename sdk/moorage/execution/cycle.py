@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from moorage.errors import PluginFailedError
+from moorage.execution import mark
 from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.execution.failure import overrun_of, problem_of, where
 from moorage.execution.overruns import Owner
@@ -83,6 +84,8 @@ class Supervisor(msgspec.Struct, kw_only=True):
             kept.begin()
         run = PluginRun(plugin=enabled.name, start=self.clock())
         self.runs.append(run)
+        if mark.memory[mark.COUNT] < 255:
+            mark.memory[mark.COUNT] += 1
         return run
 
     def call(
@@ -102,11 +105,13 @@ class Supervisor(msgspec.Struct, kw_only=True):
             self._check_called(enabled, point)
         start = self.clock()
         own, share = self._budget(enabled, start, is_step=True)
+        mark.memory[mark.PLUGIN] = enabled.mark
         try:
             result = call_within(min(own * share, self.deadline - start), function, *args)
         except BaseException as error:
             raise self._failed(enabled, point, error, start, own, share) from error
         finally:
+            mark.memory[mark.RUNS] = 0
             seconds = self._ended(enabled, start)
             if point in NODE_POINTS:
                 self.runs[-1].node_seconds += seconds
@@ -144,6 +149,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
         own, share = self._budget(enabled, start)
         step, step_share = self._budget(enabled, start, is_step=True)
         left = self.deadline - start
+        mark.memory[mark.PLUGIN] = enabled.mark
         stepwise: Stepwise[T] | None = None
         try:
             stepwise = Stepwise(function(*args), min(step * step_share, left))
@@ -158,6 +164,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
             had = (step, step_share) if isinstance(error, BudgetExceededError) else (own, share)
             raise self._failed(enabled, point, error, start, *had) from error
         finally:
+            mark.memory[mark.RUNS] = 0
             self._ended(enabled, start)
         if enabled.overruns.pods:
             enabled.overruns.succeeded(self.owner, point)

@@ -10,6 +10,7 @@ from typing import Final
 from moorage.execution.alarm import BudgetExceededError, Stepwise
 from moorage.execution.background import Background
 from moorage.execution.failure import FailureLog
+from moorage.execution.mark import marked
 from moorage.execution.overruns import Overruns
 from moorage.plugin.cycle_state import CycleState
 from moorage.plugin.hooks import FilterPlugin, Plugin
@@ -39,6 +40,7 @@ class EnabledPlugin:
         failures: Its failures, as the log gets them.
         background: Its background work.
         name: The plugin's name.
+        mark: What marks that it runs.
         prepares: Whether the plugin overrides `prepare`.
         may_claim: Whether it is a filter plugin that overrides `wants_claim`.
         may_group: Whether it is a filter plugin that overrides `group`.
@@ -54,6 +56,7 @@ class EnabledPlugin:
     failures: FailureLog = field(default_factory=FailureLog)
     background: Background = field(init=False)
     name: str = field(init=False)
+    mark: bytes = field(init=False)
     prepares: bool = field(init=False)
     may_claim: bool = field(init=False)
     may_group: bool = field(init=False)
@@ -63,6 +66,7 @@ class EnabledPlugin:
         self.background = Background(self.plugin, step_seconds=self.time_budget)
         # Each cycle reads these, for each plugin: an attribute costs less than a call.
         self.name = self.plugin.name
+        self.mark = marked(self.name)
         self.prepares = type(self.plugin).prepare is not Plugin.prepare
         self.may_claim = (
             isinstance(self.plugin, FilterPlugin)

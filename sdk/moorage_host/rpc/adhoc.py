@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import grpc
 from msgspec.structs import replace
 
-from moorage.execution import Supervisor, owner_of
+from moorage.execution import Supervisor, mark, owner_of
 from moorage_host.plugins import CycleInput, Replica
 from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.errors import CallError
@@ -199,6 +199,7 @@ class Chunks(Generic[Run]):
                     "the policy has changed, or the gateway is gone, since the call began: "
                     "call again",
                 )
+            mark.memory[mark.POD] = 0  # what people ask about need not be a pod of the cluster
             supervisor = Supervisor(owner=owner_of(self._work.pod), deadline=self._deadline)
             work = replace(self._work, names=names)
             try:

@@ -29,7 +29,7 @@ from opentelemetry.trace import SpanKind, Tracer
 
 from moorage import __version__
 from moorage.errors import ConfigurationError
-from moorage.execution import PluginRun, Supervisor
+from moorage.execution import PluginRun, Supervisor, mark
 from moorage.models import NodeManifest, decode_node
 from moorage.v1 import filter_pb2, replica_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -48,6 +48,7 @@ from moorage_host.rpc.adhoc import Chunks, Throttle
 from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
 from moorage_host.rpc.errors import CallError, report
+from moorage_host.rpc.former import MarkFile
 from moorage_host.rpc.serve import ServiceDefinition, Servicer
 from moorage_host.rpc.settings import REPLICA_SERVICE, CycleSettings, adhoc_limit
 from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
@@ -61,6 +62,8 @@ AdhocRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
 
 
 _UNTRACED = nullcontext()
+
+MARKED = mark.CYCLE.stop - mark.CYCLE.start
 
 log = structlog.get_logger()
 
@@ -100,6 +103,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
         self._turn = asyncio.Lock()
         self._sessions: dict[asyncio.Task[Any], Replica] = {}
         self._retiring: set[asyncio.Task[None]] = set()
+        self._marks: MarkFile | None = None
 
     @abstractmethod
     def engine(self, cycle: pb.Cycle) -> Engine[Run]:
@@ -127,6 +131,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
                 replica=self._name,
                 plugins=describe_plugins(self.host.registry),
                 moorage_version=__version__,
+                former=self._marks.former if self._marks else None,
             )
             yield SessionResponse(hello=hello)
             async for request in request_iterator:
@@ -143,6 +148,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
                         )
                 if has_cycle:
                     yield await self._answer(replica, request)
+                    mark.memory[mark.POD] = 0  # it has been answered
 
     async def _answer(self, replica: Replica, request: SessionRequest) -> SessionResponse:
         """Run a cycle; a session without state uses that of ad-hoc calls."""
@@ -171,6 +177,8 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
             tracer = self._tracer if cycle.traceparent else None
             with self._traced(tracer, cycle, supervisor, start) if tracer else _UNTRACED:
                 async with self._turn:
+                    pod_mark = f"\0{'/'.join(supervisor.owner)}".encode()[:MARKED]
+                    mark.memory[mark.CYCLE] = pod_mark.ljust(MARKED, b"\0")
                     _, run = await used.run(work, engine, supervisor)
             result.generation = used.generation
             runs = self.encode(run, result)
@@ -361,11 +369,18 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
             for task in self._sessions:
                 task.cancel()
 
+    async def start(self) -> None:
+        """Find out what the process before this one was doing, if it ended without stopping."""
+        if self._settings.port:
+            self._marks = MarkFile(self._settings.port, self._name)
+
     async def stop(self) -> None:
         """Stop the plugins."""
         if self._retiring:
             await asyncio.wait(self._retiring)
         await self.host.close()
+        if self._marks:
+            self._marks.remove()
 
     def _check_count(self, nodes: int) -> None:
         """Refuse an ad-hoc call that is about too many nodes."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.up.processes import Process, Processes, ProcessFailedError
+from cli.up.processes.process import DEATHS
 from moorage.errors import causes
 from tests.cli.support import PATIENCE
 from tools.waiting import until
@@ -49,18 +50,26 @@ async def test_a_process_that_dies_is_started_again(
     assert said == ["it-serves was killed by SIGKILL; starting it again in 0.2 s"]
 
 
-async def test_a_process_that_dies_again_and_again_is_given_up_with_its_last_words(
+async def test_a_process_is_given_up_with_its_last_words_once_it_has_not_served_again_and_again(
     tmp_path: Path, processes: Processes, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cli.up.processes.process.RESTART_PAUSE", 0.001)
-    await processes.start([process(tmp_path, "dies")])
-    with pytest.raises(ExceptionGroup) as caught:
+    one = process(tmp_path, "dies")
+    await processes.start([one])
+
+    async def keep() -> None:
         async with asyncio.timeout(PATIENCE), processes.kept():
+            await until(lambda: len(said) > DEATHS + 2)  # it has served before each of them
+            one.options = ["breaks"]
             await asyncio.Event().wait()
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await keep()
     (error,) = causes(caught.value)
     end = "it-dies ended with exit code 1: these are its last words"
-    assert str(error) == f"{end}; it died 6 times in a row"
-    assert said == [f"{end}; starting it again in {0.001 * 2**i:g} s" for i in range(5)]
+    assert str(error) == f"{end}; it was started {DEATHS + 1} times and never served"
+    pauses = [0.001 * 2 ** min(deaths, DEATHS - 1) for deaths in range(len(said))]
+    assert said == [f"{end}; starting it again in {pause:g} s" for pause in pauses]
 
 
 async def test_a_process_that_holds_the_cluster_cannot_be_replaced(

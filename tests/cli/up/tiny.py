@@ -11,9 +11,9 @@ if DEED == "forks":
     ADDRESS = str(os.fork())  # the child's id
     if ADDRESS == "0":
         time.sleep(3600)
-if DEED != "silent":
+if DEED not in ("silent", "breaks"):
     sys.stdout.write(f'{{"event": "serving", "address": "{ADDRESS}"}}\n')
     sys.stdout.flush()
-if DEED == "dies":
+if DEED in ("dies", "breaks"):
     sys.exit("these are its last words")
 time.sleep(3600)

@@ -1,0 +1,105 @@
+"""Tells what the process before this one was doing when it ended, by the marks that it left.
+
+Each process of filter and scorer maps its marks (`moorage.execution.mark`) to a file in shared
+memory, which outlives a container of a pod, and removes the file when it stops. A file that nobody
+has locked is that of a process that ended without stopping.
+"""
+
+import fcntl
+import os
+import stat
+from contextlib import suppress
+from mmap import mmap
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Final
+
+import structlog
+
+from moorage.execution import mark
+from moorage.v1 import types_pb2 as pb
+
+FOLDERS: Final = ("/dev/shm", gettempdir())  # noqa: S108 - the folder in it is this user's alone
+"""Where the files may be; the first that is there is used."""
+
+log = structlog.get_logger()
+
+
+class MarkFile:
+    """The marks of this process, in a file.
+
+    Attributes:
+        former: What the process before this one was doing; empty if that is not known.
+    """
+
+    def __init__(self, port: int, replica: str) -> None:
+        """Map the marks of the process that serves on *port* under the name *replica*.
+
+        Without a file they tell nobody anything; the process runs all the same.
+        """
+        self.former = pb.FormerProcess()
+        self._path: Path | None = None
+        end = os.environ.pop(mark.FORMER_END, "")  # not for what plugins start
+        try:
+            folder = _folder()
+            self.former = _former(folder, port, end)
+            self._map(folder / f"{port}-{os.getpid()}")
+        except OSError as error:
+            log.warning("Marks of plugins are not kept", error=str(error))
+        mark.memory[mark.REPLICA] = replica.encode().ljust(32, b"\0")
+
+    def _map(self, path: Path) -> None:
+        self._file = path.open("xb+")
+        # Unlike flock, this lock is not handed on to children of plugins, which may live longer.
+        fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._file.truncate(mark.SIZE)
+        self._path, mark.memory = path, mmap(self._file.fileno(), mark.SIZE)
+
+    def remove(self) -> None:
+        """Remove the file: this process stops in order."""
+        if self._path is not None:
+            mark.memory = bytearray(mark.SIZE)
+            self._path.unlink(missing_ok=True)
+            with suppress(OSError):  # a plugin may have closed it
+                self._file.close()
+
+
+def _folder() -> Path:
+    """Return the folder of this user's files, which nobody else can write to.
+
+    Raises:
+        OSError: There is none, or it is not safe.
+    """
+    parent = next(each for each in FOLDERS if Path(each).is_dir())
+    folder = Path(parent) / f"moorage-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} is not this user's alone")
+    return folder
+
+
+def _former(folder: Path, port: int, end: str) -> pb.FormerProcess:
+    """Return what the marks of the latest process say that has ended; remove such files."""
+    files, content = sorted(folder.glob(f"{port}-*"), key=lambda path: path.stat().st_mtime), b""
+    for path in files:
+        with path.open("rb+") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # it serves beside this one
+                continue
+            content = file.read(mark.SIZE)
+        path.unlink(missing_ok=True)
+    if len(content) < mark.SIZE:
+        return pb.FormerProcess()
+    pod = mark.text_at(content, slice(mark.POD, mark.CYCLE.stop))
+    # Between two calls only a plugin that was the only one can be why.
+    is_known = pod and (content[mark.RUNS] or content[mark.COUNT] == 1)
+    namespace, _, name = pod.partition("/")
+    return pb.FormerProcess(
+        replica=mark.text_at(content, mark.REPLICA),
+        namespace=namespace,
+        pod=name,
+        plugin=mark.text_at(content, slice(1, mark.PLUGIN.stop)) if is_known else "",
+        end=end,
+    )
