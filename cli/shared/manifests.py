@@ -15,6 +15,8 @@ from moorage.errors import ConfigurationError
 
 Object = dict[str, Any]
 
+CLAIM_KINDS = ("PersistentVolumeClaim", "ResourceClaim")
+
 BUILT_IN_CLASSES = "system-"
 """The priority classes that every API server has, and nobody may create."""
 
@@ -145,6 +147,32 @@ def missing_classes(specs: Iterable[Object], known: Collection[str]) -> list[Obj
             named = new_object("scheduling.k8s.io/v1", "PriorityClass", name)
             made.setdefault(name, {**named, "value": spec.get("priority") or 0, **policy})
     return list(made.values())
+
+
+def claims_in(objects: Iterable[Object]) -> set[str]:
+    """Return the claims on volumes and devices among objects, as KIND NAMESPACE/NAME."""
+    return {f"{each['kind']} {key_of(each)}" for each in objects if each["kind"] in CLAIM_KINDS}
+
+
+def missing_claims(pods: Iterable[Object], known: Collection[str]) -> Iterator[str]:
+    """Yield a note if pods without a node use claims that are not known: nothing looks at them."""
+    missing = []
+    for pod in pods:
+        spec, namespace = pod["spec"], pod["metadata"].get("namespace") or "default"
+        volumes = (each.get("persistentVolumeClaim") for each in spec.get("volumes") or ())
+        names = [("PersistentVolumeClaim", each.get("claimName")) for each in volumes if each]
+        devices = (each.get("resourceClaimName") for each in spec.get("resourceClaims") or ())
+        names += [("ResourceClaim", name) for name in devices if name]
+        unknown = (f"{kind} {namespace}/{name}" for kind, name in names)
+        claim = next((each for each in unknown if each not in known), None)
+        if claim and not spec.get("nodeName"):
+            missing.append(f"{key_of(pod)} ({claim})")
+    if missing:
+        yield (
+            f"pods that use claims which are not in the files: {len(missing)}, such as "
+            f"{missing[0]}; they are placed as if the claims existed, without which "
+            "kube-scheduler leaves them pending"
+        )
 
 
 def new_object(api_version: str, kind: str, name: str) -> Object:

@@ -26,13 +26,17 @@ POLL_SECONDS = 0.25
 
 
 class PodProgress(Enum):
-    """How far a pod is: no verdict yet, on a node, on none, failing, without scheduler, or gone."""
+    """How far a pod is: no verdict yet, on a node, on none, failing, without scheduler, gone.
+
+    No scheduler tries a gated one.
+    """
 
     WAITING = auto()
     BOUND = auto()
     UNSCHEDULABLE = auto()
     FAILING = auto()
     UNSERVED = auto()
+    GATED = auto()
     DELETED = auto()
 
 
@@ -209,6 +213,8 @@ class Following:
         # A nominated pod waits for the end of less important ones.
         elif scheduled.get("reason") == "Unschedulable" and not status.get("nominatedNodeName"):
             outcome = PodProgress.UNSCHEDULABLE
+        elif pod["spec"].get("schedulingGates"):
+            outcome = PodProgress.GATED
         elif (pod["spec"].get("schedulerName") or DEFAULT) not in self._served:
             outcome = PodProgress.UNSERVED
         return PodState(

@@ -34,7 +34,7 @@ PREEMPTED = "preempted for a more important pod"
 
 PENDING = (PodProgress.FAILING, PodProgress.UNSERVED, PodProgress.UNSCHEDULABLE)
 
-ORDER = (*PENDING, PodProgress.DELETED, PodProgress.BOUND, PodProgress.WAITING)
+ORDER = (*PENDING, PodProgress.GATED, PodProgress.DELETED, PodProgress.BOUND, PodProgress.WAITING)
 """Which pods are shown where there are more than ROWS."""
 
 Answer = Mapping[str, Any]
@@ -183,6 +183,7 @@ def totals(pods: Sequence[PodState]) -> str:
         f"{sum(outcomes[kind] for kind in PENDING)} pending",
     ]
     for outcome, text in (
+        (PodProgress.GATED, "held by scheduling gates"),
         (PodProgress.WAITING, "not decided yet"),
         (PodProgress.DELETED, "deleted"),
     ):

@@ -9,7 +9,9 @@ from typing import Any
 from cli.shared.manifests import (
     BUILT_IN_CLASSES,
     Object,
+    claims_in,
     is_finished,
+    missing_claims,
     missing_classes,
     new_object,
     read_located,
@@ -103,6 +105,7 @@ def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) 
     workload.pods += [_pod(i) for i in range(_count(pods))]
     _adopt(workload, profiles)
     workload.notes += _homeless(workload)
+    workload.notes += missing_claims(workload.pods, claims_in(workload.further))
     return workload
 
 

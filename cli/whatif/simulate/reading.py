@@ -14,9 +14,12 @@ from typing import Final
 import msgspec
 
 from cli.shared.manifests import (
+    CLAIM_KINDS,
     Object,
+    claims_in,
     is_finished,
     key_of,
+    missing_claims,
     missing_classes,
     read_located,
     without_nulls,
@@ -48,6 +51,7 @@ class ClusterObjects:
     Attributes:
         place: Where they come from.
         classes: The PriorityClasses.
+        claims: The claims on volumes and devices, as KIND NAMESPACE/NAME.
         further: What plugins read beside nodes and pods, by kind.
         notes: What people should know about how they were read.
     """
@@ -56,6 +60,7 @@ class ClusterObjects:
     nodes: list[Located] = field(default_factory=list)
     pods: list[Located] = field(default_factory=list)
     classes: list[Object] = field(default_factory=list)
+    claims: set[str] = field(default_factory=set)
     further: dict[ObjectKind, list[Object]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -68,6 +73,7 @@ def read_dump(path: Path, readers: Readers) -> ClusterObjects:
     """
     located = list(read_located(path))
     found = ClusterObjects(place=str(path), further={kind: [] for kind in readers})
+    found.claims = claims_in(obj for _, obj in located)
     plurals = {**_PLURALS, **dict(_custom(obj for _, obj in located))}
     for where, obj in located:
         match obj["kind"]:
@@ -162,9 +168,9 @@ def placed_mistakes(where: str) -> Iterator[None]:
 
 
 def read_pods(
-    path: Path, count: int | None, classes: Iterable[Object]
+    path: Path, count: int | None, cluster: ClusterObjects
 ) -> tuple[list[Object], list[str]]:
-    """Read the pods in a file; each *count* times under names of their own, if that is given.
+    """Read the pods to place in *cluster*, each *count* times under names of its own if given.
 
     Their nodes are left out. Pods that ended, that are being deleted or that a kubelet runs from a
     file are not taken.
@@ -179,8 +185,14 @@ def read_pods(
     """
     left = Counter[str]()
     located: list[Located] = []
-    for where, obj in read_located(path):
-        if obj["kind"] != "Pod":
+    objects = list(read_located(path))
+    classes = {each["metadata"]["name"]: each for each in (*_system_classes(), *cluster.classes)}
+    for where, obj in objects:
+        if obj["kind"] == "PriorityClass":
+            classes.setdefault(str(obj["metadata"].get("name")), obj)
+        elif obj["kind"] in CLAIM_KINDS:
+            continue
+        elif obj["kind"] != "Pod":
             left[f"{obj['kind']}: only pods are placed"] += 1
         elif reason := _not_taken(obj):
             left[f"Pod: {reason}"] += 1
@@ -191,11 +203,9 @@ def read_pods(
     for key, number in Counter(key_of(pod) for _, pod in located).items():
         if number > 1:  # as of two with one generateName
             raise ConfigurationError(f"{path}: pod {key} is there {number} times")
-    given = [*_system_classes(), *classes]
-    known = {each["metadata"]["name"] for each in given}
-    made = missing_classes((pod["spec"] for _, pod in located), known)
+    made = missing_classes((pod["spec"] for _, pod in located), classes)
     admission = Store(history=0)
-    for each in (*given, *made):
+    for each in (*classes.values(), *made):
         admission.put(CLASSES, each)
     notes = [f"{path}: {number} left out, {reason}" for reason, number in left.items()]
     notes += [
@@ -203,6 +213,8 @@ def read_pods(
         f"it counts as {each['value']}"
         for each in made
     ]
+    claims = cluster.claims | claims_in(obj for _, obj in objects)
+    notes += missing_claims((pod for _, pod in located), claims)
     return [_complete(pod, admission, where) for where, pod in located], notes
 
 

@@ -153,7 +153,7 @@ async def _simulate(
     options: SimulateOptions, policies: Sequence[ChosenPolicy], readers: Mapping[ObjectKind, str]
 ) -> Result:
     cluster = read_dump(options.cluster, readers)
-    pods, notes = read_pods(options.pods, options.count, cluster.classes)
+    pods, notes = read_pods(options.pods, options.count, cluster)
     moved = set(map(key_of, pods))
     clusters = [cluster] * len(policies)
     if options.more_nodes:

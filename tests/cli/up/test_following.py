@@ -49,6 +49,10 @@ class World:
         whole = {"status": {"conditions": [condition], **status}}
         await self._send("PATCH", f"{PODS}/{name}/status", whole)
 
+    async def open(self, name: str) -> None:
+        """Remove the gates of a pod."""
+        await self._send("PATCH", f"{PODS}/{name}", {"spec": {"schedulingGates": None}})
+
     async def delete(self, name: str) -> None:
         await self._send("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
 
@@ -145,6 +149,20 @@ async def test_a_failure_counts_once_two_more_attempts_would_have_mended_it(
     monkeypatch.setattr("cli.up.following.FAILING_SECONDS", 0.05)
     await settling.end()
     assert following.failing
+
+
+async def test_a_gated_pod_is_held_until_its_gates_go(world: World) -> None:
+    gated = pod("a", schedulingGates=[{"name": "example.com/quota"}])
+    following = await world.create(gated)
+    await Settling(following).end()
+    (held,) = following.pods
+    assert held.outcome is PodProgress.GATED
+    await world.open("a")
+    await following.catch_up()
+    settling = Settling(following)
+    assert await settling.undecided()
+    await world.bind("a")
+    await settling.end()
 
 
 async def test_a_deleted_pod_needs_no_verdict(world: World) -> None:

@@ -90,6 +90,15 @@ async def test_the_demonstration_puts_each_app_on_its_group_and_the_notebook_on_
     assert list(command.home.iterdir()) == []
 
 
+async def test_a_gated_pod_is_no_reason_to_wait(tmp_path: Path) -> None:
+    gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump_all([node("n1"), gated, pod("free")]))
+    command, code, errors = await once(tmp_path, "--nodes=both.yaml")
+    assert (code, errors) == (0, "")
+    assert "1 of 2 pods bound, 0 pending, 1 held by scheduling gates" in command.lines
+    assert "scheduling gates" in command.rows()["default/gated"][1]
+
+
 async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
     tmp_path: Path,
 ) -> None:

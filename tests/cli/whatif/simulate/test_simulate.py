@@ -174,6 +174,39 @@ def test_pods_are_multiplied_and_placed_by_priority(files: Files) -> None:
     }
 
 
+@pytest.mark.parametrize("place", ["dump", "pods"])
+def test_priority_classes_count_wherever_they_are_given(files: Files, place: str) -> None:
+    boss, classes = sized("boss", "3", priorityClassName="boss"), [CLASS]
+    files.write("dump.json", dump(node("n1", cpu="4"), *(classes if place == "dump" else [])))
+    files.write("pods.yaml", sized("a", "3"), boss, *(classes if place == "pods" else []))
+    answer = files.json()
+    assert places(answer) == {"default/a": "", "default/boss": "n1"}
+    assert answer["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "uses"),
+    [
+        (
+            "PersistentVolumeClaim",
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+        ),
+        ("ResourceClaim", {"resourceClaims": [{"name": "v", "resourceClaimName": "data"}]}),
+    ],
+)
+@pytest.mark.parametrize("place", ["", "dump", "pods"])
+def test_a_claim_that_is_not_there_is_worth_a_note(
+    files: Files, kind: str, uses: Object, place: str
+) -> None:
+    claim = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "data"}}
+    files.write("dump.json", dump(node("n1"), *([claim] if place == "dump" else [])))
+    files.write("pods.yaml", pod("web", **uses), *([claim] if place == "pods" else []))
+    answer = files.json()
+    notes = [note for note in answer["notes"] if f"default/web ({kind} default/data)" in note]
+    assert bool(notes) == (place == "")
+    assert answer["policies"][0]["placed"] == 1
+
+
 def test_a_dump_given_as_pods_too_is_placed_again(files: Files) -> None:
     pods = (sized(f"p{i}", "2", nodeName="n1") for i in range(4))
     files.write("dump.json", dump(node("n1"), node("n2"), *pods))
