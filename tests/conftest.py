@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import asyncio
 import gc
 import os
 import zlib
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 import moorage_host.rpc  # noqa: F401 - it has settings of gRPC, which must come before gRPC
 
-pytest_plugins = ("tests.leaks",)
+pytest_plugins = ("tests.leaks", "tests.limits", "tests.workers")
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
 """Set to 1, a test that cannot run on this machine fails instead of being skipped."""
@@ -87,6 +88,20 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     name, separator, group = report.nodeid.rpartition("@")
     if separator and "]" not in group and "PYTEST_XDIST_WORKER" not in os.environ:
         report.nodeid = name
+
+
+@pytest.fixture
+def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Collect the seconds for which `asyncio.sleep` is called, in this process."""
+    asked: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float, result: object = None) -> object:
+        asked.append(seconds)
+        return await sleep(seconds, result)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    return asked
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from tests.processes import children
+
 GRACE_SECONDS = 5.0
 """How long a thread may take to end after the test, or to close a file."""
 
@@ -84,14 +86,10 @@ def _files(found: set[str]) -> set[str]:
 def _descendants(pid: str) -> set[str]:
     """Return the processes that this one started, and they."""
     found: set[str] = set()
-    with suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            with open(f"/proc/{pid}/task/{task}/children") as file:  # noqa: PTH123
-                children = file.read().split()
-            for child in children:
-                command = _command(child)
-                if command and not any(part in command for part in SHARED_PROCESSES):
-                    found |= {child, *_descendants(child)}
+    for child in children(pid):
+        command = _command(child)
+        if command and not any(part in command for part in SHARED_PROCESSES):
+            found |= {child, *_descendants(child)}
     return found
 
 

@@ -1,0 +1,128 @@
+"""A test that overruns its limit ends its process, which first writes where it hangs.
+
+Such a test cannot be stopped otherwise: the engines' time budgets need SIGALRM. A thread writes
+the stacks of all threads and tasks. Where Python does not run any more, as in C code that keeps
+the interpreter's lock, faulthandler does it soon after. `tests.workers` puts what a worker of
+pytest-xdist has written into the report of the test.
+"""
+
+import asyncio
+import faulthandler
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+import pytest
+from pytest_timeout import Settings, is_debugging
+
+from tests.processes import kill_children
+
+FOLDER = "moorage_stacks"
+"""The key of a worker's input: the folder in which each worker has a file for stacks."""
+
+GRACE = 0.25
+"""The part of its limit after which a test that overran is ended from C code."""
+
+MOST_LINES = 30
+"""The innermost calls of a stack, and the last lines that a test has printed, in the report."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Limit the tests of this process, if it runs any."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        stacks = Path(worker[FOLDER], worker["workerid"]).open("w")  # noqa: SIM115
+        faulthandler.enable(stacks)
+        faulthandler.register(signal.SIGUSR1, stacks)
+    elif config.getoption("dist", "no") == "no":
+        stacks = os.fdopen(os.dup(2), "w")
+    else:
+        return
+    config.pluginmanager.register(Limits(config, stacks))
+
+
+class Limits:
+    """The limit of the test that runs in this process."""
+
+    def __init__(self, config: pytest.Config, stacks: TextIO) -> None:
+        self._config = config
+        self._stacks = stacks
+        self._timer: threading.Timer | None = None
+
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Settings) -> bool:
+        """Begin to count, in the place of pytest-timeout."""
+        self._timer = threading.Timer(settings.timeout, self._overran, (item, settings.timeout))
+        self._timer.daemon = True
+        self._timer.start()
+        last = settings.timeout * (1 + GRACE)
+        faulthandler.dump_traceback_later(last, exit=True, file=self._stacks)
+        with suppress(OSError):  # stderr may be no file
+            os.utime(self._stacks.fileno(), times=(0, time.time() + last))
+        return True
+
+    def pytest_timeout_cancel_timer(self) -> bool:
+        """Count no longer."""
+        faulthandler.cancel_dump_traceback_later()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._timer = None
+        return True
+
+    def _overran(self, item: pytest.Item, seconds: float) -> None:
+        if is_debugging():  # type: ignore[no-untyped-call]
+            return
+        try:
+            print(f"\n{item.nodeid} overran its limit of {seconds:g} s", file=self._stacks)
+            for title, lines in (*_threads(), *_tasks(), *self._captured()):
+                shown = "\n".join(line.rstrip() for line in lines[-MOST_LINES:])
+                print(f"--- {title}\n{shown}", file=self._stacks)
+            self._stacks.flush()
+        finally:
+            kill_children()
+            os._exit(1)
+
+    def _captured(self) -> Iterator[tuple[str, list[str]]]:
+        manager = self._config.pluginmanager.getplugin("capturemanager")
+        if manager is not None:
+            manager.suspend_global_capture(in_=True)
+            for name, text in zip(("stdout", "stderr"), manager.read_global_capture(), strict=True):
+                if text:
+                    yield f"captured {name}", text.splitlines()
+
+
+def _threads() -> Iterator[tuple[str, list[str]]]:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in sys._current_frames().items():
+        if ident != threading.get_ident():
+            yield f"thread {names.get(ident, ident)}", traceback.format_stack(frame)
+
+
+def _tasks() -> Iterator[tuple[str, list[str]]]:
+    """Yield what each task of asyncio awaits, the innermost last."""
+    for each in gc.get_objects():
+        if issubclass(type(each), asyncio.Task) and not each.done():
+            yield f"task {each.get_name()}", list(_awaited(each.get_coro()))
+
+
+def _awaited(awaits: object) -> Iterator[str]:
+    """Yield the place in each coroutine and generator of a chain."""
+    while awaits is not None:
+        frame, following = None, None
+        for prefix, name in (("cr", "await"), ("gi", "yieldfrom"), ("ag", "await")):
+            frame = frame or getattr(awaits, f"{prefix}_frame", None)
+            following = following or getattr(awaits, f"{prefix}_{name}", None)
+        if isinstance(frame, FrameType):
+            yield from traceback.format_list(
+                traceback.StackSummary.extract([(frame, frame.f_lineno)])
+            )
+        awaits = following

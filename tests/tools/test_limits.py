@@ -1,0 +1,87 @@
+"""A run of the tests ends, whatever a test does; its report names the test and shows its stacks."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PASSES = "def test_passes(): pass\n"
+SUITE = {
+    "test_waits.py": "import threading\n"
+    "def test_waits():\n    print('before that')\n    threading.Event().wait()\n" + PASSES,
+    "test_awaits.py": "import asyncio\n"
+    "async def inner():\n    await asyncio.Event().wait()\n"
+    "async def test_awaits():\n    await inner()\n" + PASSES,
+    "test_native.py": "import ctypes\n"
+    "def test_native():\n    ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock\n",
+    "test_exits.py": "import os\n" + PASSES + "def test_exits(): os._exit(0)\n",
+    "test_leaves.py": "import os, time\n"
+    "def test_leaves():\n    if os.fork() == 0:\n        time.sleep(1000)\n    os._exit(0)\n"
+    + PASSES,
+    "test_stops.py": "import os, signal\ndef test_stops(): os.kill(os.getpid(), signal.SIGSTOP)\n",
+    **{f"test_alone_{number}.py": PASSES for number in range(8)},
+}
+"""Files of tests, each a group."""
+
+STACKS = {
+    "test_waits": r"test_waits overran its limit of 2 s(?s:.*)threading.Event\(\).wait\(\)"
+    r"(?s:.*)captured stdout\nbefore that",
+    "test_awaits": r"test_awaits overran its limit of 2 s(?s:.*)--- task (?s:.*)await inner\(\)"
+    r"(?s:.*)await asyncio.Event\(\).wait\(\)",
+    "test_native": r"Timeout(?s:.*)test_native.py\", line 3 in test_native",
+    "test_exits": "",
+    "test_leaves": "",
+    "test_stops": "",
+}
+"""The tests that fail, and what the report shows of each."""
+
+CONFTEST = """
+import pytest
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(item.path.name))
+"""
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """Run the suite on two workers; return the failures, by the names of the tests."""
+    folder = tmp_path_factory.mktemp("suite")
+    for name, text in {**SUITE, "conftest.py": CONFTEST}.items():
+        (folder / name).write_text(text)
+    (folder / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\ntimeout = 2\n")
+    environment = {name: os.environ[name] for name in os.environ if "PYTEST" not in name}
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, ROOT / "sdk")))
+    options = ("-n2", "--dist=loadgroup", "-ptests.limits", "-ptests.workers", "--junitxml=r.xml")
+    run = subprocess.run(  # to the end of its output: no process that it leaves holds that
+        [sys.executable, "-m", "pytest", "-q", *options],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout
+    cases = list(ET.parse(folder / "r.xml").iter("testcase"))
+    passed = [case for case in cases if not len(case)]
+    assert len(passed) == sum(text.count(PASSES) for text in SUITE.values()), run.stdout
+    return {
+        str(case.get("name")): re.sub(r"\\n", "\n", "".join(case.itertext()))
+        for case in cases
+        if len(case)
+    }
+
+
+def test_each_is_named_and_shown(reports: Mapping[str, str]) -> None:
+    found = {re.sub(r".*::|@.*", "", name): text for name, text in reports.items()}
+    assert found.keys() == STACKS.keys()
+    for name, pattern in STACKS.items():
+        assert re.search(pattern, found[name]), f"{name}: {found[name]}"
