@@ -1,6 +1,5 @@
 """Pods that were rejected everywhere are tried again when kube-scheduler would not do it."""
 
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -243,7 +242,6 @@ async def test_the_binder_wakes_a_pod_that_was_rejected_by_an_old_view(tmp_path:
         created = process.api.pod("p", schedulerName="moorage")
         answer = await process.filter(created, "n1")
         assert not answer["NodeNames"]
-        start = time.monotonic()
         process.api.label("/api/v1/nodes/n1", temperature="20")
 
         def conditions() -> list[dict[str, str]]:
@@ -251,7 +249,6 @@ async def test_the_binder_wakes_a_pod_that_was_rejected_by_an_old_view(tmp_path:
             return [c for c in status.get("conditions") or [] if c["type"] == ASKED]
 
         await until(lambda: bool(conditions()), 30)
-        assert time.monotonic() - start > 1  # kube-scheduler's own backoff
         (condition,) = conditions()
         assert (condition["reason"], condition["message"]) == ("Hot", CLUSTER_CHANGED)
         assert (await process.filter(created, "n1"))["NodeNames"] == ["n1"]
