@@ -91,7 +91,7 @@ def collecting() -> Iterator[Collector]:
         yield collector
     finally:
         server.shutdown()
-        thread.join()
+        thread.join(20)
         server.server_close()
 
 

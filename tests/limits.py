@@ -1,9 +1,10 @@
-"""A test that overruns its limit ends its process, which first writes where it hangs.
+"""A test that overruns its limit fails where it waits, or else ends its process.
 
-Such a test cannot be stopped otherwise: the engines' time budgets need SIGALRM. A thread writes
-the stacks of all threads and tasks. Where Python does not run any more, as in C code that keeps
-the interpreter's lock, faulthandler does it soon after. `tests.workers` puts what a worker of
-pytest-xdist has written into the report of the test.
+At the limit a signal interrupts the test: an exception in what it waits for, or in the coroutine
+that does. The engines' time budgets need SIGALRM, so it is another one. If the test has not ended
+soon, a thread writes the stacks of all threads and tasks, and ends the process. Where Python does
+not run any more, as in C code that keeps the interpreter's lock, faulthandler does that. What a
+worker of pytest-xdist has written comes into the report of the test through `tests.workers`.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ FOLDER = "moorage_stacks"
 """The key of a worker's input: the folder in which each worker has a file for stacks."""
 
 GRACE = 0.25
-"""The part of its limit after which a test that overran is ended from C code."""
+"""The part of its limit that a test has to end once it is interrupted, and then each other way."""
 
 MOST_LINES = 30
 """The innermost calls of a stack, and the last lines that a test has printed, in the report."""
@@ -56,14 +57,22 @@ class Limits:
     def __init__(self, config: pytest.Config, stacks: TextIO) -> None:
         self._config = config
         self._stacks = stacks
-        self._timer: threading.Timer | None = None
+        self._timers: list[threading.Timer] = []
+        self._running = ""
+        signal.signal(signal.SIGUSR2, self._interrupt)
 
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Settings) -> bool:
         """Begin to count, in the place of pytest-timeout."""
-        self._timer = threading.Timer(settings.timeout, self._overran, (item, settings.timeout))
-        self._timer.daemon = True
-        self._timer.start()
-        last = settings.timeout * (1 + GRACE)
+        self._running = f"{item.nodeid} overran its limit of {settings.timeout:g} s"
+        main = threading.main_thread().ident
+        self._timers = [
+            threading.Timer(settings.timeout, signal.pthread_kill, (main, signal.SIGUSR2)),
+            threading.Timer(settings.timeout * (1 + GRACE), self._end),
+        ]
+        for timer in self._timers:
+            timer.daemon = True
+            timer.start()
+        last = settings.timeout * (1 + 2 * GRACE)
         faulthandler.dump_traceback_later(last, exit=True, file=self._stacks)
         with suppress(OSError):  # stderr may be no file
             os.utime(self._stacks.fileno(), times=(0, time.time() + last))
@@ -72,17 +81,29 @@ class Limits:
     def pytest_timeout_cancel_timer(self) -> bool:
         """Count no longer."""
         faulthandler.cancel_dump_traceback_later()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
-            self._timer = None
+        for timer in self._timers:
+            timer.cancel()
+            timer.join(20)
+        self._timers = []
         return True
 
-    def _overran(self, item: pytest.Item, seconds: float) -> None:
+    def _interrupt(self, _: int, frame: FrameType | None) -> None:
+        """Raise in what the test waits for, or in the task that the event loop runs for it."""
+        if is_debugging() or not self._timers:  # type: ignore[no-untyped-call]
+            return
+        while frame is not None:
+            if frame.f_code is asyncio.Runner.run.__code__:
+                task: asyncio.Task[object] = frame.f_locals["task"]
+                task.get_loop().call_soon_threadsafe(task.cancel, self._running)
+                return
+            frame = frame.f_back
+        pytest.fail(self._running)
+
+    def _end(self) -> None:
         if is_debugging():  # type: ignore[no-untyped-call]
             return
         try:
-            print(f"\n{item.nodeid} overran its limit of {seconds:g} s", file=self._stacks)
+            print(f"\n{self._running}, and did not end", file=self._stacks)
             for title, lines in (*_threads(), *_tasks(), *self._captured()):
                 shown = "\n".join(line.rstrip() for line in lines[-MOST_LINES:])
                 print(f"--- {title}\n{shown}", file=self._stacks)

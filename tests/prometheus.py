@@ -60,7 +60,7 @@ class Prometheus:
     def kill(self) -> None:
         """End it at once."""
         self.process.kill()
-        self.process.wait()
+        self.process.wait(20)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def exporters(counters: Counters) -> Iterator[str]:
         yield f"127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
-        thread.join()
+        thread.join(20)
         server.server_close()
 
 

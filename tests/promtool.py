@@ -16,7 +16,11 @@ def check(folder: Path, series: Mapping[str, str], tests: Sequence[Mapping[str, 
     file = folder / "tests.yaml"  # JSON is YAML
     file.write_text(json.dumps({"evaluation_interval": "1m", "tests": [group]}))
     done = subprocess.run(
-        [promtool, "test", "rules", str(file)], capture_output=True, text=True, check=False
+        [promtool, "test", "rules", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

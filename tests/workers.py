@@ -42,6 +42,9 @@ REPLACING_SECONDS = 10.0
 SILENCE = 2.0
 """How many times the limit of a test may pass, after that of those which run, without a report."""
 
+LEAST_SILENCE = 30.0
+"""Seconds in which a worker starts and collects the tests on a busy machine."""
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
@@ -83,7 +86,7 @@ class Workers:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._silence = SILENCE * float(config.getini("timeout") or 0)
+        self._silence = max(LEAST_SILENCE, SILENCE * float(config.getini("timeout") or 0))
         self._folder: Path = config._tmp_path_factory.mktemp("stacks")  # type: ignore[attr-defined]
         self._running: dict[WorkerController, int] = {}
         self._all: set[str] = set()
@@ -131,7 +134,7 @@ class Workers:
         """Let nothing outlive the run, and a run that has lost a worker fail."""
         yield
         self._over.set()
-        self._watching.join()
+        self._watching.join(20)
         kill_children()
         if self._lost and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -160,7 +163,7 @@ class Workers:
                 with suppress(ChildProcessError):
                     os.waitpid(int(pid), os.WNOHANG)
             until = max([self._reported, *map(self._limit, running)]) + self._silence
-            if self._silence and time.time() > until:
+            if time.time() > until:
                 self._end_silence(running)
                 self._note()
 

@@ -16,18 +16,39 @@ async def until(condition: Callable[[], object], seconds: float = 50.0) -> None:
     what is waited for.
 
     Raises:
-        TimeoutError: It does not within *seconds*.
+        TimeoutError: It does not within *seconds*. The message has the condition, and what it
+            returned last.
     """
     clock = asyncio.get_running_loop().time
-    begun = clock()
-    async with asyncio.timeout(seconds):
-        while True:
-            asked = clock()
-            found = condition()
-            if await found if inspect.isawaitable(found) else found:
-                return
-            now = clock()
-            await asyncio.sleep(min(max(0.01, 2 * (now - asked), (now - begun) / 20), 0.2))
+    begun, found = clock(), object()
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                asked = clock()
+                found = condition()
+                if inspect.isawaitable(found):
+                    found = await found
+                if found:
+                    return
+                now = clock()
+                await asyncio.sleep(min(max(0.01, 2 * (now - asked), (now - begun) / 20), 0.2))
+    except TimeoutError as error:
+        if clock() < begun + seconds:
+            raise  # the condition's own
+        message = f"not within {seconds:g} s: {_source(condition)}; last: {found!r:.500}"
+        raise TimeoutError(message) from error
+
+
+def _source(condition: Callable[[], object]) -> str:
+    """Return where a condition is written, and how if that is known."""
+    code = getattr(inspect.unwrap(condition), "__code__", None)
+    if code is None:
+        return repr(condition)
+    try:
+        lines = inspect.getsourcelines(code)[0]
+    except OSError:
+        lines = []
+    return f"{code.co_filename}:{code.co_firstlineno}: {' '.join(map(str.strip, lines)):.200}"
 
 
 class NewLines:

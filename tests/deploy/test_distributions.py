@@ -29,7 +29,7 @@ def build(source: Path, folder: Path, *targets: str) -> None:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "MOORAGE_HOME": HOME}
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     targets = tuple(part for target in targets for part in ("-t", target))
-    subprocess.run([*command, *targets], cwd=source, env=environment, check=True)
+    subprocess.run([*command, *targets], cwd=source, env=environment, check=True, timeout=100)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_the_source_distribution_builds_the_same_wheel_byte_by_byte(
 def test_an_index_accepts_and_renders_them(folder: Path) -> None:
     twine = str(Path(sys.executable).parent / "twine")
     check = [twine, "check", "--strict", *map(str, folder.iterdir())]
-    run = subprocess.run(check, capture_output=True, text=True, check=False)
+    run = subprocess.run(check, capture_output=True, text=True, check=False, timeout=100)
     assert run.returncode == 0, run.stdout
     assert run.stdout.count("PASSED") == 2
 

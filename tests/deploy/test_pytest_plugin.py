@@ -91,6 +91,8 @@ def test_the_plugin_of_pytest_imports_neither_moorage_nor_numpy(
         "    print('IMPORTED', sorted({'moorage', 'numpy', 'msgspec'} & sys.modules.keys()))\n"
     )
     command = [str(programs / "python"), "-m", "pytest", "--fixtures", "-p", "no:hypothesispytest"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100
+    )
     assert "moorage_simulate -- " in done.stdout
     assert "IMPORTED []" in done.stdout

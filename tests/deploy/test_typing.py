@@ -43,7 +43,13 @@ def checked(folder: Path, program: str, *options: str) -> str:
     environment = {k: v for k, v in os.environ.items() if k not in ("MYPYPATH", "PYTHONPATH")}
     environment["PYRIGHT_PYTHON_IGNORE_WARNINGS"] = "1"
     run = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
     )
     return run.stdout
 

@@ -14,7 +14,12 @@ def run(*command: object, folder: Path) -> str:
     """Run a command without anything of this repository around; return what it wrote on stdout."""
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        list(map(str, command)), cwd=folder, env=environ, capture_output=True, text=True
+        list(map(str, command)),
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

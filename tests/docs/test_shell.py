@@ -114,6 +114,7 @@ def test_blocks_are_shell(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=60,
     )
     assert done.stdout + done.stderr == ""
 

@@ -88,7 +88,11 @@ def test_the_overlay_gives_plugins_and_policy_to_those_who_need_them(tmp_path: P
     (tmp_path / "max_temperature.py").write_text("# a plugin\n")
     (tmp_path / "policy.yaml").write_text("changed: true\n")
     done = subprocess.run(
-        [kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=False
+        [kubectl, "kustomize", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     objects = {(m["kind"], m["metadata"]["name"]): m for m in yaml.safe_load_all(done.stdout)}

@@ -44,6 +44,7 @@ def check(folder: Path, command: str, *options: str) -> str:
         text=True,
         check=False,
         env=environment,
+        timeout=280,
     )
     return run.stdout
 

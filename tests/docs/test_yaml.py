@@ -110,7 +110,9 @@ def _promtool(folder: Path, document: object, *command: str) -> None:
     promtool = needed("promtool")
     file = folder / "shown.yaml"
     file.write_text(json.dumps(document))
-    done = subprocess.run([promtool, *command, file], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [promtool, *command, file], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

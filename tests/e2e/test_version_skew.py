@@ -83,5 +83,7 @@ async def place(world: World) -> None:
 def assert_runs(tree: Path, environment: dict[str, str]) -> None:
     """Check that Python takes our modules from a tree."""
     command = [sys.executable, "-P", "-c", "import gateway; print(gateway.__file__)"]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True, timeout=100
+    )
     assert Path(run.stdout.strip()).is_relative_to(tree)

@@ -96,7 +96,11 @@ def test_prometheus_understands_every_query(tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"  # JSON is YAML
     file.write_text(json.dumps({"groups": [{"name": "queries", "rules": rules}]}))
     done = subprocess.run(
-        [promtool, "check", "rules", str(file)], capture_output=True, text=True, check=False
+        [promtool, "check", "rules", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -286,7 +286,9 @@ PAGED = {alert.name for alert in alerts() if alert.severity == "page"}
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Prometheus' own tool."""
     program = needed("promtool")
-    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [program, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def unit_tests(folder: Path, groups: Sequence[Mapping[str, Any]]) -> str:

@@ -13,11 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PASSES = "def test_passes(): pass\n"
 SUITE = {
-    "test_waits.py": "import threading\n"
-    "def test_waits():\n    print('before that')\n    threading.Event().wait()\n" + PASSES,
+    "test_waits.py": "import threading\ndef test_waits():\n    threading.Event().wait()\n" + PASSES,
     "test_awaits.py": "import asyncio\n"
     "async def inner():\n    await asyncio.Event().wait()\n"
     "async def test_awaits():\n    await inner()\n" + PASSES,
+    "test_goes_on.py": "import asyncio\n"
+    "async def test_goes_on():\n    print('before that')\n    while True:\n"
+    "        try:\n            await asyncio.Event().wait()\n"
+    "        except asyncio.CancelledError:\n            pass\n" + PASSES,
     "test_native.py": "import ctypes\n"
     "def test_native():\n    ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock\n",
     "test_exits.py": "import os\n" + PASSES + "def test_exits(): os._exit(0)\n",
@@ -30,10 +33,11 @@ SUITE = {
 """Files of tests, each a group."""
 
 STACKS = {
-    "test_waits": r"test_waits overran its limit of 2 s(?s:.*)threading.Event\(\).wait\(\)"
-    r"(?s:.*)captured stdout\nbefore that",
-    "test_awaits": r"test_awaits overran its limit of 2 s(?s:.*)--- task (?s:.*)await inner\(\)"
-    r"(?s:.*)await asyncio.Event\(\).wait\(\)",
+    "test_waits": r"> *threading.Event\(\).wait\(\)(?s:.*)test_waits overran its limit of 2 s",
+    "test_awaits": r"> *await inner\(\)(?s:.*)> *await asyncio.Event\(\).wait\(\)(?s:.*)"
+    r"CancelledError: test_awaits.py::test_awaits\S* overran its limit of 2 s",
+    "test_goes_on": r"test_goes_on\S* overran its limit of 2 s, and did not end(?s:.*)--- task "
+    r"(?s:.*)await asyncio.Event\(\).wait\(\)(?s:.*)captured stdout\nbefore that",
     "test_native": r"Timeout(?s:.*)test_native.py\", line 3 in test_native",
     "test_exits": "",
     "test_leaves": "",

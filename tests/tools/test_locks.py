@@ -19,7 +19,7 @@ def written(target: Path) -> bytes:
     assert recipe is not None
     line = recipe[1].replace("\\\n", " ").splitlines()[1]
     command = line.replace("$(BIN)/python", sys.executable, 1).partition(" -o ")[0].split()
-    subprocess.run([*command, "-o", str(target)], cwd=ROOT, check=True)
+    subprocess.run([*command, "-o", str(target)], cwd=ROOT, check=True, timeout=60)
     return target.read_bytes()
 
 

@@ -144,7 +144,9 @@ def repository(tmp_path: Path) -> Path:
 def git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "tag.gpgSign=false")
     command = ["git", *identity, "-c", "commit.gpgSign=false", "-C", str(folder), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=60
+    ).stdout.strip()
 
 
 def commit(folder: Path, version: str) -> str:

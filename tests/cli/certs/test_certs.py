@@ -48,7 +48,7 @@ def test_openssl_accepts_them(tmp_path: Path) -> None:
         files = (str(tmp_path / "ca/ca.crt"), str(tmp_path / folder / "tls.crt"))
         for purpose in ("sslserver", "sslclient"):
             command = [openssl, "verify", "-x509_strict", "-purpose", purpose, "-CAfile", *files]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
             assert done.returncode == 0, done.stderr
 
 

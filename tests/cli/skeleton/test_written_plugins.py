@@ -18,7 +18,12 @@ def run(folder: Path, *command: object) -> None:
     """Run a command as a user would, without anything of this repository around."""
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        list(map(str, command)), cwd=folder, env=environ, capture_output=True, text=True
+        list(map(str, command)),
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -88,7 +93,7 @@ def shell(command: str, folder: Path) -> str:
     environ = {**os.environ, "PATH": "/usr/bin:/bin", "PYTEST_ADDOPTS": options}
     environ.pop("PYTHONPATH", None)
     done = subprocess.run(
-        command, shell=True, cwd=folder, env=environ, capture_output=True, text=True
+        command, shell=True, cwd=folder, env=environ, capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -33,7 +33,9 @@ for kind in (FilterPlugin, ScorePlugin):
 
 
 def run(*command: object, folder: Path) -> str:
-    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        list(map(str, command)), cwd=folder, capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

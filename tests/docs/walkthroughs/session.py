@@ -11,6 +11,7 @@ from pathlib import Path
 from cli.up.processes import free_ports
 from tests.cli.support import processes_in
 from tests.docs.walkthroughs.page import Step, pattern
+from tools.waiting import until
 
 PATIENCE = 120.0
 AGAIN = ("kubectl get ", "moorage explain ")
@@ -88,8 +89,9 @@ class Session:
 
     async def _wait_for(self, text: str) -> None:
         wanted = pattern(text)
-        while not (found := wanted.search(self._screen())):  # noqa: ASYNC110 - a file
-            await asyncio.sleep(0.05)
+        await until(lambda: wanted.search(self._screen()))
+        found = wanted.search(self._screen())
+        assert found is not None
         self._seen += found.end()
 
     def _screen(self) -> str:

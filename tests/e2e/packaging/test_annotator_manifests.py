@@ -26,6 +26,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
         capture_output=True,
         text=True,
         check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))

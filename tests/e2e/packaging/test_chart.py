@@ -106,7 +106,7 @@ def test_a_wrong_value_is_refused_with_its_place(values: list[str], places: list
         values = [*values, "networkPolicy.apiServer.addresses={10.0.0.1/32}"]
     given = [word for value in values for word in ("--set", value)]
     command = [str(find("helm")), "template", "moorage", str(CHART), *given]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     for place in places:
         assert place in done.stderr
@@ -115,7 +115,7 @@ def test_a_wrong_value_is_refused_with_its_place(values: list[str], places: list
 def test_the_tag_of_the_installation_page_is_a_number_for_helm() -> None:
     command = [str(find("helm")), "template", "moorage", str(CHART), "--set", "image.tag=1"]
     command += ["--set", "networkPolicy.apiServer.addresses={10.0.0.1/32}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert "image: moorage:1\n" in done.stdout, done.stderr
 
 

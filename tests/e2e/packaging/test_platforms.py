@@ -33,6 +33,7 @@ def test_every_locked_package_has_a_wheel(
         capture_output=True,
         text=True,
         check=False,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr
     names = {package.name for package in locked(ROOT / lock)}

@@ -16,7 +16,7 @@ def problems(*workflows: Path) -> str:
     # shellcheck and pyflakes are used where they happen to be installed, so not at all.
     command = [str(find("actionlint")), "-no-color", "-shellcheck=", "-pyflakes="]
     run = subprocess.run(
-        [*command, *map(str, workflows)], capture_output=True, text=True, check=False
+        [*command, *map(str, workflows)], capture_output=True, text=True, check=False, timeout=280
     )
     assert run.returncode in (0, 1), run.stderr
     return run.stdout

@@ -49,7 +49,7 @@ def own_network() -> Iterator[None]:
     try:
         assert _libc.unshare(_NEW_NETWORK) == 0, "it needs root"
         for words in ("link set lo up", "route add local 10.0.0.0/8 dev lo"):
-            subprocess.run(["ip", *words.split()], check=True)
+            subprocess.run(["ip", *words.split()], check=True, timeout=60)
         yield
     finally:
         assert _libc.setns(before, _NEW_NETWORK) == 0

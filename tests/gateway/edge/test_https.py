@@ -19,6 +19,7 @@ from moorage_host.tls.certificate import Certificates, read_certificate
 from moorage_host.tls.security import LOOPBACK, Security, client_context
 from tools.inprocess.certificates import DAY, authority, write_folder
 from tools.inprocess.edge import ScriptedCycles, names_args
+from tools.waiting import until
 
 GOOD, OTHER = authority(), authority("another authority")
 ARGS = names_args("a", "b")
@@ -89,8 +90,7 @@ async def test_other_authorities_expired_certificates_and_none_are_refused_in_th
             async with aiohttp.ClientSession() as session:
                 with pytest.raises((aiohttp.ClientError, OSError)):
                     await call(session, url, context)
-        while refused("handshake") < before + len(contexts):  # noqa: ASYNC110 - a metric
-            await asyncio.sleep(0.001)
+        await until(lambda: refused("handshake") >= before + len(contexts))
 
 
 async def test_plain_text_and_silence_are_no_handshakes(certificates: Certificates) -> None:
@@ -103,8 +103,7 @@ async def test_plain_text_and_silence_are_no_handshakes(certificates: Certificat
             with suppress(ConnectionError):
                 assert b"HTTP" not in await reader.read()
             writer.close()
-        while refused("handshake") + refused("head_time") < before + 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+        await until(lambda: refused("handshake") + refused("head_time") >= before + 2)
 
 
 async def test_handshakes_that_hang_do_not_keep_the_scheduler_out(
@@ -145,9 +144,8 @@ async def test_certificates_are_rotated_under_calls_without_a_failed_one(
             await asyncio.sleep(0)
             write_folder(tmp_path / "gateway", signer, "moorage-gateway", believed=believed)
             certificates.reload()
-            reached = len(statuses)
-            while len(statuses) < reached + 6:  # noqa: ASYNC110 - calls go on
-                await asyncio.sleep(0.001)
+            enough = len(statuses) + 6
+            await until(lambda enough=enough: len(statuses) >= enough)  # type: ignore[misc]
         rotated.set()
     assert set(statuses) == {200}
 

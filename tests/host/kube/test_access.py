@@ -10,6 +10,7 @@ from aiohttp import web
 from moorage_host.http.callers import Review
 from moorage_host.kube import KubeError
 from moorage_host.kube.access import ACCESS, TOKENS, Access
+from tools.waiting import until
 
 
 class ApiServer:
@@ -139,10 +140,8 @@ async def test_a_flood_of_unknown_tokens_keeps_other_addresses_out_of_no_turn(ap
         return ""
 
     stranger = [asyncio.create_task(flood(number)) for number in range(200)]
-    refused = list[asyncio.Task[str]]()
-    while len(refused) < 180:
-        await asyncio.sleep(0)
-        refused = [task for task in stranger if task.done()]
+    await until(lambda: sum(task.done() for task in stranger) >= 180)
+    refused = [task for task in stranger if task.done()]
     assert len(refused) == 180, "four are asked about, and sixteen wait"
     assert "too many bearer tokens of address 10.6.6.6" in refused[0].result()
     assert (await access.review("good", "/metrics", "get", HOME)).allowed

@@ -94,7 +94,10 @@ def test_importing_the_package_does_not_load_the_kubernetes_client(
 ) -> None:
     code = "import sys, moorage_host.kube; sys.exit('kubernetes_asyncio' in sys.modules)"
     folder, env = pytestconfig.rootpath, {"PYTHONPATH": "sdk"}
-    assert subprocess.run([sys.executable, "-c", code], cwd=folder, env=env).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, timeout=60).returncode
+        == 0
+    )
 
 
 @asynccontextmanager
@@ -232,7 +235,10 @@ def test_a_pod_does_not_load_the_kubernetes_client(
     )
     address = {"KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "443"}
     folder, env = pytestconfig.rootpath, {"PYTHONPATH": "sdk", **address}
-    assert subprocess.run([sys.executable, "-c", code], cwd=folder, env=env).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, timeout=60).returncode
+        == 0
+    )
 
 
 def _plugin(folder: Path, *, expires: str | None) -> dict[str, Any]:
@@ -259,7 +265,9 @@ def _certificate(folder: Path) -> ssl.SSLContext:
     openssl = needed("openssl")
     command = f"{openssl} req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1"
     names = "-subj /CN=moorage-test -addext subjectAltName=IP:127.0.0.1 -out ca.crt -keyout key"
-    subprocess.run(f"{command} {names}".split(), cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        f"{command} {names}".split(), cwd=folder, check=True, capture_output=True, timeout=60
+    )
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "ca.crt", folder / "key")
     return context

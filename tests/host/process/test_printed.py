@@ -86,6 +86,6 @@ def test_long_lines_are_cut_and_threads_may_print(caplog: pytest.LogCaptureFixtu
     with printed_to_log():
         thread = threading.Thread(target=helper, args=("x" * 10 * MAX_LINE,))
         thread.start()
-        thread.join()
+        thread.join(20)
         print("y" * 10 * MAX_LINE, end="")  # noqa: T201
     assert lines(caplog) == [(__name__, "x" * MAX_LINE), (__name__, "y" * MAX_LINE)]

@@ -136,7 +136,7 @@ importlib.import_module(sys.argv[1])
 )
 def test_every_process_has_grpc_s_settings_before_grpc_is_imported(module: str) -> None:
     shown = subprocess.run(
-        [sys.executable, "-c", SHOW, module], check=True, capture_output=True, text=True
+        [sys.executable, "-c", SHOW, module], check=True, capture_output=True, text=True, timeout=60
     )
     assert shown.stdout.split() == [
         "ERROR",
@@ -148,7 +148,9 @@ def test_every_process_has_grpc_s_settings_before_grpc_is_imported(module: str) 
 
 def test_grpc_knows_the_experiments_that_are_set() -> None:
     script = "import moorage_host.rpc, grpc; grpc.insecure_channel('localhost:1').close()"
-    ran = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
+    )
     assert ran.stderr == ""
 
 

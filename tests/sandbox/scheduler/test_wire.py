@@ -229,7 +229,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     name = ("-subj", "/CN=gateway.test", "-addext", "subjectAltName=DNS:gateway.test")
     files = ("-keyout", str(path.with_suffix(".key")), "-out", str(path))
     kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    subprocess.run([openssl, "req", *kind, *name, *files], check=True, capture_output=True)
+    subprocess.run(
+        [openssl, "req", *kind, *name, *files], check=True, capture_output=True, timeout=60
+    )
     return path
 
 

@@ -172,7 +172,7 @@ def test_outside_the_main_thread_there_is_no_limit() -> None:
     results: list[float] = []
     thread = threading.Thread(target=lambda: results.append(call_within(1e-6, sum, range(1000))))
     thread.start()
-    thread.join()
+    thread.join(20)
     assert results == [499_500]
 
 

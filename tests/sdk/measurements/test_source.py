@@ -220,4 +220,4 @@ def test_aiohttp_is_not_loaded_before_something_is_asked(
         "import moorage.measurements.prometheus.client\n"
         f"assert set({loaded!r}) <= set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -147,7 +147,9 @@ def test_it():
 def test_a_failure_shows_the_plugin_and_the_test_only(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(FAILING)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "."]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
     assert "PluginFailedError: plugin Fails failed in filter" in result.stdout
     assert 'return int(pod.labels["size"])' in result.stdout
     assert "no running event loop" not in result.stdout

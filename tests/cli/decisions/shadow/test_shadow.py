@@ -83,7 +83,7 @@ def answering(body: bytes) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
-            thread.join()
+            thread.join(20)
 
 
 def run(profiles: object, *arguments: str) -> Result:
