@@ -27,20 +27,26 @@ class Counters:
     began: float = field(default_factory=time.monotonic)
 
     def page(self, node: str) -> str:
-        """Return the exporter's page of a node."""
-        elapsed = time.monotonic() - self.began
+        """Return the exporter's page of a node.
+
+        Each sample has its time: a scrape that is late on a busy machine changes no rate, and one
+        that fails does not make the node unknown.
+        """
+        elapsed, now = time.monotonic() - self.began, f"{time.time() * 1000:.0f}"
         start, each_second = self.bytes[node]
         idle = self.idle_share.get(node, 1)
         received = start + each_second * elapsed
-        return (
-            f'node_network_receive_bytes_total{{device="eth0"}} {received}\n'
-            f'node_network_receive_bytes_total{{device="lo"}} {elapsed * 1e9}\n'
-            f'node_network_transmit_bytes_total{{device="eth0"}} 0\n'
-            f'node_uname_info{{nodename="{node}"}} 1\n'
-            f'node_cpu_seconds_total{{cpu="0",mode="idle"}} {elapsed * idle}\n'
-            f'node_cpu_seconds_total{{cpu="0",mode="user"}} {elapsed * (1 - idle)}\n'
-            f"node_memory_MemTotal_bytes 1000\nnode_memory_MemAvailable_bytes {1000 * idle}\n"
-        )
+        samples = {
+            'node_network_receive_bytes_total{device="eth0"}': received,
+            'node_network_receive_bytes_total{device="lo"}': elapsed * 1e9,
+            'node_network_transmit_bytes_total{device="eth0"}': 0,
+            f'node_uname_info{{nodename="{node}"}}': 1,
+            'node_cpu_seconds_total{cpu="0",mode="idle"}': elapsed * idle,
+            'node_cpu_seconds_total{cpu="0",mode="user"}': elapsed * (1 - idle),
+            "node_memory_MemTotal_bytes": 1000,
+            "node_memory_MemAvailable_bytes": 1000 * idle,
+        }
+        return "".join(f"{series} {value} {now}\n" for series, value in samples.items())
 
     def pods(self) -> str:
         """Return what kube-state-metrics would say of the exporters' pods."""

@@ -34,7 +34,7 @@ SUITE = {
 
 STACKS = {
     "test_waits": r"> *threading.Event\(\).wait\(\)(?s:.*)test_waits overran its limit of 2 s",
-    "test_awaits": r"> *await inner\(\)(?s:.*)> *await asyncio.Event\(\).wait\(\)(?s:.*)"
+    "test_awaits": r"> *await inner\(\)(?s:.*)await asyncio.Event\(\).wait\(\)(?s:.*)"
     r"CancelledError: test_awaits.py::test_awaits\S* overran its limit of 2 s",
     "test_goes_on": r"test_goes_on\S* overran its limit of 2 s, and did not end(?s:.*)--- task "
     r"(?s:.*)await asyncio.Event\(\).wait\(\)(?s:.*)captured stdout\nbefore that",

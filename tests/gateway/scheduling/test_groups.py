@@ -4,6 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from gateway.scheduling import groups
 from tests.gateway.scheduling.test_claims import NAMES, OCCUPIED, claims, running, task
 from tools.inprocess.gateway import Gateway, bind
 from tools.planes.embedded import Object
@@ -92,10 +95,13 @@ async def test_groups_of_other_namespaces_and_names_do_not_touch_each_other(
 
 
 async def test_binds_of_a_group_that_fail_wait_longer_each_time(
-    tmp_path: Path, sleeps: list[float]
+    tmp_path: Path, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pause = 0.0123  # which nothing else waits
+    monkeypatch.setattr(groups, "FIRST_PAUSE", pause)
+
     def waited() -> list[float]:
-        found = [seconds for seconds in sleeps if seconds in (0.25, 0.5)]
+        found = [seconds for seconds in sleeps if seconds in (pause, 2 * pause)]
         sleeps.clear()
         return found
 
@@ -103,10 +109,10 @@ async def test_binds_of_a_group_that_fail_wait_longer_each_time(
         (one,) = [member(process, "a", "a")]
         others = [task(process, "x", "x")]
         assert await place(process, others, "n1") == ["n1"]
-        for expected in ([], [0.25]):
+        for expected in ([], [pause]):
             assert OCCUPIED in await bind(process, one, "n1")
             assert waited() == expected
         assert await bind(process, one, "n2") == ""
-        assert waited() == [0.5]
+        assert waited() == [2 * pause]
         assert await bind(process, one, "n2") == ""
         assert waited() == [], "after a success nothing waits"
