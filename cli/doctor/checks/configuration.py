@@ -129,11 +129,11 @@ def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
     assert isinstance(wanted, dict)  # noqa: S101 - it is an https URL
     if not tls.insecure:
         effect = "kube-scheduler verifies no certificate, or believes its image's authorities"
-        yield Level.PROBLEM, *_file("caFile", tls.ca_file, wanted), effect
+        yield Level.PROBLEM, *_file("caFile", tls.ca_file or tls.ca_data, wanted), effect
     if secured:
         effect = "kube-scheduler presents no certificate, and the gateway ends such connections"
-        yield Level.PROBLEM, *_file("certFile", tls.cert_file, wanted), effect
-        yield Level.PROBLEM, *_file("keyFile", tls.key_file, wanted), effect
+        yield Level.PROBLEM, *_file("certFile", tls.cert_file or tls.cert_data, wanted), effect
+        yield Level.PROBLEM, *_file("keyFile", tls.key_file or tls.key_data, wanted), effect
     names, name = own["certificateNames"], tls.server_name or url.hostname
     if names and name not in names:
         effect = f"the gateway's certificate is for {listed(names)}"
@@ -141,6 +141,7 @@ def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
 
 
 def _file(field: str, found: str, wanted: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return a row for a file, or the data in its stead: whatever is given is as wanted."""
     return f"tlsConfig.{field}", found, found or wanted[field]
 
 

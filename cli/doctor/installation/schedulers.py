@@ -4,19 +4,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from cli.doctor.installation.objects import NotReadError, ReadObjects
 from cli.shared.gateway.pods import Object, name_of, scheduler_in, words_of
 from moorage.errors import ConfigurationError
-from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
+from moorage_host.kube_scheduler import NEWEST, KubeSchedulerConfiguration, parse_configuration
+from moorage_host.policy import read
 
 KIND = re.compile(r'kind"?:\s*"?KubeSchedulerConfiguration')
-
-INLINE = "(inline)"
-"""Stands for a file whose content the configuration has itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +54,13 @@ def find_schedulers(objects: ReadObjects, given: Path | None) -> Sequence[FoundS
         if own or given is None:  # as in the layout control-plane, where it is to be copied
             note = "" if own else " (the file on nodes may differ: --config FILE)"
             source = f"ConfigMap {name_of(each)}, {key}{note}"
+            pods_of = own or on_disk
             found.append(
-                FoundScheduler(source=source, configuration=parsed(text), pods=own or on_disk)
+                FoundScheduler(source=source, configuration=parsed(text, pods_of), pods=pods_of)
             )
     if given is not None:
-        found.append(FoundScheduler(source=str(given), configuration=_read(given), pods=on_disk))
+        configuration = parsed(read(given), on_disk, str(given))
+        found.append(FoundScheduler(source=str(given), configuration=configuration, pods=on_disk))
     elif on_disk and not any(each.pods is on_disk for each in found):
         names = ", ".join(name_of(pod) for pod in on_disk)
         reason = (
@@ -74,18 +71,21 @@ def find_schedulers(objects: ReadObjects, given: Path | None) -> Sequence[FoundS
     return found
 
 
-def parsed(text: str) -> KubeSchedulerConfiguration | NotReadError:
-    """Return a configuration, or why kube-scheduler would not start with it."""
+def parsed(
+    text: str, pods: Sequence[Object] = (), source: str = "line"
+) -> KubeSchedulerConfiguration | NotReadError:
+    """Return a configuration, or why the kube-scheduler in *pods* would not start with it."""
+    images = [str((scheduler_in(pod) or {}).get("image")) for pod in pods]
+    tags = map(_TAG.search, images)
+    minor = next((int(tag[1]) for tag in tags if tag), NEWEST)
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError:
-        document = None
-    if isinstance(document, dict) and _has_inline(document):
-        text = yaml.safe_dump(document)
-    try:
-        return parse_configuration(text)
+        return parse_configuration(text, source=source, minor=minor)
     except ConfigurationError as error:
-        return NotReadError(f"kube-scheduler would not start with it: {error}")
+        lines = "; ".join(str(error).splitlines())
+        return NotReadError(f"kube-scheduler 1.{minor} would not start with it: {lines}")
+
+
+_TAG = re.compile(r":v1\.(\d+)")
 
 
 def _scheduler_pods(objects: ReadObjects) -> Iterator[Object]:
@@ -105,24 +105,3 @@ def _mounts(pod: Object, config_map: Object) -> bool:
         for volume in pod["spec"].get("volumes") or ()
     ]
     return (metadata["namespace"], metadata["name"]) in names
-
-
-def _read(path: Path) -> KubeSchedulerConfiguration | NotReadError:
-    try:
-        return parsed(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"cannot read the --config {path}: {error}") from error
-
-
-def _has_inline(document: dict[str, Any]) -> bool:
-    """Replace certificates in a configuration by the names of files; return whether there were."""
-    replaced = False
-    for extender in document.get("extenders") or ():
-        tls = extender.get("tlsConfig") if isinstance(extender, dict) else None
-        if not isinstance(tls, dict):
-            continue
-        for field in ("ca", "cert", "key"):
-            if tls.pop(f"{field}Data", None):
-                tls[f"{field}File"] = INLINE
-                replaced = True
-    return replaced

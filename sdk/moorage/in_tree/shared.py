@@ -63,11 +63,14 @@ POD_LABELS: Final = frozenset(
 
 
 class DefaultConstraint(Arguments):
-    """A constraint for pods that have none of their own."""
+    """A constraint for pods that have none of their own; its selector is each pod's."""
 
     max_skew: Annotated[int, Meta(ge=1)]
     topology_key: Annotated[str, Meta(min_length=1)]
     when_unsatisfiable: Action
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
 
 
 SYSTEM_DEFAULTS: Final = (
@@ -110,7 +113,12 @@ def spread_constraints(
     system = args.defaulting_type == "System"
     return tuple(
         TopologySpreadConstraint(
-            max_skew=default.max_skew, topology_key=default.topology_key, label_selector=selector
+            max_skew=default.max_skew,
+            topology_key=default.topology_key,
+            label_selector=selector,
+            min_domains=default.min_domains,
+            node_affinity_policy=default.node_affinity_policy,
+            node_taints_policy=default.node_taints_policy,
         )
         for default in (SYSTEM_DEFAULTS if system else args.default_constraints)
         if selector is not None and default.when_unsatisfiable == action

@@ -5,10 +5,9 @@ else. `scheduling` decides for the stand-in on a live API server, with extenders
 simulations in a copy of a cluster, with plugins in this process.
 """
 
-from moorage_host.kube_scheduler.configuration import (
+from moorage_host.kube_scheduler.configuration.document import (
     DEFAULT_CONFIGURATION,
     DEFAULT_NAME,
-    DEFAULTS,
     VERBS,
     ExtenderConfig,
     ExtenderTLS,
@@ -16,6 +15,9 @@ from moorage_host.kube_scheduler.configuration import (
     KubeSchedulerProfile,
     ManagedResource,
     Verb,
+)
+from moorage_host.kube_scheduler.configuration.plugins import DEFAULTS, NEWEST
+from moorage_host.kube_scheduler.configuration.reading import (
     load_configuration,
     parse_configuration,
 )
@@ -24,6 +26,7 @@ __all__ = [
     "DEFAULTS",
     "DEFAULT_CONFIGURATION",
     "DEFAULT_NAME",
+    "NEWEST",
     "VERBS",
     "ExtenderConfig",
     "ExtenderTLS",

@@ -103,6 +103,9 @@ class InTreePlugins:
             given = dict(given.get("scoringStrategy", {}))
             given |= given.pop("requestedToCapacityRatio", {})
             ours = STRATEGIES.get(given.pop("type", "LeastAllocated"), "")
+        if "resources" in given:  # one without a name is a resource that no node has
+            listed = ({**each, "name": each["name"] or "-"} for each in given["resources"])
+            given["resources"] = list(listed)
         kind = _SCORES.get(ours)
         return _enabled(kind, given, name, weight) if kind else None
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from moorage.errors import PluginFailedError
 from moorage_host.kube_scheduler.attempt import NoNodesError, Reason, SchedulingAttempt
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
-from moorage_host.kube_scheduler.configuration import KubeSchedulerConfiguration
+from moorage_host.kube_scheduler.configuration.document import KubeSchedulerConfiguration
 from moorage_host.kube_scheduler.cycle import SchedulingCycle
 from moorage_host.kube_scheduler.extender import ExtenderError
 from moorage_host.kube_scheduler.extenders import Extending

@@ -81,6 +81,27 @@ def find_problems(value: Any, kind: Any, path: str) -> list[Problem]:
     return list(_parts(value, kind, path)) or list(_whole(value, kind, path))
 
 
+def nulls_as_absent(value: Any, kind: Any) -> Any:
+    """Return a value without the nulls that Go's decoder reads as "not given".
+
+    That is a field of a Struct, and an item of an array, which is then empty. A null where no field
+    is known stays, and is a mistake.
+    """
+    inner = _unwrapped(kind)
+    if isinstance(value, dict) and _is_plain_struct(inner):
+        fields = {field.encode_name: field.type for field in msgspec.structs.fields(inner)}
+        return {
+            key: nulls_as_absent(item, fields.get(key))
+            for key, item in value.items()
+            if item is not None or key not in fields
+        }
+    if isinstance(value, list) and _is_array(inner):
+        of = typing.get_args(inner)[0]
+        empty: Any = {} if _is_plain_struct(_unwrapped(of)) else ""
+        return [empty if item is None else nulls_as_absent(item, of) for item in value]
+    return value
+
+
 def salvage(value: Any, kind: type[StructT]) -> StructT:
     """Return what is right of a value in which there are problems, to check the rest of it too.
 
@@ -95,7 +116,8 @@ def _salvaged(value: Any, kind: Any) -> Any:
     if _is_plain_struct(inner):
         return _salvaged_struct(value if isinstance(value, dict) else {}, inner)
     if isinstance(value, list) and _is_array(inner):
-        return tuple(_salvaged(item, typing.get_args(inner)[0]) for item in value)
+        items = (_salvaged(item, typing.get_args(inner)[0]) for item in value)
+        return tuple("" if item is msgspec.UNSET else item for item in items)
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError:

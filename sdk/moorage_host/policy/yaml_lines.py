@@ -2,10 +2,16 @@
 
 Stricter than PyYAML where it would guess: duplicate keys, keys that are no strings, numbers that
 YAML 1.1 and 1.2 read differently (017, 12:30), tags, several documents. Called by `document`.
+
+A file that Kubernetes' own programs read too must mean the same here. For these (`as_kubernetes`)
+scalars are what Go's YAML makes of them, merge keys are followed, only the first document counts.
 """
 
+import itertools
+import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,26 +67,35 @@ class Tree:
         raise ConfigurationError("\n".join(line.replace("\n", " ") for line in lines))
 
 
-def read_tree(text: str, source: str) -> Tree:
+def read_tree(text: str, source: str, *, as_kubernetes: bool = False) -> Tree:
     """Return the only document in a YAML or JSON text.
+
+    Args:
+        text: The text.
+        source: What to call it in messages, such as the file name.
+        as_kubernetes: Read it as Kubernetes' programs do: the first document, with Go's scalars.
 
     Raises:
         ConfigurationError: It is not YAML, empty, several documents, or too large.
     """
     if len(text) > MAX_BYTES:
         raise ConfigurationError(f"{source}:1: larger than {MAX_BYTES} characters")
-    root = _root(text, source)
+    root = _root(text, source, only_first=as_kubernetes)
     tree = Tree(source=source)
-    reader = _Reader(tree)
+    if is_json := as_kubernetes and text.lstrip().startswith("{"):
+        _check_json(text, source)
+    reader = _KubernetesReader(tree, is_json=is_json) if as_kubernetes else _Reader(tree)
     tree.lines[""] = _line(root)
     tree.value = reader.value(root, "", 0)
     return tree
 
 
-def _root(text: str, source: str) -> yaml.Node:
+def _root(text: str, source: str, *, only_first: bool) -> yaml.Node:
     try:
-        _check_depth(text, source)
-        roots = [node for node in yaml.compose_all(text, _LOADER) if not _is_empty(node)]
+        _check_depth(text, source, only_first=only_first)
+        documents = yaml.compose_all(text, _LOADER)
+        listed = itertools.islice(documents, 1) if only_first else documents
+        roots = [node for node in listed if not _is_empty(node)]
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         context = f" ({error.context})" if error.context else ""
@@ -97,16 +112,29 @@ def _root(text: str, source: str) -> yaml.Node:
     return roots[0]
 
 
-def _check_depth(text: str, source: str) -> None:
+def _check_depth(text: str, source: str, *, only_first: bool) -> None:
     """Refuse deep nesting before `compose`, whose recursion in C would end the process."""
     depth = 0
     for event in yaml.parse(text, _LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
+        if only_first and isinstance(event, yaml.DocumentEndEvent):
+            return
         if depth > MAX_DEPTH:
             raise ConfigurationError(
                 f"{source}:{_line(event)}: nested more than {MAX_DEPTH} levels deep"
             )
+
+
+def _check_json(text: str, source: str) -> None:
+    """Refuse what begins like JSON and is none: Kubernetes' programs do not read it as YAML."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"it begins with {{ and is not JSON: {error.msg}"
+        raise ConfigurationError(f"{source}:{error.lineno}: {problem}") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise ConfigurationError(f"{source}:1: it is not JSON: {error}") from error
 
 
 class _Reader:
@@ -133,7 +161,7 @@ class _Reader:
     def _object(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
         self._check_tag(node, path, "map")
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
+        for key_node, value_node in self._pairs(node):
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
             inner = child(path, key)
             if problem := _key_problem(key_node, key in result):
@@ -143,6 +171,10 @@ class _Reader:
             self._tree.lines[inner] = _line(key_node)
             result[key] = self.value(value_node, inner, depth + 1)
         return result
+
+    def _pairs(self, node: yaml.MappingNode) -> Iterable[tuple[yaml.Node, yaml.Node]]:
+        pairs: list[tuple[yaml.Node, yaml.Node]] = node.value
+        return pairs
 
     def _array(self, node: yaml.SequenceNode, path: str, depth: int) -> list[Any]:
         self._check_tag(node, path, "seq")
@@ -161,15 +193,77 @@ class _Reader:
             return node.value
         if problem := _scalar_problem(node, value):
             self._tree.problems.append(Problem(path, problem))
-        if isinstance(value, bool) and node.value.lower() not in {"true", "false"}:
-            shown = str(value).lower()
-            hint = f'; YAML reads {node.value} as {shown}: write "{node.value}" if text is meant'
-            self._tree.hints[path] = hint
+        self._hint(node.value, value, path)
         return value
+
+    def _hint(self, text: str, value: Any, path: str) -> None:
+        if isinstance(value, bool) and text.lower() not in {"true", "false"}:
+            hint = f'; YAML reads {text} as {str(value).lower()}: write "{text}" if text is meant'
+            self._tree.hints[path] = hint
 
     def _check_tag(self, node: yaml.Node, path: str, expected: str) -> None:
         if node.tag != _TAG + expected:
             self._tree.problems.append(Problem(path, f"the tag {_short(node.tag)} is not allowed"))
+
+
+class _KubernetesReader(_Reader):
+    """Reads scalars as Go's YAML does, and follows merge keys.
+
+    A number of JSON that has a point or an exponent is no integer; one of YAML is, if it is whole.
+    """
+
+    def __init__(self, tree: Tree, *, is_json: bool) -> None:
+        super().__init__(tree)
+        self._is_json = is_json
+
+    def _pairs(self, node: yaml.MappingNode) -> Iterable[tuple[yaml.Node, yaml.Node]]:
+        for key, value in node.value:
+            if key.tag != _TAG + "merge":
+                yield key, value
+                continue
+            for each in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                if isinstance(each, yaml.MappingNode):
+                    yield from self._pairs(each)
+
+    def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
+        implied = _RESOLVER.resolve(yaml.ScalarNode, node.value, (True, False))
+        if node.style or node.tag != implied:
+            return super()._scalar(node, path)  # in quotes, or with a tag
+        value = _as_go(node.value, is_json=self._is_json)
+        if isinstance(value, float) and not math.isfinite(value):
+            self._tree.problems.append(Problem(path, f"{node.value} is not a finite number"))
+        self._hint(node.value, value, path)
+        return value
+
+
+_RESOLVER: Any = yaml.resolver.Resolver()
+_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
+_TRUE, _FALSE = (
+    frozenset(form for word in words for form in (word, word.capitalize(), word.upper()))
+    for words in (("y", "yes", "on", "true"), ("n", "no", "off", "false"))
+)
+_OCTAL = re.compile(r"[-+]?0[0-7]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_MOST_EXACT = 1e21  # beyond it Go writes a whole number with an exponent
+
+
+def _as_go(text: str, *, is_json: bool) -> Any:
+    """Return what Go's YAML reads a scalar without quotes as."""
+    if text in _NULLS:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if _SPECIAL.fullmatch(text):
+        return float(text.replace(".", ""))
+    number = text.replace("_", "")
+    try:
+        return int(number, 8 if _OCTAL.fullmatch(number) else 0)
+    except ValueError:
+        found = float(number) if _FLOAT.fullmatch(number) else math.inf
+    if not math.isfinite(found):
+        return text
+    return int(found) if found.is_integer() and abs(found) < _MOST_EXACT and not is_json else found
 
 
 def _key_problem(node: yaml.Node, duplicate: bool) -> str:

@@ -1,14 +1,16 @@
 """In-tree plugins as a profile configures them; test_golden.py compares their results."""
 
+import json
 from typing import Any
 
 import pytest
 
-from moorage.errors import ConfigurationError
+from moorage_host.kube_scheduler import parse_configuration
 from moorage_host.kube_scheduler.attempt import NodeRejection
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.kube_scheduler.in_tree import InTreePlugins, named_nodes
 from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
+from tools.golden.configurations import RECORDED, text_of
 from tools.inprocess.api import Object
 from tools.waiting import until
 
@@ -18,6 +20,10 @@ TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 def in_tree(ignored: frozenset[str] = frozenset(), **profile: Any) -> InTreePlugins:
     (read,) = configuration(profiles=[profile]).profiles
     return InTreePlugins(read, ignored)
+
+
+STARTING = [case for case in json.loads(RECORDED.read_text())["cases"] if "1.37" in case["starts"]]
+"""Files with which kube-scheduler starts."""
 
 
 async def rejection(
@@ -69,10 +75,11 @@ async def test_a_disabled_filter_rejects_nothing() -> None:
     assert await rejection(plugins, known_pod(**requesting(cpu="99")), unschedulable=True) is None
 
 
-def test_arguments_that_a_plugin_does_not_take_are_refused() -> None:
-    wrong = {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": "much"}}
-    with pytest.raises(ConfigurationError, match=r"pluginConfig of InterPodAffinity"):
-        in_tree(pluginConfig=[wrong])
+@pytest.mark.parametrize("case", STARTING, ids=[case["case"] for case in STARTING])
+def test_profiles_that_kube_scheduler_starts_with_run_here_too(case: dict[str, Any]) -> None:
+    configuration = parse_configuration(text_of(case))
+    for profile in configuration.profiles:
+        InTreePlugins(profile, configuration.ignored_resources)
 
 
 def test_pods_of_a_daemon_set_name_their_node() -> None:

@@ -1,0 +1,1 @@
+"""The KubeSchedulerConfiguration: what kube-scheduler starts with, and what it refuses."""
