@@ -16,9 +16,6 @@ from cli.shared.screen import Screen
 if TYPE_CHECKING:
     from cli.doctor.check import Finding
 
-INSTALL = Path(__file__).resolve().parents[2] / "deploy" / "install"
-"""The rendered release, in a checkout and in a wheel."""
-
 STYLES = {"problem": "bold red", "warning": "yellow", "not checked": "dim", "ok": "green"}
 """Levels, the worst first, with how they are shown."""
 
@@ -29,18 +26,12 @@ STYLES = {"problem": "bold red", "warning": "yellow", "not checked": "dim", "ok"
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A KubeSchedulerConfiguration on disk, where kube-scheduler's own is not in a ConfigMap.",
 )
-@click.option(
-    "--layout",
-    type=click.Choice(sorted(file.stem for file in INSTALL.glob("*.yaml"))),
-    help="The layout that is installed; by default the one that the cluster's objects look like.",
-)
 @click.option("--strict", is_flag=True, help="Warnings count as problems for the exit code.")
 @output_option("what is ok too")
 @gateway_options
 def doctor(
     *,
     config: Path | None,
-    layout: str | None,
     strict: bool,
     output: Form,
     options: GatewayOptions,
@@ -54,7 +45,7 @@ def doctor(
         from cli.doctor.checks import findings
         from cli.doctor.installation.installation import read_installation
 
-        found = list(findings(asyncio.run(read_installation(options, config, layout or ""))))
+        found = list(findings(asyncio.run(read_installation(options, config))))
     counts = {level: sum(each.level == level for each in found) for level in STYLES}
     if is_for_programs(output):
         write({"counts": counts, "checks": found}, output)

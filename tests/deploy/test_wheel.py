@@ -89,11 +89,6 @@ def test_each_process_can_be_started_by_its_module(
     assert "--log-format" in usage
 
 
-def test_doctor_has_the_release_to_compare_with(programs: Path, folder: Path) -> None:
-    usage = run(programs / "moorage", "doctor", "--help", folder=folder)
-    assert "|high-availability|" in "".join(usage.split())
-
-
 def test_the_command_and_the_library_have_the_same_version(programs: Path, folder: Path) -> None:
     version = run(programs / "moorage", "--version", folder=folder).split()[-1]
     code = "import importlib.metadata, moorage; print(importlib.metadata.version('moorage'))"

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from cli.doctor.installation.release import path_of as object_path
 from cli.up.processes import free_ports
 from moorage_host.kube import connect
 from sandbox.apiserver.server import kubeconfig
@@ -321,4 +320,8 @@ def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]
 
 def path_of(obj: Object) -> str:
     """Return the path of the collection that an object is created in."""
-    return object_path(obj).rpartition("/")[0]
+    version, metadata, kind = obj["apiVersion"], obj["metadata"], obj["kind"].lower()
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    inside = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    return f"{root}{inside}/{plural}"

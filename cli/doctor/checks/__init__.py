@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from cli.doctor.check import Check, Finding, examine
-from cli.doctor.checks import configuration, reaching, release, running
+from cli.doctor.checks import configuration, reaching, running
 from cli.doctor.installation.installation import Installation
 
 GROUPS: Mapping[str, Sequence[Check]] = {
@@ -15,11 +15,6 @@ GROUPS: Mapping[str, Sequence[Check]] = {
         running.plugins_work,
         running.versions,
         running.scheduler_version,
-    ),
-    "It is what the release has": (
-        release.release_objects,
-        release.release_rights,
-        release.release_fields,
     ),
     "kube-scheduler reaches it": (
         reaching.scheduler_known,

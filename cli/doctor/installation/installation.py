@@ -16,7 +16,6 @@ from cli.doctor.installation.objects import (
     read_objects,
     read_server,
 )
-from cli.doctor.installation.release import Release, read_release
 from cli.doctor.installation.schedulers import FoundScheduler, find_schedulers
 from cli.shared.gateway.client import Gateway, connected, connected_to_pod
 from cli.shared.gateway.finding import GatewayError
@@ -115,7 +114,6 @@ class Installation:
         schedulers: The kube-schedulers with a configuration of their own.
         gateway: What the gateway that decides reports.
         processes: What each process reports.
-        release: What the release has beside what the cluster has.
     """
 
     namespace: str
@@ -125,7 +123,6 @@ class Installation:
     schedulers: Sequence[FoundScheduler] = ()
     gateway: GatewayReport | NotReadError
     processes: Processes = field(default_factory=dict)
-    release: Release | NotReadError
 
     @property
     def report(self) -> GatewayReport:
@@ -204,15 +201,12 @@ class Installation:
         return "moorage" in words or "gateway" in words or any(f"//{host}" in url for host in hosts)
 
 
-async def read_installation(
-    options: GatewayOptions, config: Path | None, layout: str = ""
-) -> Installation:
+async def read_installation(options: GatewayOptions, config: Path | None) -> Installation:
     """Read everything that the options lead to.
 
     Args:
         options: Where the gateway and the cluster are.
         config: A configuration of kube-scheduler on disk.
-        layout: The layout of the release that is installed; "" is the one that is likely.
 
     Raises:
         ConfigurationError: A file or an option cannot be used.
@@ -228,10 +222,6 @@ async def read_installation(
             gateway = NotReadError(str(error))
         objects = await read_objects(cluster, namespace)
         processes = await read_processes(options, cluster, objects.read("pods"))
-        if options.admin and not processes and not layout:  # as with `moorage up`
-            release: Release | NotReadError = NotReadError(f"no pod of Moorage is in {namespace}")
-        else:
-            release = await read_release(cluster, objects, namespace, layout)
         return Installation(
             namespace=namespace,
             now=now,
@@ -240,7 +230,6 @@ async def read_installation(
             schedulers=find_schedulers(objects, config),
             gateway=gateway,
             processes=processes,
-            release=release,
         )
     finally:
         await cluster.close()

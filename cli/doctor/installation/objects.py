@@ -24,8 +24,6 @@ MOST = 500
 AT_ONCE = 8
 """Objects that are read at the same time, one by one."""
 
-NOT_FOUND = 404
-
 CORE, APPS = "/api/v1", "/apis/apps/v1"
 
 SYSTEM = "kube-system"
@@ -42,13 +40,7 @@ PATHS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 
 
 class NotReadError(MoorageError):
-    """Stands for what could not be read: the reason, as a part of a sentence.
-
-    Attributes:
-        is_absent: Whether it could be read that there is no such object.
-    """
-
-    is_absent = False
+    """Stands for what could not be read: the reason, as a part of a sentence."""
 
 
 def known(value: T | NotReadError) -> T:
@@ -105,9 +97,7 @@ async def get(client: KubeClient, path: str, **query: str) -> dict[str, Any] | N
         content: dict[str, Any] = msgspec.json.decode(answer.check().body)
     except (KubeError, TimeoutError, msgspec.DecodeError) as error:
         message = error.message if isinstance(error, KubeStatusError) else ""
-        found = NotReadError(f"GET {path}: {message or error or 'no answer in time'}")
-        found.is_absent = isinstance(error, KubeStatusError) and error.status == NOT_FOUND
-        return found
+        return NotReadError(f"GET {path}: {message or error or 'no answer in time'}")
     return content
 
 

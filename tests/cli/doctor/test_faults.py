@@ -14,7 +14,7 @@ import yaml
 from cli.doctor.check import Finding, Level
 from cli.doctor.checks import GROUPS, findings
 from cli.up.kubeconfig import kubeconfig
-from tests.cli.doctor.installed import NAMESPACE, RBAC, Installed
+from tests.cli.doctor.installed import NAMESPACE, Installed
 from tests.cli.support import ran
 from tools.inprocess.api import Object
 
@@ -25,7 +25,6 @@ CONFIG = f"{CORE}/configmaps/kube-scheduler"
 SERVICE = f"{CORE}/services/gateway"
 SCHEDULER_POD = f"{CORE}/pods/scheduler-1"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,6 @@ def faults() -> Iterator[Fault]:
     yield from _of_the_way()
     yield from _of_the_configuration()
     yield from _of_certificates()
-    yield from _of_rights()
     yield from _of_what_runs()
 
 
@@ -120,20 +118,6 @@ def _of_the_way() -> Iterator[Fault]:
         change=on_host,
         evidence="dnsPolicy ClusterFirst, where gateway.moorage.svc does not resolve",
         advice="tlsConfig.serverName moorage-gateway",
-    )
-    yield Fault(
-        check="release-fields",
-        path=f"{POLICIES}/gateway",
-        change=fields(spec__ingress=[]),
-        evidence="NetworkPolicy moorage/gateway: spec.ingress lacks",
-        advice="apply deploy/install/second-scheduler.yaml again",
-    )
-    yield Fault(
-        check="release-fields",
-        path=f"{CORE}/services/filter",
-        change=fields(spec__selector={"app": "filter"}),
-        evidence="Service moorage/filter: spec.selector.app.kubernetes.io/name is not set",
-        advice="apply deploy/install/second-scheduler.yaml again",
     )
     yield Fault(
         check="scheduler-known",
@@ -268,31 +252,6 @@ def _of_certificates() -> Iterator[Fault]:
     )
 
 
-def _of_rights() -> Iterator[Fault]:
-    yield Fault(
-        check="release-rights",
-        path=f"{RBAC}/clusterroles/moorage-gateway",
-        change=fields(rules__0__verbs=["list"]),
-        evidence="ClusterRole moorage-gateway does not allow: watch nodes, watch pods",
-        advice="apply deploy/install/second-scheduler.yaml again",
-    )
-    yield Fault(
-        check="release-rights",
-        path=f"{RBAC}/clusterroles/moorage-binder",
-        change=fields(rules__0__resources=["pods/binding", "secrets"]),
-        level="warning",
-        evidence="ClusterRole moorage-binder allows more than the release: create secrets",
-        advice="apply deploy/install/second-scheduler.yaml again",
-    )
-    yield Fault(
-        check="release-rights",
-        path=f"{RBAC}/clusterrolebindings/moorage-auth-delegator",
-        change=fields(subjects=[]),
-        evidence="ClusterRoleBinding moorage-auth-delegator: subjects",
-        advice="apply deploy/install/second-scheduler.yaml again",
-    )
-
-
 def _of_what_runs() -> Iterator[Fault]:
     yield Fault(
         check="extender-entry",
@@ -308,22 +267,6 @@ def _of_what_runs() -> Iterator[Fault]:
         level="warning",
         evidence="1 of 2 replicas of Deployment moorage/scorer are ready",
         advice="kubectl describe",
-    )
-    yield Fault(
-        check="release-fields",
-        path=f"{DEPLOYMENTS}/filter",
-        change=fields(spec__template__spec__containers__0__livenessProbe=None),
-        level="warning",
-        evidence="Deployment moorage/filter: spec.template.spec.containers[moorage].livenessProbe",
-        advice="unless it is meant to differ",
-    )
-    yield Fault(
-        check="release-fields",
-        path=f"{CORE}/configmaps/settings",
-        change=fields(data__MOORAGE_TLS="/elsewhere"),
-        level="warning",
-        evidence="data.MOORAGE_TLS is /elsewhere, but /etc/moorage/tls in the release",
-        advice="unless it is meant to differ",
     )
     yield Fault(
         check="policy-active",
@@ -386,11 +329,10 @@ async def test_the_exit_code_is_for_ci(installed: Installed) -> None:
         assert fault.advice in out, out
 
 
-async def test_an_installation_outside_of_the_cluster_is_no_release(installed: Installed) -> None:
+async def test_a_gateway_that_runs_outside_of_the_cluster_is_checked(installed: Installed) -> None:
     gateway = installed.options_of_admin()
     there = f"--kubeconfig={installed.kubeconfig}"
     code, out = await ran("doctor", *gateway, there, "--gateway=other")
-    assert "not checked: release-objects, release-rights, release-fields: no pod of" in out, out
     assert code == 0, out
 
 
