@@ -70,5 +70,11 @@ def _show(found: "Sequence[Finding]", counts: dict[str, int], *, wide: bool) -> 
     for reason, names in unchecked.items():
         screen.sentence(f"not checked: {', '.join(names)}: {reason}", STYLES["not checked"])
     hint = "" if wide or not counts["ok"] else " (-o wide lists these)"
-    shown = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+    shown = ", ".join(_counted(count, level) for level, count in counts.items() if count)
     screen.sentence(f"{shown}{hint}", "bold")
+
+
+def _counted(count: int, level: str) -> str:
+    return (
+        f"{count} {level}s" if count > 1 and level in ("problem", "warning") else f"{count} {level}"
+    )

@@ -56,6 +56,7 @@ def replica_route(
                 "gateway": {
                     "time": time.time(),
                     "httpTimeout": settings.http_timeout,
+                    "extenderPort": settings.extender_port,
                     "extenderPrefix": settings.extender_prefix,
                     "schedulerIdentities": list(settings.scheduler_identity),
                     "leaderElection": settings.leader_election,

@@ -1,6 +1,7 @@
 """Checks each extender entry against the one that the active policy needs, and profiles."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from cli.config.extender import (
@@ -24,6 +25,12 @@ ALL = 100
 PRINT = "print the entry again: moorage config extender POLICY"
 
 LOOPBACK = ("127.", "localhost", "::1")
+
+LONGEST_CALL = 60.0
+"""Seconds for which nobody would let one call stop all scheduling."""
+
+AUTHORITY_KEY = "ca.key"
+"""What `moorage certs`, openssl's guides and Kubernetes call the key of an authority."""
 
 Row = tuple[Level, str, object, object, str]
 """How bad it is if a field has another value: the field, what it is, what is needed, the effect."""
@@ -71,6 +78,8 @@ def _fields(installation: Installation, entry: FoundExtender) -> Iterator[Row]:
     level, effect = Level.PROBLEM, "kube-scheduler gives up before the gateway answers"
     if theirs is None:
         effect = "a call without an answer stops all scheduling"
+    elif theirs > LONGEST_CALL:
+        effect = f"one call that hangs stops all scheduling for {theirs / 60:,.0f} minutes"
     elif theirs > ours:
         level, effect = Level.WARNING, "the gateway gives up earlier than it has to"
     found = extender.http_timeout if theirs is None else f"{theirs:g}s"
@@ -123,6 +132,9 @@ def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
         if secured or not str(url.hostname).startswith(LOOPBACK):
             yield level, "the scheme of urlPrefix", url.scheme, "https", effect
         return
+    if not secured:
+        effect = "kube-scheduler begins with TLS, and the gateway has no certificates"
+        yield Level.PROBLEM, "the scheme of urlPrefix", url.scheme, "http", effect
     effect = "kube-scheduler believes any server"
     yield Level.PROBLEM, "tlsConfig.insecure", tls.insecure, False, effect
     wanted = tls_fields(extender.url_prefix)["tlsConfig"]
@@ -134,6 +146,9 @@ def _tls(installation: Installation, extender: ExtenderConfig) -> Iterator[Row]:
         effect = "kube-scheduler presents no certificate, and the gateway ends such connections"
         yield Level.PROBLEM, *_file("certFile", tls.cert_file or tls.cert_data, wanted), effect
         yield Level.PROBLEM, *_file("keyFile", tls.key_file or tls.key_data, wanted), effect
+    if PurePosixPath(tls.key_file).name == AUTHORITY_KEY:
+        effect = "that is the authority's key: who reads it there can pass for anybody"
+        yield Level.PROBLEM, "tlsConfig.keyFile", tls.key_file, wanted["keyFile"], effect
     names, name = own["certificateNames"], tls.server_name or url.hostname
     if names and name not in names:
         effect = f"the gateway's certificate is for {listed(names)}"

@@ -72,10 +72,16 @@ def extender_address(installation: Installation) -> Iterator[Finding]:
         host = aliases.get(url.hostname, url.hostname or "")
         if host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback):
             pods = [pod for pod in entry.scheduler.pods if not pod["spec"].get("hostNetwork")]
+            ours = installation.replicas["gateway"]["extenderPort"]  # 0: whichever was free
             if pods and not any(runs(pod, "gateway") for pod in pods):
                 yield problem(
                     f"{entry.place}: {host} is loopback, and no gateway runs in {name_of(pods[0])}",
                     "write the Service's address, or add the gateway to that pod",
+                )
+            elif ours not in (0, port):
+                yield problem(
+                    f"{entry.place} names port {port} of {host}, and the gateway listens on {ours}",
+                    f"write port {ours} into urlPrefix",
                 )
         else:
             yield from _service(installation, entry, host, port)

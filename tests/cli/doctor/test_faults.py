@@ -112,6 +112,18 @@ def _of_the_way() -> Iterator[Fault]:
         evidence="is loopback, and no gateway runs in moorage/scheduler-1",
         advice="write the Service's address",
     )
+    yield config(
+        check="extender-entry",
+        change=text("httpTimeout: 5s", "httpTimeout: 300000s"),
+        evidence="httpTimeout is 300000s: one call that hangs stops all scheduling for 5,000 min",
+        advice="set httpTimeout to 5s",
+    )
+    yield config(
+        check="extender-entry",
+        change=text("/etc/moorage/tls/tls.key", "/etc/moorage/tls/ca.key"),
+        evidence="tlsConfig.keyFile is /etc/moorage/tls/ca.key: that is the authority's key",
+        advice="set tlsConfig.keyFile to /etc/moorage/tls/tls.key",
+    )
     yield Fault(
         check="extender-address",
         path=SCHEDULER_POD,

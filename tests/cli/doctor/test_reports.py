@@ -82,6 +82,19 @@ def of_another_version(answer: dict[str, Any]) -> None:
     answer["services"][0]["replicas"].append(another)
 
 
+def on_loopback(url: str, *, secured: bool) -> Planted:
+    """Have a kube-scheduler beside the gateway call it at *url*, as with `moorage up`."""
+
+    def plant(read: Installation) -> Installation:
+        file = ROOT / "deploy" / "files" / "kube-scheduler-config.yaml"
+        text = file.read_text().replace("https://gateway.moorage.svc:8888", url)
+        (scheduler,) = read.schedulers
+        schedulers = (replace(scheduler, configuration=parsed(text), pods=()),)
+        return replace(report(is_secured=secured)(read), schedulers=schedulers)
+
+    return plant
+
+
 FAULTS: list[tuple[str, Planted, str, str]] = [
     (
         "extender-called",
@@ -140,6 +153,18 @@ FAULTS: list[tuple[str, Planted, str, str]] = [
         ),
         "policy: policy.yaml:7: no plugin X",
         "see the log",
+    ),
+    (
+        "extender-address",
+        on_loopback("http://127.0.0.1:31777", secured=False),
+        "names port 31777 of 127.0.0.1, and the gateway listens on",
+        "into urlPrefix",
+    ),
+    (
+        "extender-entry",
+        on_loopback("https://127.0.0.1:8888", secured=False),
+        "kube-scheduler begins with TLS, and the gateway has no certificates",
+        "set the scheme of urlPrefix to http",
     ),
     (
         "leader",
