@@ -16,7 +16,7 @@ from gateway.binding.client import BinderClient
 from gateway.binding.snapshots import BinderSnapshots
 from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import make_cluster
-from gateway.cycle import Cycles, Judge, Rank
+from gateway.cycle import Cycles
 from gateway.cycle.cycle_states import CycleStates
 from gateway.decisions.explaining import Explainer, read_events, read_pod
 from gateway.decisions.groups import group_route
@@ -32,14 +32,13 @@ from gateway.inspector.timeline import Timeline, plugin_route
 from gateway.leadership import Leadership
 from gateway.leadership.election import Election
 from gateway.policy.policy import PolicyHolder
-from gateway.replicas.equal_pods import EqualPods
+from gateway.replicas.cache import AnswerCache
+from gateway.replicas.client import FilterClient, ScoreClient
 from gateway.replicas.feed import StateFeed
-from gateway.replicas.filters import Filters
 from gateway.replicas.kinds import FILTER, SCORER, binder_of
 from gateway.replicas.metrics import ReplicaMetrics
 from gateway.replicas.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.rollout import Rollout
-from gateway.replicas.scorers import Scorers
 from gateway.replicas.set import ReplicaSet
 from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
@@ -237,19 +236,19 @@ class _Gateway:
             scorers_of_shadows,
             registry,
         )
-        equal_pods = EqualPods(
+        cache = AnswerCache(
             policy,
-            Filters(filters, settings, metrics),
-            Scorers(scorers, settings, metrics),
+            FilterClient(filters, settings, metrics),
+            ScoreClient(scorers, settings, metrics),
             settings,
             metrics,
         )
-        judge: Judge = equal_pods.judge
-        rank: Rank = equal_pods.rank
-        on_end = [decisions.arrays.ended, decisions.stream.ended, self.shadows.ended]
+        judge, rank = cache.judge, cache.rank
+        observers = (decisions.arrays, decisions.stream, self.shadows)
+        on_cycle_end = [each.on_cycle_end for each in observers]
         traces = Traces(tracer, settings.trace_ratio) if tracer is not None else None
         if traces is not None:
-            on_end.append(traces.ended)
+            on_cycle_end.append(traces.on_cycle_end)
             judge, rank = traces.judge(judge), traces.rank(rank)
         scheduler = Scheduler(
             term=leadership.term,
@@ -262,7 +261,7 @@ class _Gateway:
             log=decisions.log,
             cycle_states=cycle_states,
             rejected=rejected,
-            on_end=on_end,
+            on_cycle_end=on_cycle_end,
             on_bind=[decisions.stream.bound],
             metrics=CycleMetrics(registry),
             recheck_time=settings.recheck_time,
@@ -375,7 +374,7 @@ class _Gateway:
         Later pods are placed without scores: a gateway that gave up would place none.
         """
         scorers = self.scorers
-        if scorers.ready or scorers.turnover:
+        if scorers.ready or scorers.code_epoch:
             return None
         return scorers.why_none if scorers.is_filling or scorers.refusals else None
 

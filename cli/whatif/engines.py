@@ -4,13 +4,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gateway.cycle.answers import Reason, Scores, Verdicts
 from gateway.cycle.nodes import bitmap_of
-from gateway.cycle.scores import PluginScores, Scores
-from gateway.cycle.verdicts import Reason, Verdicts
-from gateway.replicas.sharding import join_kept
+from gateway.replicas.joining import join_kept
 from gateway.whatif.comparing import Outcome
 from moorage import Nodes, Pod
-from moorage.execution import PluginRun, Profile, Supervisor
+from moorage.execution import PluginRun, PluginScores, Profile, Supervisor
 from moorage_host.plugins.ranking import run_scores
 from services.filter.engine import run_filters
 

@@ -6,23 +6,26 @@ though the filter call is answered with its verdicts: the next cycle must see wh
 and replicas are to be free for it. On the stream to a replica, what has changed in the cluster goes
 before the cycle, so the plugins see the state that the cycle is decided by.
 
-The object is mutable: the edge makes it of the call, `gateway.scheduling` decides, replicas add
-verdicts and scores, observers look at it at its end. It has the pod and the names of thousands of
-nodes, so nobody keeps it for long. What is kept is its `decision`, in which nothing refers back.
+The edge makes it of the call. `gateway.scheduling` decides, and has it take over decision,
+verdicts, scores and claim by the methods here, which alone write them. Observers look at it at its
+end. It has the pod and the names of thousands of nodes, so nobody keeps it for long. What is kept
+is its `decision`, in which nothing refers back.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.decision import Decision
-from gateway.cycle.nodes import NodeRows, NodeSet
-from gateway.cycle.scores import Scores
-from gateway.cycle.verdicts import UNKNOWN_NODE_CODE, Verdicts
+from gateway.cycle.nodes import NodeSet
+from gateway.cycle.rules import ties, whole
 from moorage.errors import MoorageError
 from moorage.models import Pod
+from moorage.plugin.normalization import MAX_SCORE
 
 ANSWER_SECONDS = 0.02
 """Kept back of a call's deadline, so that it fails with a cause before the edge gives it up."""
@@ -62,15 +65,13 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         uid: The pod's UID.
         signature: What plugins read of the pod, the same for equal pods; empty until it is needed.
         decision: What is kept of it; None before it begins, and of pods of other profiles.
-        leads_to: What leads from an example in a metric to the decision, and to the trace.
+        exemplar_labels: The labels of examples in metrics: they lead to the decision and the trace.
         start: When it began, by `time.perf_counter()`.
         names: The nodes by row when it began; cycles share the object until a node comes or goes.
         names_after: The same at its end.
-        rows: The rows that the verdicts are about.
         verdicts: What filter plugins say; None if none was asked.
         feasible: The nodes that the pod may use, in the order of `nodes`: all of them, until filter
             plugins reject some.
-        scored: The rows that the scores are about.
         scores: What score plugins say of feasible nodes; None if none was asked, or none has an
             opinion.
         points: The totals as whole numbers, in the order of `feasible`, or of `nodes` if it only
@@ -92,14 +93,12 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     uid: str = ""
     signature: bytes = b""
     decision: Decision = None  # type: ignore[assignment]  # set when it begins
-    leads_to: Mapping[str, str] = {}
+    exemplar_labels: Mapping[str, str] = {}
     start: float = 0.0
     names: Names = ()
     names_after: Names = ()
-    rows: NodeRows | None = None
     verdicts: Verdicts | None = None
     feasible: NodeSet = NO_NODES
-    scored: NodeRows | None = None
     scores: Scores | None = None
     points: Sequence[int] = ()
     scoring: "asyncio.Task[None] | None" = None
@@ -111,13 +110,41 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         self.uid = self.pod.metadata.uid
         self.feasible = self.nodes
 
+    def begin(self, decision: Decision, names: Names) -> None:
+        """Begin, or go on with, the attempt of a decision; *names* are the nodes by row now."""
+        self.decision, self.names, self.start = decision, names, time.perf_counter()
+        # An exemplar has at most 128 characters, and no name of a pod.
+        self.exemplar_labels = {"decision": decision.id}
+        if decision.traceparent:
+            trace = decision.traceparent.split("-")[1]
+            self.exemplar_labels = {**self.exemplar_labels, "trace_id": trace}
+
     def judge(self, verdicts: Verdicts) -> None:
-        """Take over verdicts on `rows`."""
-        self.verdicts, nodes, rows = verdicts, self.nodes, self.rows
-        self.feasible = nodes
-        if verdicts.record.feasible < len(nodes.names) and rows is not None:
-            codes = rows.to_call_order(verdicts.codes, UNKNOWN_NODE_CODE)
-            self.feasible = nodes.restricted(codes == 0)
+        """Take over verdicts, which leave the feasible nodes."""
+        self.verdicts, nodes = verdicts, self.nodes
+        is_any_rejected = verdicts.record.feasible < len(nodes.names)
+        self.feasible = verdicts.feasible(nodes) if is_any_rejected else nodes
+
+    def rank(self, scores: Scores, scale: int = 0) -> None:
+        """Take over scores; with a *scale* of answers, also the whole numbers that are sent."""
+        record = self.decision.score = scores.record
+        if not len(scores.totals):
+            return
+        self.scores = scores
+        sent = whole(scores.totals, scale or MAX_SCORE)
+        record.best, tied = ties(scores.totals, sent)
+        if scale:
+            record.scale, record.tied = scale, tied
+            self.points = scores.rows.to_call_order(sent, 0).tolist()
+
+    def claim(self, chosen: NodeSet) -> None:
+        """Offer only the node that the pod claims."""
+        self.feasible = chosen
+
+    def end(self, names: Names) -> None:
+        """End, or pause, when *names* are the nodes by row."""
+        self.names_after = names
+        self.decision.seconds += time.perf_counter() - self.start
 
 
 Judge = Callable[[Cycle], Coroutine[Any, Any, Verdicts]]

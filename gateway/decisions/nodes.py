@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
+from gateway.cycle.answers import NO_ROWS, Scores, Verdicts
 from gateway.cycle.cycle import Cycle, Names
 from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord, Record
 from gateway.cycle.nodes import index_of, rows_of
-from gateway.cycle.scores import Scores
-from gateway.cycle.verdicts import Verdicts
 
 REASON_BYTES = 200
 """What a reason takes, about."""
@@ -106,19 +106,18 @@ class KeptArrays:
         arrays = self._kept.get(decision)
         return arrays.total_of if arrays is not None else None
 
-    def ended(self, cycle: Cycle) -> None:
+    def on_cycle_end(self, cycle: Cycle) -> None:
         """Keep those of a cycle; of a cycle that only scores, beside the verdicts before it."""
         if not self._count or (cycle.verdicts is None and cycle.scores is None):
             return
         decision = cycle.decision.id
         before = self._kept.pop(decision, None)
         nodes = cycle.nodes
-        arrays = NodeArrays(
-            names=cycle.names,
-            names_after=cycle.names_after,
-            verdicts=cycle.verdicts,
-            scores=cycle.scores,
-        )
+        arrays = NodeArrays(names=cycle.names, names_after=cycle.names_after)
+        if cycle.verdicts is not None:
+            arrays.verdicts = replace(cycle.verdicts, rows=NO_ROWS)
+        if cycle.scores is not None:
+            arrays.scores = replace(cycle.scores, rows=NO_ROWS)
         if before is not None:
             self.bytes -= before.size
             arrays.verdicts = arrays.verdicts or before.verdicts

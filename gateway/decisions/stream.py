@@ -61,7 +61,7 @@ class DecisionStream:
     def __len__(self) -> int:
         return len(self._followers)
 
-    def ended(self, cycle: Cycle) -> None:
+    def on_cycle_end(self, cycle: Cycle) -> None:
         """Send the decision to all clients."""
         for follower in self._followers:
             follower.note(cycle.decision)

@@ -195,9 +195,9 @@ class Edge:
         left(len(feasible.names))
         if feasible.given is None:
             self._reader.keep(feasible)
-        if cycle.verdicts is None or cycle.rows is None:
+        if cycle.verdicts is None:
             return answers.filter_answer(feasible)
-        return answers.filter_answer(feasible, *cycle.verdicts.rejected(nodes, cycle.rows))
+        return answers.filter_answer(feasible, *cycle.verdicts.rejected(nodes))
 
     async def _prioritize(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
         cycle = await self._reader.scheduling(body, plugin=plugin, deadline=deadline, caller=caller)

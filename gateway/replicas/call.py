@@ -7,18 +7,26 @@ import asyncio
 from collections.abc import Collection, Hashable
 from typing import Any
 
+import msgspec
+
 from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle
 from gateway.cycle.nodes import NodeRows
 from gateway.replicas.kinds import Part
 from gateway.replicas.set import SILENT, Member, ReplicaSet
 from moorage.execution.overruns import Owner
+from moorage.v1.replica_pb2 import CycleResult
 from moorage_host.rpc.stream import StreamLostError
 
-Found = tuple[Any, NodeRows, str]
-"""A replica's result, the rows that it is about, and the version of its plugins."""
+
+class ReplicaAnswer(msgspec.Struct, frozen=True, eq=False):
+    """What a replica with this version of plugins answered about some rows."""
+
+    result: CycleResult
+    rows: NodeRows
+    version: str
 
 
-async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
+async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
     """Return the first answer to what is asked about a cycle, if it is no failure.
 
     Raises:
@@ -27,7 +35,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
     """
     loop, latency = asyncio.get_running_loop(), replicas.latency
     deadline, version = cycle.deadline - ANSWER_SECONDS, part.version
-    sort = (cycle.profile, cycle.plugin, part.stage)
+    latency_key = (cycle.profile, cycle.plugin, part.stage)
     sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]] = {}
     again = ""
     metadata = cycle.pod.metadata
@@ -55,7 +63,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
         if sent and len(replicas.all) == 1 and member is replicas.all[0]:
             ended, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
         elif sent:
-            ended = await _first_ended(replicas, sent, part, sort, deadline)
+            ended = await _first_ended(replicas, sent, part, latency_key, deadline)
         for answer in ended:
             member, about, start = sent.pop(answer)
             error = answer.exception()
@@ -63,8 +71,8 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> Found:
                 result = answer.result().result
                 if result.status.code:
                     raise CallFailedError(f"{replicas.name} service: {result.status.message}")
-                latency.observe(sort, part.size, loop.time() - start)
-                return result, about, member.session.version
+                latency.observe(latency_key, part.size, loop.time() - start)
+                return ReplicaAnswer(result, about, member.session.version)
             if isinstance(error, TimeoutError):
                 raise CallFailedError(f"{replicas.name} service {SILENT}") from error
             if not isinstance(error, StreamLostError):  # its loss is noted already
@@ -85,7 +93,7 @@ async def _first_ended(
     replicas: ReplicaSet,
     sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]],
     part: Part,
-    sort: Hashable,
+    latency_key: Hashable,
     deadline: float,
 ) -> Collection[asyncio.Future[Any]]:
     """Wait for an answer or a loss, but only for the hedge delay; return what has ended."""
@@ -96,6 +104,7 @@ async def _first_ended(
     ended, _ = await asyncio.wait(sent, return_when=first, timeout=replicas.latency.floor)
     if not ended:
         remaining = deadline - asyncio.get_running_loop().time()
-        delay = replicas.latency.hedge_delay(sort, part.size, remaining) - replicas.latency.floor
+        delay = replicas.latency.hedge_delay(latency_key, part.size, remaining)
+        delay -= replicas.latency.floor
         ended, _ = await asyncio.wait(sent, return_when=first, timeout=max(delay, 0))
     return ended

@@ -22,7 +22,7 @@ Name = Literal["filter", "scorer", "binder"]
 Stage = Literal["whole", "shard", "normalize"]
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Part(msgspec.Struct, kw_only=True, eq=False):
     """What one replica is asked about a cycle in one go.
 
     Rows refer to the state at the time of sending, which may differ when it is sent again.

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from gateway.settings import GatewaySettings
 
 KEPT = 128
-"""Round trips that are kept for each sort of work, the newest."""
+"""Round trips that are kept for each kind of work, the newest."""
 
 ENOUGH = 10
 """Round trips that must be known before the hedge delay depends on them."""
@@ -19,7 +19,7 @@ FEW_NODES = 100
 
 
 class LatencyTracker:
-    """Keeps round trips, by sort of work and relative to the number of nodes.
+    """Keeps round trips, by kind of work and relative to the number of nodes.
 
     Attributes:
         floor: The shortest hedge delay, in seconds.
@@ -31,22 +31,22 @@ class LatencyTracker:
         self._factor = settings.hedge_factor
         self._recent: dict[Hashable, deque[float]] = {}
 
-    def observe(self, sort: Hashable, nodes: int, seconds: float) -> None:
+    def observe(self, key: Hashable, nodes: int, seconds: float) -> None:
         """Record how long an answer took that reports no failure."""
-        recent = self._recent.get(sort)
+        recent = self._recent.get(key)
         if recent is None:
-            recent = self._recent[sort] = deque(maxlen=KEPT)
+            recent = self._recent[key] = deque(maxlen=KEPT)
         recent.append(seconds / max(nodes, FEW_NODES))
 
-    def hedge_delay(self, sort: Hashable, nodes: int, remaining: float) -> float:
+    def hedge_delay(self, key: Hashable, nodes: int, remaining: float) -> float:
         """Return after how many seconds to ask another replica.
 
         Args:
-            sort: Work of the same sort takes similar times for the same number of nodes.
+            key: The kind of work, which takes similar times for the same number of nodes.
             nodes: The number of nodes.
             remaining: Seconds until the deadline.
         """
-        recent = self._recent.get(sort, ())
+        recent = self._recent.get(key, ())
         if len(recent) < ENOUGH:
             return max(remaining * SHARE, self.floor)
         index = min(int(self._quantile * len(recent)), len(recent) - 1)

@@ -110,10 +110,10 @@ class ReplicaMetrics:
         self._differences.labels(phase).inc()
 
     def ran(
-        self, phase: PhaseName, record: FilterRecord | ScoreRecord, leads_to: Mapping[str, str]
+        self, phase: PhaseName, record: FilterRecord | ScoreRecord, labels: Mapping[str, str]
     ) -> None:
-        """Observe what replicas did in a phase; examples lead to the decision, and to its trace."""
-        self._observe[phase](record.seconds, leads_to)
+        """Observe what replicas did in a phase; *labels* are those of examples."""
+        self._observe[phase](record.seconds, labels)
         if record.shards > 1:
             self._scattered.labels(phase).inc()
         for plugin in record.plugins:
@@ -121,7 +121,7 @@ class ReplicaMetrics:
             if observe is None:
                 observe = self._plugins.observer(plugin.plugin, phase)
                 self._observe_plugin[plugin.plugin, phase] = observe
-            observe(plugin.seconds, leads_to)
+            observe(plugin.seconds, labels)
             if plugin.failure:
                 self._failures.labels(plugin.plugin, phase).inc()
 

@@ -101,8 +101,8 @@ class ReplicaSet:
         all: The replicas that take part, a new list whenever some come or go.
         problem: Why there are none, or what went wrong last.
         refusals: Why replicas cannot use the policy, by their addresses: plugins that do not start.
-        turnover: How often other code may have begun to answer: a process took part that had not
-            before, or the last one with its version of plugins ceased to.
+        code_epoch: Counts changes of plugin code: a process took part that had not before, or the
+            last one with its version of plugins ceased to.
         feed: The state that they replicate.
         metrics: Counts sessions and bytes.
         latency: How soon they answer.
@@ -151,7 +151,7 @@ class ReplicaSet:
         self.feed = feed
         self.metrics = SessionMetrics(families, self.name)
         self.latency = LatencyTracker(settings)
-        self.turnover = 0
+        self.code_epoch = 0
         self._processes: dict[str, str] = {}  # what took part last, by address
         self.crash_suspects = CrashSuspects(self.name, asyncio.get_running_loop().time)
         self.all: list[Member] = []
@@ -405,7 +405,7 @@ class ReplicaSet:
             self.refusals.pop(place, None)
             self._members[place] = Member(self, place, session)
             self.all = list(self._members.values())
-            self.turnover += self._processes.get(place) != session.replica
+            self.code_epoch += self._processes.get(place) != session.replica
             self._processes[place] = session.replica
             self.problem = ""
             self._changed.notify_all()
@@ -456,7 +456,7 @@ class ReplicaSet:
         del self._members[place]
         self.all = list(self._members.values())
         versions = {each.session.version for each in self.all}
-        self.turnover += bool(versions) and session.version not in versions
+        self.code_epoch += bool(versions) and session.version not in versions
         self.metrics.session_closed(self.ready)
         if not self.ready:
             self._lost_at = asyncio.get_running_loop().time()

@@ -9,6 +9,7 @@ Called by `gateway.scheduling.scheduler` for each bind.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import chain
 
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
@@ -16,7 +17,6 @@ from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judg
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import BindCheckRecord, Cause, Decision
 from gateway.cycle.nodes import Rows
-from gateway.cycle.verdicts import Verdicts
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.metrics import BindCheckOutcome, CycleMetrics
@@ -207,13 +207,6 @@ class BindCheck:
                     self._state.assume(pod, call.node, annotations)
                     return ""
                 verdicts = await self._judge(cycle)
-        reason = next(iter(_reasons(cycle, verdicts)), "")
+        reason = next(chain(*(each.values() for each in verdicts.rejected(cycle.nodes))), "")
         plugin = next((each.plugin for each in verdicts.record.plugins if each.rejected), "Moorage")
         return f"checked again at the bind, {plugin} rejects: {reason}"
-
-
-def _reasons(cycle: Cycle, verdicts: Verdicts) -> list[str]:
-    if cycle.rows is None:
-        return []
-    failed, unresolvable = verdicts.rejected(cycle.nodes, cycle.rows)
-    return [*failed.values(), *unresolvable.values()]

@@ -85,7 +85,7 @@ class Claims:
             node=node, plugins=claimants, outdated=outdated, annotations=dict(annotations)
         )
         self._metrics.claimed()
-        cycle.feasible = chosen
+        cycle.claim(chosen)
 
     async def _know_members(self, cycle: Cycle) -> None:
         """Wait for the watch to show all pods that nodes were found for, so that all hold them."""
@@ -116,12 +116,9 @@ class Claims:
             except CallFailedError as error:
                 decision.score_error = str(error)
             else:
-                decision.score = scores.record
-                if len(scores.totals) and cycle.scored is not None:
-                    cycle.scores = scores
-                    best = scores.totals == scores.totals.max()
-                    scores.record.best = int(np.count_nonzero(best))
-                    totals = cycle.scored.to_call_order(scores.totals, 0)
+                cycle.rank(scores)
+                if len(scores.totals):
+                    totals = scores.rows.to_call_order(scores.totals, 0)
                 self._cycle_states.add(cycle.uid, scores.kept)
         chosen = np.zeros(len(nodes), np.bool_)
         chosen[claimed(cycle.uid, nodes.names, totals)] = True

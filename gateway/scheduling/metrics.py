@@ -78,11 +78,11 @@ class CycleMetrics:
             registry=registry,
         ).inc
 
-    def ended(self, cycle: Cycle) -> None:
+    def on_cycle_end(self, cycle: Cycle) -> None:
         """Observe a cycle that has ended; its values lead to the decision, and to the trace."""
-        decision, leads_to = cycle.decision, cycle.leads_to
-        self._whole(decision.seconds, leads_to)
-        self._queue(decision.queue_seconds, leads_to)
+        decision, labels = cycle.decision, cycle.exemplar_labels
+        self._whole(decision.seconds, labels)
+        self._queue(decision.queue_seconds, labels)
         score = decision.score
         if score is None:
             return

@@ -10,7 +10,7 @@ import asyncio
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
 from gateway.cycle import ANSWER_SECONDS, Cycle, Judge
-from gateway.cycle.verdicts import Verdicts
+from gateway.cycle.answers import Verdicts
 
 PAUSE = 9
 """After a recheck, there is none for nine times its length: at most a tenth of all time."""

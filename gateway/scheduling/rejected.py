@@ -127,7 +127,7 @@ class RejectedPods:
             uid=decision.uid,
             profile=decision.profile,
             plugins=tuple(plugin.plugin for plugin in record.plugins if plugin.rejected),
-            rows=cycle.rows.bitmap if cycle.rows is not None else b"",
+            rows=cycle.verdicts.bitmap if cycle.verdicts is not None else b"",
             has_unknown=bool(record.unknown_nodes),
             judged=decision.generation,
             generation=decision.generation,

@@ -17,7 +17,6 @@ from gateway.cluster.cluster import Cluster
 from gateway.cycle import BindCall, CallFailedError, Cycle, Judge, NodeSet, Rank
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import Decision, FilterRecord
-from gateway.cycle.rules import ties, whole
 from gateway.decisions.log import Attempt, DecisionLog
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
@@ -50,7 +49,7 @@ class Scheduler:
         log: DecisionLog,
         cycle_states: CycleStates,
         rejected: RejectedPods,
-        on_end: Sequence[Callable[[Cycle], None]],
+        on_cycle_end: Sequence[Callable[[Cycle], None]],
         on_bind: Sequence[Callable[[Decision], None]],
         metrics: CycleMetrics,
         recheck_time: float,
@@ -70,8 +69,8 @@ class Scheduler:
             log: Keeps decisions.
             cycle_states: Keeps what plugins keep for the bind.
             rejected: Keeps pods that found no node, to be tried again.
-            on_end: Are called at the end of each cycle, perhaps with an error, in order, in the
-                event loop: they return at once, and never raise.
+            on_cycle_end: Observers, called at the end of each cycle, perhaps with an error, in
+                order, in the event loop: they return at once, and never raise.
             on_bind: Are called when the outcome of a bind is in a decision.
             metrics: Counts cycles.
             recheck_time: Seconds that a pod which is rejected once more waits for newer state.
@@ -90,7 +89,7 @@ class Scheduler:
         self._log = log
         self._cycle_states = cycle_states
         self._rejected = rejected
-        self._on_end = on_end
+        self._on_cycle_end = (metrics.on_cycle_end, *on_cycle_end)
         self._on_bind = on_bind
         self._metrics = metrics
         self._recheck = Recheck(state, judge, recheck_time)
@@ -291,7 +290,7 @@ class Scheduler:
         if decision is None:
             self._begin(cycle)
         else:
-            self._continue(cycle, decision)
+            cycle.begin(decision, self._state.rows.names)
         try:
             await self._take_turn(cycle)
             try:
@@ -312,15 +311,9 @@ class Scheduler:
     async def _score(self, cycle: Cycle, nodes: NodeSet) -> None:
         scale = self._policy.score_scale
         scores = await self._rank(cycle, nodes)
-        record = cycle.decision.score = scores.record
         if scores.kept:
             self._cycle_states.add(cycle.uid, scores.kept)
-        if len(scores.totals) and cycle.scored is not None:
-            sent = whole(scores.totals, scale)
-            record.scale = scale
-            record.best, record.tied = ties(scores.totals, sent)
-            cycle.scores = scores
-            cycle.points = cycle.scored.to_call_order(sent, 0).tolist()
+        cycle.rank(scores, scale)
 
     def _pass_all(self, cycle: Cycle) -> None:
         """Let all nodes pass: the profile has no filter plugins."""
@@ -364,23 +357,12 @@ class Scheduler:
             caller=cycle.caller,
         )
         previous = self._log.add(decision, again=again)
-        self._continue(cycle, decision)
+        cycle.begin(decision, rows.names)
         return previous
 
-    def _continue(self, cycle: Cycle, decision: Decision) -> None:
-        """Go on with a decision."""
-        cycle.decision = decision
-        cycle.names, cycle.start = self._state.rows.names, time.perf_counter()
-        # An exemplar has at most 128 characters, and no name of a pod.
-        cycle.leads_to = {"decision": decision.id}
-        if decision.traceparent:
-            cycle.leads_to = {**cycle.leads_to, "trace_id": decision.traceparent.split("-")[1]}
-
     def _end(self, cycle: Cycle) -> None:
-        cycle.names_after = self._state.rows.names
-        cycle.decision.seconds += time.perf_counter() - cycle.start
-        self._metrics.ended(cycle)
-        for call_back in self._on_end:
+        cycle.end(self._state.rows.names)
+        for call_back in self._on_cycle_end:
             call_back(cycle)
 
     async def _take_turn(self, cycle: Cycle) -> None:

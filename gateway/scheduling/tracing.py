@@ -15,9 +15,8 @@ from opentelemetry.trace import Link, Span, StatusCode, Tracer, get_current_span
 from opentelemetry.util.types import AttributeValue
 
 from gateway.cycle import BindCall, Cycle, Cycles, Judge, NodeSet, Rank
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
-from gateway.cycle.scores import Scores
-from gateway.cycle.verdicts import Verdicts
 from gateway.decisions.log import DecisionLog
 from moorage_host.tracing.spans import sampled, span, traceparent
 
@@ -45,7 +44,7 @@ class Traces:
             self._open.popitem(last=False)
         return traced
 
-    def ended(self, cycle: Cycle) -> None:
+    def on_cycle_end(self, cycle: Cycle) -> None:
         """End the span of a cycle that has ended."""
         decision = cycle.decision
         if (begun := self._open.pop(decision.traceparent, None)) is None:

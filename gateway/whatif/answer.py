@@ -23,8 +23,7 @@ from gateway.cycle.decision import (
 )
 from gateway.cycle.rules import claimed, ties, whole
 from gateway.decisions.sentences import sentences
-from gateway.replicas.filters import read_group
-from gateway.replicas.sharding import read_reports
+from gateway.replicas.reading import read_group, read_reports
 from gateway.whatif.question import Question
 from moorage.v1 import filter_pb2, scorer_pb2
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gateway.cycle.answers import Reason, Scores, Verdicts
 from gateway.cycle.nodes import Mask, Rows, rows_of
-from gateway.cycle.scores import Scores
-from gateway.cycle.verdicts import Reason, Verdicts
 
 EQUAL = 1e-4
 """Totals, of 0..100, that differ by less are the same: they have single precision."""

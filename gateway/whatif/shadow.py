@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -23,11 +23,10 @@ from gateway.cycle import Cycle
 from gateway.cycle.decision import Decision
 from gateway.cycle.nodes import NodeRows
 from gateway.policy.policy import PolicyHolder
+from gateway.replicas.call import ReplicaAnswer
 from gateway.replicas.crashes import NOBODY
-from gateway.replicas.filters import NonsenseError
-from gateway.replicas.filters import read as read_verdicts
 from gateway.replicas.kinds import Part
-from gateway.replicas.scorers import read as read_scores
+from gateway.replicas.reading import NonsenseError, read_scores, read_verdicts
 from gateway.replicas.set import Member, ReplicaSet
 from gateway.scheduling.queue import CycleQueue
 from gateway.settings import GatewaySettings
@@ -59,7 +58,7 @@ class ShadowFailedError(Exception):
 
 async def ask(
     replicas: ReplicaSet,
-    read: Callable[[Any, NodeRows, str, Callable[[], object]], AnswerT],
+    read: Callable[[ReplicaAnswer], AnswerT],
     cycle: Cycle,
     rows: NodeRows,
     generation: int,
@@ -92,8 +91,9 @@ async def ask(
         if report.failure:
             raise ShadowFailedError(f"plugin {report.plugin}: {report.failure}")
     try:
-        return read(result, rows, "", replicas.metrics.invalid)
+        return read(ReplicaAnswer(result, rows, ""))
     except NonsenseError as error:
+        replicas.metrics.invalid()
         raise ShadowFailedError(f"the {name} service answers nonsense") from error
 
 
@@ -156,7 +156,7 @@ class Shadows:
             notes += [each.why_none for each in self._own if not each.ready]
         return "; ".join(notes) or None
 
-    def ended(self, cycle: Cycle) -> None:
+    def on_cycle_end(self, cycle: Cycle) -> None:
         """Run the shadow of the cycle's profile next, if it may."""
         if cycle.profile not in self._policy.shadow_shares:
             return
@@ -179,7 +179,7 @@ class Shadows:
                     member.session.send_changes()  # the cycle's state, if it still is
 
     async def run(self) -> None:
-        """Keep sessions with replicas of their own, and run what `ended` is given."""
+        """Keep sessions with replicas of their own, and run what `on_cycle_end` is given."""
         async with asyncio.TaskGroup() as group:
             for own in self._own:
                 group.create_task(own.run())

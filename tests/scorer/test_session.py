@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from gateway.replicas.scorers import read_opinions
+from gateway.replicas.reading import read_opinions
 from moorage import Node, Pod, ScorePlugin, Scores
 from moorage.v1 import replica_pb2, types_pb2
 from moorage.v1 import scorer_pb2 as pb

@@ -12,8 +12,8 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from gateway.cycle import BindCall, Cycle, NodeSet
+from gateway.cycle.answers import Reason, Verdicts
 from gateway.cycle.nodes import NodeRows
-from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.edge import Edge, EdgeSettings, run_edge
 from tools.recordings import recorded_requests, recording_names
 
@@ -38,8 +38,8 @@ class Filtered:
             if text is not None or is_final:
                 reason = Reason("Scripted", self.unresolvable.get(name, text or ""), is_final)
                 codes[position] = reasons.setdefault(reason, len(reasons) + 1)
-        cycle.rows = NodeRows.at(np.arange(len(codes)), len(codes))
-        cycle.verdicts = Verdicts(bitmap=cycle.rows.bitmap, codes=codes, reasons=list(reasons))
+        rows = NodeRows.at(np.arange(len(codes)), len(codes))
+        cycle.verdicts = Verdicts(bitmap=rows.bitmap, codes=codes, reasons=list(reasons), rows=rows)
         cycle.verdicts.record.feasible = int((codes == 0).sum())
 
 

@@ -14,11 +14,10 @@ from gateway.cluster.cluster import Cluster
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
+from gateway.cycle.answers import Reason, Scores, Verdicts
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
-from gateway.cycle.scores import Scores
-from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays
 from gateway.leadership.barriers import BarrierAnswers, Barriers, KnownBind, StateRecovery
@@ -26,7 +25,6 @@ from gateway.leadership.leadership import TermLoop, TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.feed import StateFeed
-from gateway.replicas.filters import count_verdicts
 from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.rejected import RejectedPods
@@ -78,7 +76,7 @@ class OneOfAKind:
 
     async def judge(self, cycle: Cycle) -> Verdicts:
         reached = await self.follow()
-        cycle.rows = rows = self._index.find(cycle.nodes)
+        rows = self._index.find(cycle.nodes)
         free = [self._free(row, cycle) for row in rows.rows]
         codes = np.array([not each for each in free], np.uint16)
         name = cycle.profile.capitalize()
@@ -94,6 +92,7 @@ class OneOfAKind:
             bitmap=rows.bitmap,
             codes=codes,
             reasons=[Reason(name, TAKEN)],
+            rows=rows,
             record=FilterRecord(
                 nodes=0,
                 feasible=0,
@@ -104,7 +103,7 @@ class OneOfAKind:
             generation=reached,
             kept={ANNOTATION + DEVICE: KeptValue(by_node=chosen)} if chosen else {},
         )
-        count_verdicts(verdicts, rows)
+        verdicts.count()
         return verdicts
 
     def _free(self, row: int, cycle: Cycle) -> list[str]:
@@ -263,7 +262,7 @@ class ModelGateway:
             log=DecisionLog(pods=1000, attempts=3),
             cycle_states=cycle_states,
             rejected=RejectedPods(100, state, policy),
-            on_end=(),
+            on_cycle_end=(),
             on_bind=(),
             metrics=CycleMetrics(registry),
             recheck_time=0.0,

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cli.whatif.engines import filtered, scored
+from gateway.cycle.answers import Reason
 from gateway.cycle.rules import claimed, whole
-from gateway.cycle.verdicts import Reason
 from gateway.whatif.comparing import Outcome
 from moorage import PluginFailedError
 from moorage.execution import Profile, Supervisor, owner_of

@@ -6,7 +6,7 @@ The engines of the filter and scorer services call this for each plugin of a pro
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,12 +24,15 @@ from moorage.snapshot.verdicts import Mask, Rejection, Verdicts
 
 
 class PluginScores(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin's scores of all nodes: as returned, and after normalisation to 0..100."""
+    """One plugin's scores of all nodes: as returned, and after normalisation to 0..100.
+
+    The gateway keeps them in single precision where that is exact.
+    """
 
     plugin: str
     weight: int
-    raw: Scores
-    normalized: Scores
+    raw: npt.NDArray[Any]
+    normalized: npt.NDArray[Any]
 
 
 class CheckedScores(NamedTuple):

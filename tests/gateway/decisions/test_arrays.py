@@ -5,10 +5,10 @@ import numpy as np
 
 from gateway.cluster.rows import Rows
 from gateway.cycle import Cycle, GivenNode, NodeSet
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.cycle import Names
-from gateway.cycle.scores import PluginScores, Scores
-from gateway.cycle.verdicts import Verdicts
 from gateway.decisions.nodes import KeptArrays, NodeArrays
+from moorage.execution import PluginScores
 from moorage.models import Metadata, NodeManifest, decode_pod
 from tests.gateway.decisions.test_decisions import decision
 
@@ -65,7 +65,7 @@ def test_a_total_is_that_of_the_node_which_the_row_had() -> None:
 
 def kept_of(last: Cycle) -> NodeArrays:
     kept = KeptArrays(count=1, memory=1 << 20)
-    kept.ended(last)
+    kept.on_cycle_end(last)
     arrays = kept.get(last.decision.id)
     assert arrays is not None
     return arrays
@@ -78,7 +78,7 @@ def test_the_newest_are_kept_within_a_count_and_an_amount_of_memory() -> None:
     for count, memory, expected in ((3, 1 << 30, 3), (100, 5 * one, 5), (100, 0, 0), (0, one, 0)):
         kept = KeptArrays(count=count, memory=memory)
         for number in range(20):
-            kept.ended(cycle(number, *rows, names=names))
+            kept.on_cycle_end(cycle(number, *rows, names=names))
             assert kept.bytes <= memory
         found = [number for number in range(20) if kept.get(str(number)) is not None]
         assert len(found) == len(kept) >= expected
@@ -89,8 +89,8 @@ def test_scores_that_come_later_join_the_verdicts() -> None:
     kept = KeptArrays(count=10, memory=1 << 20)
     first, later = cycle(1, 0, 1, names=("a", "b")), cycle(1, 1, names=("a", "b"))
     first.scores, later.verdicts = None, None
-    kept.ended(first)
-    kept.ended(later)
+    kept.on_cycle_end(first)
+    kept.on_cycle_end(later)
     arrays = kept.get("1")
     assert arrays is not None
     assert (arrays.verdicts, arrays.scores) == (first.verdicts, later.scores)

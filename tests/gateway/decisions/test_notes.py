@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gateway.cycle.answers import Scores
 from gateway.cycle.decision import PluginRecord, ScoreRecord
 from gateway.cycle.nodes import NodeRows
-from gateway.cycle.scores import Scores
-from gateway.replicas.scorers import Shard, add_shards
-from gateway.replicas.sharding import join_reports
+from gateway.replicas.joining import add_shards, join_reports
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
+from moorage.execution import PluginScores
 from tests.gateway.sharing import NAMES, sharing
 from tools.inprocess.gateway import Gateway, Options, pod, policy_of
 
@@ -70,9 +70,19 @@ def test_of_several_shards_the_first_note_counts() -> None:
 
 
 def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> None:
-    found, raw = NodeRows.at(np.arange(1), 1), {"p0": np.ones(1), "p1": np.ones(1)}
-    shard = Shard(rows=found, raw=raw, record=record("a", "b"), generation=1, kept={})
-    totals = np.ones(1, np.float32)
+    found, totals = NodeRows.at(np.arange(1), 1), np.ones(1, np.float32)
+    opinions = [
+        PluginScores(plugin=name, weight=0, raw=np.ones(1), normalized=totals[:0])
+        for name in ("p0", "p1")
+    ]
+    shard = Scores(
+        generation=1,
+        bitmap=found.bitmap,
+        totals=totals[:0],
+        plugins=opinions,
+        rows=found,
+        record=record("a", "b"),
+    )
     after = Scores(
         generation=1, bitmap=b"\1", totals=totals, plugins=(), record=record("", "normalised")
     )

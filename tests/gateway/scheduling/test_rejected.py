@@ -8,6 +8,7 @@ import numpy as np
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
+from gateway.cycle.answers import Verdicts
 from gateway.cycle.decision import Decision, FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
 from gateway.policy.policy import PolicyHolder
@@ -68,7 +69,8 @@ class World:
         cycle = Cycle(pod=pod, pod_json=encode(pod), nodes=NodeSet(nodes), deadline=1e9)
         cycle.profile = "moorage"
         cycle.start = self.now
-        cycle.rows = RowIndex(self.state).find(cycle.nodes)
+        rows = RowIndex(self.state).find(cycle.nodes)
+        cycle.verdicts = Verdicts(bitmap=rows.bitmap, codes=np.zeros(rows.count, np.uint16))
         cycle.decision = Decision(
             namespace=pod.namespace,
             pod=pod.name,

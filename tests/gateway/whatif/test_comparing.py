@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from gateway.cycle.answers import Reason, Verdicts
+from gateway.cycle.answers import Scores as NodeScores
 from gateway.cycle.nodes import bitmap_of
-from gateway.cycle.scores import PluginScores
-from gateway.cycle.scores import Scores as NodeScores
-from gateway.cycle.verdicts import Reason, Verdicts
 from gateway.whatif.comparing import Comparison, Outcome
 from gateway.whatif.differences import Difference, best_nodes, differences
 from gateway.whatif.shadow_tally import SIDES
+from moorage.execution import PluginScores
 
 ROWS = np.array([0, 2, 3, 9])
 NAMES = {0: "a", 2: "b", 3: "c", 9: "d"}

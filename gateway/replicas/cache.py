@@ -18,30 +18,29 @@ empty cache: code may have changed.
 
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import structlog
 
-from gateway.cycle import CallFailedError, Cycle, NodeSet
+from gateway.cycle import CallFailedError, Cycle, Judge, NodeSet, Rank
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.decision import PhaseName
-from gateway.cycle.nodes import NodeRows, Rows
-from gateway.cycle.scores import Scores
-from gateway.cycle.verdicts import Verdicts
+from gateway.cycle.nodes import NodeRows
 from gateway.policy.dependencies import EqualPodsRule
 from gateway.policy.policy import PolicyHolder
-from gateway.replicas.answers import (
+from gateway.replicas.cached import (
     MOST_REASONS,
-    AnyRecord,
+    AnswerT,
+    CachedAnswers,
     CachedScores,
     CachedVerdicts,
-    Entry,
-    Question,
+    CacheLookup,
 )
-from gateway.replicas.filters import Filters
+from gateway.replicas.client import FilterClient, ReplicaClient, ScoreClient
 from gateway.replicas.metrics import ReplicaMetrics
-from gateway.replicas.scorers import Scorers
 from gateway.settings import GatewaySettings
 from moorage.plugin.values import Scope
 
@@ -56,28 +55,36 @@ FETCHED_ALONG = 64
 MOST_ENTRIES = 256
 """Unequal pods that answers are cached for, at most; `--cache-bytes` may allow fewer."""
 
-KINDS: dict[PhaseName, type[CachedVerdicts] | type[CachedScores]] = {
+CACHED: dict[PhaseName, type[CachedVerdicts] | type[CachedScores]] = {
     "filter": CachedVerdicts,
     "score": CachedScores,
 }
 
-Answer = TypeVar("Answer", Verdicts, Scores)
+Entry = dict[PhaseName, CachedAnswers[Any]]
+"""What is cached about equal pods, by phase."""
 
 
-class EqualPods:
-    """Judges and ranks: replicas answer what is not cached."""
+class AnswerCache:
+    """Answers from what is cached, and has replicas asked about the rest.
+
+    Attributes:
+        judge: Returns the verdicts on the nodes of a cycle.
+        rank: Returns the scores of some nodes for a cycle.
+    """
 
     def __init__(
         self,
         policy: PolicyHolder,
-        filters: Filters,
-        scorers: Scorers,
+        filters: FilterClient,
+        scorers: ScoreClient,
         settings: GatewaySettings,
         metrics: ReplicaMetrics,
     ) -> None:
+        self.judge: Judge = partial(self._answer, filters)
+        self.rank: Rank = partial(self._answer, scorers)
         self._policy = policy
-        self._filters, self._scorers = filters, scorers
-        self._index, self._state = filters.replicas.feed.index, filters.replicas.feed.state
+        self._filters, self._scorers = filters.replicas, scorers.replicas
+        self._index, self._state = self._filters.feed.index, self._filters.feed.state
         self._most_bytes = settings.cache_bytes
         self._verify_share = settings.cache_verify_share
         self._top = settings.decision_top
@@ -87,57 +94,34 @@ class EqualPods:
         self._entries: OrderedDict[bytes, Entry] = OrderedDict()
         self._seen: OrderedDict[int, None] = OrderedDict()
 
-    async def judge(self, cycle: Cycle) -> Verdicts:
-        """Return the verdicts on the nodes of a cycle, which gets their rows.
+    async def _answer(
+        self, client: ReplicaClient[AnswerT], cycle: Cycle, nodes: NodeSet | None = None
+    ) -> AnswerT:
+        """Return what plugins say of some nodes for a cycle, or of all its nodes.
 
         Raises:
-            CallFailedError: As `Filters.ask`.
+            CallFailedError: As `ReplicaClient.ask`.
         """
-        question = self._question("filter", cycle, cycle.nodes)
-        if question is not None and question.stale < question.rows.count:
-            known = question.entry["filter"]
-            fetched = await self._fetched(question) if question.asked is not None else None
-            if question.entry.get("filter") is known:
-                self._metrics.cached("filter", whole=question.asked is None)
-                verdicts = known.verdicts(question, fetched)
-                cycle.rows = question.rows
+        phase, nodes = client.phase, cycle.nodes if nodes is None else nodes
+        lookup = self._lookup(phase, cycle, nodes)
+        if lookup is not None and lookup.stale < lookup.rows.count:
+            known: CachedAnswers[AnswerT] = lookup.entry[phase]
+            fetched = None
+            if lookup.asked is not None:
+                fetched = await self._fetched(client, lookup, lookup.asked)
+            if lookup.entry.get(phase) is known:
+                self._metrics.cached(phase, whole=lookup.asked is None)
+                answer = known.answer(lookup, fetched, self._top)
                 if self._verify_share:
-                    verdicts, cycle.rows = await self._verified(
-                        question, verdicts, lambda: self._filters.ask(cycle, cycle.nodes)
-                    )
-                return verdicts
-        verdicts, cycle.rows = await self._filters.ask(cycle, cycle.nodes)
-        if question is not None:
-            self._learn_verdicts(question, verdicts, cycle.rows.rows)
-        return verdicts
+                    answer = await self._verified(client, lookup, answer, nodes)
+                return answer
+        answer = await client.ask(cycle, nodes)
+        if lookup is not None:
+            self._learn(lookup, answer)
+        return answer
 
-    async def rank(self, cycle: Cycle, nodes: NodeSet) -> Scores:
-        """Return the scores of some nodes for a cycle, which gets their rows.
-
-        Raises:
-            CallFailedError: As `Scorers.ask`.
-        """
-        question = self._question("score", cycle, nodes)
-        if question is not None and question.stale < question.rows.count:
-            known = question.entry["score"]
-            fetched = await self._fetched(question) if question.asked is not None else None
-            if question.entry.get("score") is known:
-                self._metrics.cached("score", whole=question.asked is None)
-                scores = known.scores(question, fetched, self._state.rows.names, self._top)
-                cycle.scored = question.rows
-                if self._verify_share:
-                    scores, cycle.scored = await self._verified(
-                        question, scores, lambda: self._scorers.ask(cycle, nodes)
-                    )
-                return scores
-        scores, cycle.scored = await self._scorers.ask(cycle, nodes)
-        if question is not None:
-            raw = {each.plugin: each.raw for each in scores.plugins}
-            self._learn(question, raw, scores.record, cycle.scored.rows, may_keep=not scores.kept)
-        return scores
-
-    def _question(self, phase: PhaseName, cycle: Cycle, nodes: NodeSet) -> Question | None:
-        """Return what has to be asked; None if nothing may or need be cached."""
+    def _lookup(self, phase: PhaseName, cycle: Cycle, nodes: NodeSet) -> CacheLookup | None:
+        """Return what is known and what has to be asked; None if nothing may or need be cached."""
         rule = self._policy.dependencies.equal_pods.get(cycle.profile)
         if rule is None or cycle.plugin or cycle.excluded_pods or nodes.given is not None:
             return None
@@ -156,7 +140,7 @@ class EqualPods:
             if 0 < stale < rows.count:
                 more = known.others_stale(at, state, scope, FETCHED_ALONG)
                 asked = self._nodes_in(sorted([*at[is_stale].tolist(), *more]))
-        return Question(
+        return CacheLookup(
             phase=phase,
             cycle=cycle,
             rule=rule,
@@ -167,13 +151,14 @@ class EqualPods:
             asked=asked,
             source=source,
             generation=state.generation,
+            state=state,
         )
 
     def _entry(self, cycle: Cycle, rule: EqualPodsRule) -> Entry | None:
         """Return what is cached for pods like that of a cycle; None before the second of them."""
-        turnovers = self._filters.replicas.turnover, self._scorers.replicas.turnover
+        epochs = self._filters.code_epoch, self._scorers.code_epoch
         # The dependencies say neither which plugins run nor with which arguments.
-        valid_for = self._policy.revision, self._policy.dependencies, *turnovers
+        valid_for = self._policy.revision, self._policy.dependencies, *epochs
         if valid_for != self._valid_for:
             self._entries.clear()
         self._valid_for = valid_for
@@ -204,48 +189,44 @@ class EqualPods:
         nodes.rows = rows.version, NodeRows.at(np.array(at, np.intp), rows.capacity)
         return nodes
 
-    async def _fetched(self, question: Question) -> AnyRecord | None:
+    async def _fetched(
+        self, client: ReplicaClient[AnswerT], lookup: CacheLookup, asked: NodeSet
+    ) -> AnswerT | None:
         """Ask about stale nodes, and learn the answers.
 
         What is cached of the phase is replaced or gone if these do not go with it.
         """
-        cycle, asked = question.cycle, question.asked
-        assert asked is not None  # noqa: S101 - else nobody is asked
         try:
-            if question.phase == "filter":
-                verdicts, rows = await self._filters.ask(cycle, asked)
-                self._learn_verdicts(question, verdicts, rows.rows)
-                return verdicts.record
-            shard = await self._scorers.raw(cycle, asked)
+            answer = await client.ask(lookup.cycle, asked, only_raw=True)
         except CallFailedError:
             # It may be about a node of another sample: ask about those of this one alone.
-            question.entry.pop(question.phase, None)
+            lookup.entry.pop(lookup.phase, None)
             return None
-        may_keep = not shard.kept and question.rule.accepts(shard.raw)
-        self._learn(question, shard.raw, shard.record, shard.rows.rows, may_keep=may_keep)
-        return shard.record
+        if isinstance(answer, Scores) and not lookup.rule.accepts(
+            {each.plugin: each.raw for each in answer.plugins}
+        ):
+            lookup.entry.pop(lookup.phase, None)
+            return None
+        self._learn(lookup, answer)
+        return answer
 
-    def _learn_verdicts(self, question: Question, verdicts: Verdicts, at: Rows) -> None:
-        may_keep = not verdicts.kept and len(verdicts.reasons) <= MOST_REASONS
-        self._learn(question, verdicts, verdicts.record, at, may_keep=may_keep)
+    def _learn(self, lookup: CacheLookup, answer: Verdicts | Scores) -> None:
+        """Take over an answer, if it may be kept.
 
-    def _learn(
-        self, question: Question, answered: Any, record: AnyRecord, at: Rows, *, may_keep: bool
-    ) -> None:
-        """Take over answers about some rows, if they may be kept.
-
-        Where they may not, or do not go with earlier ones, these are forgotten.
+        Where it may not, or does not go with earlier ones, these are forgotten.
         """
-        phase, entry, capacity = question.phase, question.entry, self._state.rows.capacity
-        if not may_keep or any(each.failure for each in record.plugins):
+        phase, entry, capacity = lookup.phase, lookup.entry, self._state.rows.capacity
+        has_many_reasons = isinstance(answer, Verdicts) and len(answer.reasons) > MOST_REASONS
+        if answer.kept or has_many_reasons or any(each.failure for each in answer.record.plugins):
             entry.pop(phase, None)
             return
-        known: Any = entry.get(phase)
-        pod = question.cycle.pod.metadata
+        known = entry.get(phase)
+        pod = lookup.cycle.pod.metadata
         before = known.nbytes if known is not None else 0
-        learned = (answered, record, at, question.generation, f"{pod.namespace}/{pod.name}")
+        learned = (answer, lookup.generation, f"{pod.namespace}/{pod.name}")
         if known is None or known.capacity < capacity or not known.learn(*learned):
-            known = entry[phase] = KINDS[phase](answered, (capacity | 255) + 1, record.version)
+            kind: Any = CACHED[phase]
+            known = entry[phase] = kind(answer, (capacity | 255) + 1, answer.record.version)
             known.learn(*learned)
         if known.nbytes != before:
             self._make_room()
@@ -260,35 +241,31 @@ class EqualPods:
             taken -= _nbytes(key, entry)
 
     async def _verified(
-        self,
-        question: Question,
-        cached: Answer,
-        ask: Callable[[], Awaitable[tuple[Answer, NodeRows]]],
-    ) -> tuple[Answer, NodeRows]:
+        self, client: ReplicaClient[AnswerT], lookup: CacheLookup, cached: AnswerT, nodes: NodeSet
+    ) -> AnswerT:
         """Have replicas answer a share of what is cached too; return what is right.
 
         A plugin that declares less than it depends on misplaces pods; this finds it.
         """
-        state, answer = self._state, (cached, question.rows)
+        state, cycle = self._state, lookup.cycle
         if cached.generation != state.generation or random.random() >= self._verify_share:
-            return answer
+            return cached
         try:
-            fresh = await ask()
+            fresh = await client.ask(cycle, nodes)
         except CallFailedError:
-            return answer  # what is cached is an answer still
-        failed = any(each.failure for each in fresh[0].record.plugins)
+            return cached  # it is an answer still
+        failed = any(each.failure for each in fresh.record.plugins)
         if failed or cached.generation != state.generation:
-            return answer
-        difference = _difference(cached, fresh[0])
+            return cached
+        difference = _difference(cached, fresh)
         if not difference:
-            return answer
-        cycle, phase = question.cycle, question.phase
+            return cached
         self._entries.pop(cycle.signature, None)  # such pods begin again
-        self._metrics.cache_differs(phase)
+        self._metrics.cache_differs(lookup.phase)
         log.warning(
             "A plugin answers otherwise than for an equal pod before: check its depends_on "
             "and pod_fields",
-            phase=phase,
+            phase=lookup.phase,
             profile=cycle.profile,
             pod=f"{cycle.pod.namespace}/{cycle.pod.metadata.name}",
             difference=difference,

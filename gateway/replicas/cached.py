@@ -8,7 +8,7 @@ from raw scores, as replicas do.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import compress
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,18 +16,12 @@ import numpy.typing as npt
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.decision import (
-    FilterRecord,
-    PhaseName,
-    PluginRecord,
-    ScoreRecord,
-)
+from gateway.cycle.answers import Codes, Reason, Scores, Verdicts
+from gateway.cycle.decision import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from gateway.cycle.nodes import Mask, NodeRows, Rows
-from gateway.cycle.scores import PluginScores, Scores
-from gateway.cycle.verdicts import Codes, Reason, Verdicts
 from gateway.policy.dependencies import EqualPodsRule
-from gateway.replicas.filters import count_verdicts
-from gateway.replicas.scorers import TOTALS, Raw, top_nodes
+from gateway.replicas.reading import SINGLE
+from moorage.execution import PluginScores
 from moorage.plugin.values import Scope
 from moorage_host.plugins.ranking import compact, weighted_mean
 
@@ -41,40 +35,40 @@ REASON_BYTES = 200
 
 Values = npt.NDArray[Any]
 
-AnsweredT = TypeVar("AnsweredT")
-
-AnyRecord = FilterRecord | ScoreRecord
+AnswerT = TypeVar("AnswerT", Verdicts, Scores)
 
 
-class Question(msgspec.Struct, eq=False, kw_only=True):
-    """What has to be asked in a phase of a cycle.
+class CacheLookup(msgspec.Struct, eq=False, kw_only=True):
+    """What the cache knows about a phase of a cycle, and what replicas have to be asked.
 
     Attributes:
         phase: The phase.
         cycle: The cycle.
         rule: When pods of its profile are equal.
-        entry: What is cached about equal pods.
+        entry: What is cached about equal pods, by phase.
         rows: The nodes of the phase.
         at: Their rows, in ascending order.
         stale: How many of them are stale.
         asked: These and stale nodes of other samples; None if none is stale, or all are.
         source: The pod that replicas were asked about last, as NAMESPACE/NAME.
         generation: That of the state now.
+        state: The state, which may change while replicas are asked.
     """
 
     phase: PhaseName
     cycle: Cycle
     rule: EqualPodsRule
-    entry: "Entry"
+    entry: "dict[PhaseName, CachedAnswers[Any]]"
     rows: NodeRows
     at: Rows
     stale: int
     asked: NodeSet | None
     source: str
     generation: int
+    state: ClusterState
 
 
-class Answers(ABC, Generic[AnsweredT]):
+class CachedAnswers(ABC, Generic[AnswerT]):
     """What the plugins of one phase answered about equal pods: some numbers for each row.
 
     Attributes:
@@ -100,8 +94,15 @@ class Answers(ABC, Generic[AnsweredT]):
         return len(self._valid_at)
 
     @abstractmethod
-    def _numbers(self, answered: AnsweredT) -> Values | None:
-        """Return answers as they are kept; None if they do not go with those that are."""
+    def _numbers(self, answer: AnswerT) -> Values | None:
+        """Return an answer as it is kept; None if it does not go with what is."""
+
+    @abstractmethod
+    def answer(self, lookup: CacheLookup, fetched: AnswerT | None, top: int) -> AnswerT:
+        """Return what plugins say; what was *fetched* now is learned already.
+
+        Of scores, the record lists the *top* nodes.
+        """
 
     def is_stale(self, at: Rows, state: ClusterState, scope: Scope) -> Mask:
         """Return for each row in *at* whether plugins of such a scope have to be asked."""
@@ -129,17 +130,17 @@ class Answers(ABC, Generic[AnsweredT]):
                 found.append(row)
         return found
 
-    def learn(
-        self, answered: AnsweredT, record: AnyRecord, at: Rows, generation: int, pod: str
-    ) -> bool:
-        """Take over what plugins answered about a pod and some rows, valid for a generation.
+    def learn(self, answer: AnswerT, generation: int, pod: str) -> bool:
+        """Take over what plugins answered about a pod, valid for a generation.
 
         Returns:
             Whether it goes with what is known.
         """
-        values = self._numbers(answered) if record.version == self.version else None
+        record = answer.record
+        values = self._numbers(answer) if record.version == self.version else None
         if values is None:
             return False
+        at = answer.rows.rows
         self._valid_at[at] = generation
         if values.size:
             self.values[:, at] = values
@@ -149,20 +150,23 @@ class Answers(ABC, Generic[AnsweredT]):
         self.source = pod
         return True
 
-    def _complete(self, record: AnyRecord, question: Question, fetched: AnyRecord | None) -> None:
-        """Note in a record what plugins did, those included that were not asked; and the rest."""
-        now = fetched or record
-        by_name = {each.plugin: each for each in now.plugins}
+    def _complete(self, answer: AnswerT, lookup: CacheLookup, fetched: AnswerT | None) -> None:
+        """Note in the record what plugins did, those included that were not asked; and the rest."""
+        record = answer.record
+        now, by_name = record, dict[str, PluginRecord]()
+        if fetched is not None:
+            now = fetched.record
+            by_name = {each.plugin: each for each in now.plugins}
         plugins = []
         for plugin, skipped in self._plugins:
             report = by_name.get(plugin)
             plugins.append(report or PluginRecord(plugin=plugin, seconds=0.0, skipped=skipped))
         record.plugins, record.seconds, record.shards = plugins, now.seconds, now.shards
-        record.version, record.cached_from = self.version, question.source
-        record.cached_nodes = question.rows.count - question.stale
+        record.version, record.cached_from = self.version, lookup.source
+        record.cached_nodes = lookup.rows.count - lookup.stale
 
 
-class CachedVerdicts(Answers[Verdicts]):
+class CachedVerdicts(CachedAnswers[Verdicts]):
     """For each row 0, or the number of the reason for which it was rejected."""
 
     __slots__ = ("_codes",)
@@ -171,62 +175,59 @@ class CachedVerdicts(Answers[Verdicts]):
         super().__init__(1, np.uint16, capacity, version)
         self._codes: dict[Reason, int] = {}
 
-    def _numbers(self, answered: Verdicts) -> Values | None:
+    def _numbers(self, answer: Verdicts) -> Values | None:
         codes, code_of = [0], self._codes
-        if len(code_of.keys() | answered.reasons) > MOST_REASONS:
+        if len(code_of.keys() | answer.reasons) > MOST_REASONS:
             return None
-        for reason in answered.reasons:
+        for reason in answer.reasons:
             if reason not in code_of:
                 code_of[reason] = len(code_of) + 1
                 self.nbytes += REASON_BYTES + len(reason.text)
             codes.append(code_of[reason])
-        return np.array(codes, np.uint16)[answered.codes]
+        return np.array(codes, np.uint16)[answer.codes]
 
-    def verdicts(self, question: Question, fetched: AnyRecord | None) -> Verdicts:
-        """Return the verdicts that were asked for; what was *fetched* now is learned already."""
-        record = FilterRecord(nodes=0, feasible=0, seconds=0.0)
-        self._complete(record, question, fetched)
-        codes, reasons = self.values[0, question.at], list(self._codes)
+    def answer(self, lookup: CacheLookup, fetched: Verdicts | None, top: int) -> Verdicts:
+        """Return the verdicts."""
+        codes, reasons = self.values[0, lookup.at], list(self._codes)
         if reasons:
             codes, reasons = _in_use(codes, reasons)
-            if codes.all():  # no node was left for the plugins after the last one that rejects
-                rejecting = {reason.plugin for reason in reasons}
-                while record.plugins and record.plugins[-1].plugin not in rejecting:
-                    record.plugins.pop()
         verdicts = Verdicts(
-            bitmap=question.rows.bitmap,
+            bitmap=lookup.rows.bitmap,
             codes=codes,
             reasons=reasons,
-            record=record,
-            generation=question.generation,
+            rows=lookup.rows,
+            record=FilterRecord(nodes=0, feasible=0, seconds=0.0),
+            generation=lookup.generation,
         )
-        count_verdicts(verdicts, question.rows)
+        self._complete(verdicts, lookup, fetched)
+        if reasons and codes.all():  # no node was left for the plugins after the last that rejects
+            rejecting, plugins = {reason.plugin for reason in reasons}, verdicts.record.plugins
+            while plugins and plugins[-1].plugin not in rejecting:
+                plugins.pop()
+        verdicts.count()
         return verdicts
 
 
-class CachedScores(Answers[Raw]):
+class CachedScores(CachedAnswers[Scores]):
     """For each row the raw score of each plugin with an opinion, by line."""
 
     __slots__ = ("_lines",)
 
-    def __init__(self, answered: Raw, capacity: int, version: str) -> None:
-        super().__init__(len(answered), np.float64, capacity, version)
-        self._lines = {plugin: line for line, plugin in enumerate(answered)}
+    def __init__(self, answer: Scores, capacity: int, version: str) -> None:
+        super().__init__(len(answer.plugins), np.float64, capacity, version)
+        self._lines = {each.plugin: line for line, each in enumerate(answer.plugins)}
 
-    def _numbers(self, answered: Raw) -> Values | None:
-        if self._lines.keys() != answered.keys():
+    def _numbers(self, answer: Scores) -> Values | None:
+        raw = {each.plugin: each.raw for each in answer.plugins}
+        if self._lines.keys() != raw.keys():
             return None
-        return np.array([answered[plugin] for plugin in self._lines])
+        return np.array([raw[plugin] for plugin in self._lines])
 
-    def scores(
-        self, question: Question, fetched: AnyRecord | None, names: Sequence[str | None], top: int
-    ) -> Scores:
-        """Return the scores likewise, with the *top* nodes, of which *names* has the names."""
-        record = ScoreRecord(nodes=question.rows.count, seconds=0.0)
-        self._complete(record, question, fetched)
-        values, parts, opinions = self.values[:, question.at], [], []
+    def answer(self, lookup: CacheLookup, fetched: Scores | None, top: int) -> Scores:
+        """Return the scores, normalised over all nodes of the phase."""
+        values, parts, opinions = self.values[:, lookup.at], [], []
         for plugin, line in self._lines.items():
-            weight, normalization = question.rule.score_plugins[plugin]
+            weight, normalization = lookup.rule.score_plugins[plugin]
             raw, normalized = values[line], normalization.apply(values[line])
             parts.append((weight, normalized))
             kept_raw, rounded = compact(raw, normalized)
@@ -235,21 +236,16 @@ class CachedScores(Answers[Raw]):
             )
         totals = weighted_mean(parts)
         scores = Scores(
-            generation=question.generation,
-            bitmap=question.rows.bitmap,
-            totals=np.zeros(0, TOTALS) if totals is None else totals.astype(TOTALS),
+            generation=lookup.generation,
+            bitmap=lookup.rows.bitmap,
+            totals=np.zeros(0, SINGLE) if totals is None else totals.astype(SINGLE),
             plugins=opinions,
-            record=record,
+            rows=lookup.rows,
+            record=ScoreRecord(nodes=lookup.rows.count, seconds=0.0),
         )
-        record.top = top_nodes(scores, top, names, question.at)
+        self._complete(scores, lookup, fetched)
+        scores.note_top(top, lookup.state.rows.names, lookup.at)
         return scores
-
-
-class Entry(TypedDict, total=False):
-    """What is cached about equal pods, by phase."""
-
-    filter: CachedVerdicts
-    score: CachedScores
 
 
 def _in_use(codes: Codes, reasons: Sequence[Reason]) -> tuple[Codes, list[Reason]]:
