@@ -93,7 +93,10 @@ def test_scores_that_come_later_join_the_verdicts() -> None:
     kept.on_cycle_end(later)
     arrays = kept.get("1")
     assert arrays is not None
-    assert (arrays.verdicts, arrays.scores) == (first.verdicts, later.scores)
+    assert arrays.verdicts is not None and first.verdicts is not None  # noqa: PT018
+    assert arrays.scores is not None and later.scores is not None  # noqa: PT018
+    assert arrays.verdicts.codes is first.verdicts.codes
+    assert arrays.scores.totals is later.scores.totals
     assert (len(kept), kept.bytes) == (1, arrays.size)
 
 
