@@ -9,8 +9,6 @@ import yaml
 from cli.config.extender import extender_weight
 from cli.up.kubeconfig import kubeconfig
 from cli.up.processes.process import Process, Processes, free_ports
-from moorage.errors import ConfigurationError
-from moorage_host.kube_scheduler import load_configuration
 from sandbox import SHIPPED
 
 HOST = "127.0.0.1"
@@ -25,9 +23,6 @@ SCATTERED = ("--min-nodes-per-shard=1", "--min-shard-time=0s")
 
 OF_CYCLES = {"filterVerb", "prioritizeVerb", "preemptVerb", "weight"}
 """Fields of an extender's entry that one for binds alone does not have."""
-
-NOT_OF_BINDS = {*OF_CYCLES, "managedResources"}
-"""What an added one does not take over; kube-scheduler refuses a resource in two entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +125,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
     As in a cluster with a second scheduler, another one without extenders serves default-scheduler.
     """
     file = options.directory / "kube-scheduler-config.yaml"
-    file.write_text(scheduler_config(None, options.profiles, options.score_scale))
+    file.write_text(scheduler_config(options.profiles, options.score_scale))
     return Process(
         name="kube-scheduler",
         module="sandbox.scheduler",
@@ -146,37 +141,18 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
     )
 
 
-def scheduler_config(given: Path | None, profiles: Sequence[str], score_scale: int) -> str:
-    """Return the stand-in's configuration: a given one, else the shipped one, for these profiles.
+def scheduler_config(profiles: Sequence[str], score_scale: int) -> str:
+    """Return the stand-in's configuration: the shipped one, for these profiles.
 
-    Binds have an entry of their own, as `moorage config extender` prints it, unless a given
-    configuration has one. The shipped one gets every verb, since plugins may be loaded later, and
-    the weight that is printed.
-
-    Raises:
-        ConfigurationError: kube-scheduler would not start with it, or not one of its extenders
-            filters or scores.
+    Binds have an entry of their own, as `moorage config extender` prints it. The other one has
+    every verb, since plugins may be loaded later, and the weight that is printed.
     """
-    file = given or SHIPPED
-    extenders = load_configuration(file).extenders
-    document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    cycles = [each for each in document.get("extenders") or () if OF_CYCLES & each.keys()]
-    if len(cycles) != 1 or len(extenders) > 2:
-        raise ConfigurationError(
-            f"{file}: extenders: must have one for Moorage, and may have one more for its binds, "
-            f"not {len(extenders)}; `moorage config extender` prints them"
-        )
-    if not given:
-        cycles[0]["weight"] = extender_weight(score_scale)
-    if not any(each.bind_verb for each in extenders):
-        (cycle,) = cycles
-        if cycle.get("managedResources") and not cycle.get("ignorable"):
-            cycle["bindVerb"] = "bind"
-        else:
-            binds = {key: value for key, value in cycle.items() if key not in NOT_OF_BINDS}
-            document["extenders"].append({**binds, "bindVerb": "bind", "ignorable": False})
-    known = {each.get("schedulerName"): each for each in document["profiles"]}
-    document["profiles"] = [known.get(name, {"schedulerName": name}) for name in profiles]
+    document = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+    (cycle,) = document["extenders"]
+    cycle["weight"] = extender_weight(score_scale)
+    binds = {key: value for key, value in cycle.items() if key not in OF_CYCLES}
+    document["extenders"].append({**binds, "bindVerb": "bind", "ignorable": False})
+    document["profiles"] = [{"schedulerName": name} for name in profiles]
     return str(yaml.safe_dump(document))
 
 

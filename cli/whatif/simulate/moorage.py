@@ -26,9 +26,6 @@ from moorage_host.kube_scheduler.extenders import Candidates, Offered
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.replica import Engine
 
-POINTS = 10
-"""What kube-scheduler multiplies an extender's scores by, beside the weight."""
-
 NOTHING = Outcome(rows=np.zeros(0, np.intp))
 
 
@@ -56,7 +53,7 @@ class InProcess:
         """Run the policies' plugins on what *cache* knows, for the pods that *config* sends."""
         self._cache = cache
         self._extender = Extender(config)
-        self._points = config.weight * POINTS
+        self._points = config.points
         self._filters = filters
         self._scorers = scorers
         self._scale = score_scale

@@ -16,7 +16,7 @@ from cli.config.policies import choose_policy, load_registries
 from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object, key_of, serve
 from cli.shared.screen import Screen
-from cli.up.processes.stack import scheduler_config
+from cli.whatif.simulate.configured import asked, configured
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out
 from cli.whatif.simulate.reading import (
@@ -28,7 +28,6 @@ from cli.whatif.simulate.reading import (
 from moorage import Nodes, Pod
 from moorage.models import ObjectKind
 from moorage.snapshot import Snapshot
-from moorage_host.kube_scheduler import parse_configuration
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.plugins.host import PluginHost
 
@@ -193,16 +192,15 @@ async def _variant(
 ) -> Variant:
     resolved = policy.resolved
     profiles = resolved.profile_names
-    config = scheduler_config(options.scheduler_config, profiles, resolved.score_scale)
-    configuration = parse_configuration(config)
+    configuration, notes = configured(options.scheduler_config, profiles, resolved.score_scale)
     pods = [{**each, "spec": dict(each["spec"])} for each in pods]
-    notes = serve((each["spec"] for each in pods), configuration.scheduler_names)
+    notes += serve((each["spec"] for each in pods), configuration.scheduler_names)
     registries = load_registries(options.paths)
     filters, scorers = PluginHost(registries["filter"]), PluginHost(registries["score"])
     try:
         moorage = InProcess(
             cache,
-            next(e for e in configuration.extenders if e.filter_verb or e.prioritize_verb),
+            asked(configuration),
             filters=await filters.use(resolved.revision, resolved.for_kind("filter")),
             scorers=await scorers.use(resolved.revision, resolved.for_kind("score")),
             score_scale=resolved.score_scale,

@@ -307,6 +307,60 @@ def test_a_configuration_with_managed_resources_is_taken(files: Files, ignorable
     assert answer["policies"][0]["placements"][0]["node"] == "n1"
 
 
+PACKED: Object = {
+    "plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}},
+    "pluginConfig": [
+        {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
+    ],
+}
+"""A profile that puts pods where others are."""
+
+SAME = "default-scheduler"
+
+
+@pytest.mark.parametrize(
+    ("profiles", "policy_name", "chosen", "noted"),
+    [
+        ({"profiles": [{"schedulerName": SAME, **PACKED}]}, SAME, "used", 0),
+        ({"profiles": [PACKED]}, SAME, "used", 0),
+        ({"profiles": [{"schedulerName": SAME, **PACKED}]}, "moorage", "used", 2),
+        ({"profiles": [PACKED]}, "moorage", "used", 2),
+        ({"profiles": [{"schedulerName": "moorage", **PACKED}]}, "moorage", "used", 0),
+        ({"profiles": [{"schedulerName": "other", **PACKED}]}, "moorage", "used", 2),
+        ({"profiles": [{}]}, SAME, "empty", 0),
+        ({"profiles": []}, SAME, "empty", 0),
+        ({"profiles": None}, "moorage", "empty", 2),
+        ({}, SAME, "empty", 0),
+    ],
+)
+def test_a_given_configuration_is_used_as_kube_scheduler_uses_it(
+    files: Files, profiles: Object, policy_name: str, chosen: str, noted: int
+) -> None:
+    entry = {"urlPrefix": "http://h:1", "filterVerb": "filter", "nodeCacheCapable": True}
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = files.write("config.yaml", {**head, **profiles, "extenders": [entry]})
+    ours = files.write("policy.yaml", {**POLICY, "profiles": [{"schedulerName": policy_name}]})
+    files.write("dump.json", dump(node("used"), node("empty"), sized("old", "4", nodeName="used")))
+    files.write("pods.yaml", sized("new", "1"))
+    answer = files.json(f"--scheduler-config={config}", f"--config={ours}")
+    assert places(answer) == {"default/new": chosen}
+    notes = [note for note in answer["policies"][0]["notes"] if "has no profile" in note]
+    assert len(notes) == noted
+
+
+def test_a_weight_that_go_lets_wrap_around_is_no_failure(files: Files) -> None:
+    entry = {"urlPrefix": "http://h:1", "prioritizeVerb": "p", "weight": 2**63 - 1}
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    config = files.write("config.yaml", {**head, "extenders": [entry]})
+    ours = policy("ImageLocality")
+    ours["profiles"][0]["schedulerName"] = SAME
+    files.write("dump.json", dump(node("a"), node("b")))
+    files.write("pods.yaml", pod("p"))
+    written = files.write("policy.yaml", ours)
+    answer = files.json(f"--scheduler-config={config}", f"--config={written}")
+    assert places(answer)["default/p"] in ("a", "b")
+
+
 BAD: dict[str, tuple[str, str, str]] = {
     "the dump is no JSON": ('{"kind": "List",\n "items": [}', "", "dump.json:2: not JSON"),
     "the dump has no nodes": (
