@@ -12,7 +12,7 @@ import msgspec
 from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle
 from gateway.cycle.nodes import NodeRows
 from gateway.replicas.kinds import Part
-from gateway.replicas.set import SILENT, Member, ReplicaSet
+from gateway.replicas.set import SILENT, Member, ReplicaSet, VersionGoneError
 from moorage.execution.overruns import Owner
 from moorage.v1.replica_pb2 import CycleResult
 from moorage_host.rpc.stream import StreamLostError
@@ -78,7 +78,9 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
             if not sent:  # the next one may end like it
-                await replicas.crash_suspects.known(member.session.replica)
+                await replicas.crash_suspects.known(owner)
+                if part.version and owner in replicas.crash_suspects.pods:
+                    raise VersionGoneError("one replica at a time gets a pod that may crash it")
         again = "lost" if ended or not sent else "slow"
 
 

@@ -113,12 +113,13 @@ class CrashSuspects:
             if len(self._lost_replicas) > MOST_LOST:
                 self._lost_replicas.popitem(last=False)[1].known.set()
 
-    async def known(self, replica: str) -> None:
-        """Wait until it is known what became of a lost replica, but not for long."""
-        if loss := self._lost_replicas.get(replica):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(KNOWN_SECONDS):
-                    await loss.known.wait()
+    async def known(self, owner: Owner) -> None:
+        """Wait until it is known why replicas were lost that worked on a pod, but not for long."""
+        lost = [each.known for each in self._lost_replicas.values() if owner in dict(each.work)]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KNOWN_SECONDS):
+                for known in lost:
+                    await known.wait()
 
     def found(self, place: str, replica: str, former: pb.FormerProcess) -> None:
         """Note which process answers at an address, and what it says of the one before it."""

@@ -36,10 +36,7 @@ STOP_SECONDS = 10.0
 """Time that a process has to end after SIGTERM before it is killed."""
 
 RESTART_PAUSE = 0.2
-"""Seconds between the end of a process and its next start; doubles with each death in a row."""
-
-STEADY_SECONDS = 20.0
-"""A process that ran for longer than this has not died in a row with the last time."""
+"""Seconds between the end of a process and its next start; doubles with each that never served."""
 
 DEATHS = 5
 """Starts in a row without having served after which a process is given up."""
@@ -270,8 +267,7 @@ class Processes:
         return list(chain(*self._groups))
 
     async def _keep(self, process: Process) -> None:
-        clock = asyncio.get_running_loop().time
-        began, deaths, failures = clock(), 0, 0
+        failures = 0
         end, served = await process.wait(), True
         while True:
             if not process.replaceable:
@@ -279,11 +275,9 @@ class Processes:
             failures = 0 if served else failures + 1
             if failures > DEATHS:
                 raise ProcessFailedError(f"{end}; it was started {failures} times and never served")
-            deaths = 1 if clock() - began > STEADY_SECONDS else deaths + 1
-            pause = RESTART_PAUSE * 2 ** min(deaths - 1, DEATHS - 1)
+            pause = RESTART_PAUSE * 2**failures
             self._report(f"{end}; starting it again in {pause:g} s")
             await asyncio.sleep(pause)
-            began = clock()
             end, served = await _run_again(process)
 
 

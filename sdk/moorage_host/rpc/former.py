@@ -1,4 +1,4 @@
-"""Tells what the process before this one was doing when it ended, by the marks that it left.
+"""Reports what the process before this one was doing when it ended, by the marks that it left.
 
 Each process of filter and scorer maps its marks (`moorage.execution.mark`) to a file in shared
 memory, which outlives a container of a pod, and removes the file when it stops. A file that nobody
@@ -35,7 +35,7 @@ class MarkFile:
     def __init__(self, port: int, replica: str) -> None:
         """Map the marks of the process that serves on *port* under the name *replica*.
 
-        Without a file they tell nobody anything; the process runs all the same.
+        Without a file nobody reads them; the process runs all the same.
         """
         self.former = pb.FormerProcess()
         self._path: Path | None = None

@@ -111,7 +111,7 @@ def test_one_that_serves_beside_it_is_left_alone(begin: Begin, folder: Path) -> 
         other.stdout.readline()
         assert begin("r2").former == pb.FormerProcess()
         assert beside.exists()
-        other.communicate()
+        other.communicate(timeout=20)
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(begin: Begin, folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""Pods that do nothing bad, beside one whose plugin does something bad to its process."""
