@@ -118,7 +118,8 @@ class GroupRecord(Record):
         failing: The first pod that found no node, and why.
         lacking: The resource that it lacked on most nodes; on how many there is enough of it, and
             which value of the topology label these share.
-        like: So many `more_nodes` like this one would do, as far as resources count.
+        like: An example of a type of node; as far as resources count, `more_nodes` further nodes
+            of this type suffice.
         problem: Why no node was looked for.
         timeout: Seconds for which its pods hold the nodes that were found.
     """

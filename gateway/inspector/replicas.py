@@ -75,7 +75,7 @@ def replica_route(
                     {
                         "service": name,
                         "problem": pool.problem,
-                        "turnover": pool.code_epoch,
+                        "codeEpoch": pool.code_epoch,
                         "replicas": [show_replica(each) for each in pool.all],
                     }
                     for name, pool in pools.items()

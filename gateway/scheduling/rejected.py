@@ -72,7 +72,7 @@ class RejectedPod:
         due: From when on it may be woken because the cluster has changed, on the clock.
         pause: How long it waits for the next time then, in seconds.
         outdated_since: When it was found that the cluster has changed, on the clock.
-        wish: Which plugin wants it to be tried again, and why; None if it need not be.
+        retry_request: Which plugin wants it to be tried again, and why; None if it need not be.
     """
 
     namespace: str
@@ -88,7 +88,7 @@ class RejectedPod:
     due: float
     pause: float = FIRST_PAUSE
     outdated_since: float = math.inf
-    wish: tuple[str, str] | None = None
+    retry_request: tuple[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class RejectedPods:
                 self._want(pod, _culprit(pod), POLICY_CHANGED)
 
     def take(self) -> Mapping[tuple[str, str], Sequence[RejectedPod]]:
-        """Return which pods to try again, by the plugin that wants it and why; no wish is left."""
+        """Return which pods to try again, by the plugin that wants it and why, each once."""
         if not self._has_begun:
             self._has_begun = True
             self._begin()
@@ -178,12 +178,15 @@ class RejectedPods:
             if not self._waits(pod):
                 del self._pods[pod.uid]
                 continue
-            if pod.wish is None and not self._is_outdated(pod, last_change):
+            if pod.retry_request is None and not self._is_outdated(pod, last_change):
                 continue
-            wish, pod.wish = pod.wish or (_culprit(pod), CLUSTER_CHANGED), None
+            retry_request, pod.retry_request = (
+                pod.retry_request or (_culprit(pod), CLUSTER_CHANGED),
+                None,
+            )
             # The attempt to come is by this state, or a later one.
             pod.generation, pod.outdated_since = self.state.generation, math.inf
-            found.setdefault(wish, []).append(pod)
+            found.setdefault(retry_request, []).append(pod)
         return found
 
     def _begin(self) -> None:
@@ -223,14 +226,14 @@ class RejectedPods:
         newest = int(touched[rows[rows < len(touched)]].max(initial=0))
         return newest > pod.judged
 
-    def put_back(self, wish: tuple[str, str], pods: Sequence[RejectedPod]) -> None:
+    def put_back(self, retry_request: tuple[str, str], pods: Sequence[RejectedPod]) -> None:
         """Note that pods could not be woken: they are to be tried again all the same."""
         for pod in pods:
             if self._pods.get(pod.uid) is pod:
-                pod.wish = pod.wish or wish
+                pod.retry_request = pod.retry_request or retry_request
 
     def _want(self, pod: RejectedPod, plugin: str, reason: str) -> None:
-        pod.wish = plugin, reason
+        pod.retry_request = plugin, reason
         self.changed.set()
 
     def _rules(self) -> Mapping[str, object]:
@@ -306,20 +309,23 @@ async def try_again(
             continue
         rejected.changed.clear()
         failed = False
-        for wish, pods in rejected.take().items():
+        for retry_request, pods in rejected.take().items():
             for start in range(0, len(pods), PODS_PER_CALL):
                 part = pods[start : start + PODS_PER_CALL]
-                if not await _wake(client, wish, part, retried):
-                    rejected.put_back(wish, part)
+                if not await _wake(client, retry_request, part, retried):
+                    rejected.put_back(retry_request, part)
                     failed = True
         await asyncio.sleep(max(interval, FAILURE_PAUSE) if failed else interval)
 
 
 async def _wake(
-    client: BinderClient, wish: tuple[str, str], pods: Sequence[RejectedPod], retried: Counter
+    client: BinderClient,
+    retry_request: tuple[str, str],
+    pods: Sequence[RejectedPod],
+    retried: Counter,
 ) -> bool:
     """Have the binder write to pods; return whether it has."""
-    plugin, reason = wish
+    plugin, reason = retry_request
     names = [(pod.namespace, pod.name, pod.uid) for pod in pods]
     try:
         written = await client.retry_pods(plugin, reason, names)

@@ -6,20 +6,23 @@ scores nor its weight count.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Nodes, PluginFailedError, Pod, Scores
+from moorage import Nodes, Pod, Scores
 from moorage.execution import (
+    EnabledPlugin,
     PluginRun,
     PluginScores,
     Profile,
     Supervisor,
+    ask_each,
     ask_for_raw_scores,
     ask_to_normalize,
 )
-from moorage_host.plugins.ranking import ScoreRun, total_of
+from moorage_host.plugins.ranking import ScoreRun, ranked
 
 
 async def run_shard(
@@ -34,19 +37,10 @@ async def run_shard(
 
     Raises the same as `run_scores`.
     """
-    shard, raw = nodes.where(np.isin(nodes.rows, rows)), dict[str, Scores]()
-    for enabled in profile.plugins:
-        report = supervisor.begin(enabled)
-        try:
-            scores = await ask_for_raw_scores(enabled, pod, nodes, shard, supervisor)
-        except PluginFailedError as error:
-            if enabled.aborts:
-                raise
-            report.failure = error.problem
-            continue
-        report.skipped = scores is None
-        if scores is not None:
-            raw[enabled.name] = scores
+    shard = nodes.where(np.isin(nodes.rows, rows))
+    ask = partial(ask_for_raw_scores, pod=pod, nodes=nodes, shard=shard, supervisor=supervisor)
+    answers = await ask_each(profile.plugins, ask, supervisor)
+    raw = {enabled.name: scores for enabled, scores in answers}
     return ScoreRun(plugins=supervisor.runs, raw=raw)
 
 
@@ -62,23 +56,12 @@ async def run_normalization(
 
     Raises the same as `run_scores`.
     """
-    scores: list[PluginScores] = []
-    for enabled in profile.plugins:
-        given = raw.get(enabled.name)
-        if given is None:
-            continue
-        report = supervisor.begin(enabled)
-        try:
-            opinion = await ask_to_normalize(enabled, pod, nodes, given, supervisor)
-        except PluginFailedError as error:
-            if enabled.aborts:
-                raise
-            report.failure = error.problem
-            continue
-        report.skipped = opinion is None
-        if opinion is not None:
-            scores.append(opinion)
-    return ScoreRun(totals=total_of(scores), scores=scores, plugins=supervisor.runs)
+
+    async def normalize(enabled: EnabledPlugin) -> PluginScores | None:
+        return await ask_to_normalize(enabled, pod, nodes, raw[enabled.name], supervisor)
+
+    plugins = [enabled for enabled in profile.plugins if enabled.name in raw]
+    return ranked(await ask_each(plugins, normalize, supervisor), supervisor)
 
 
 def continued(runs: Sequence[PluginRun], later: Sequence[PluginRun]) -> Sequence[PluginRun]:

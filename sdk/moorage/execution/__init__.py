@@ -14,7 +14,7 @@ from moorage.execution.binding import (
     call_after_bind,
     permit_key_of,
 )
-from moorage.execution.cycle import PluginRun, Supervisor, joined_runs
+from moorage.execution.cycle import PluginRun, Supervisor, ask_each, joined_runs
 from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
 from moorage.execution.filtering import FilterRun, PluginRejection, run_filter_plugins
 from moorage.execution.overruns import owner_of
@@ -32,6 +32,7 @@ __all__ = [
     "Supervisor",
     "Trial",
     "ask_before_bind",
+    "ask_each",
     "ask_for_claim",
     "ask_for_group",
     "ask_for_raw_scores",

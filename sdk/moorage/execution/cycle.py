@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -244,6 +244,47 @@ def failed(
     problem = problem or problem_of(error, enabled.plugin)
     enabled.failures.write(enabled.plugin, point, problem, error)
     return PluginFailedError(enabled.name, point, problem)
+
+
+async def ask_each(
+    plugins: Iterable["EnabledPlugin"],
+    ask: Callable[["EnabledPlugin"], Coroutine[Any, Any, T | None]],
+    supervisor: Supervisor,
+    until: Callable[[], bool] = lambda: False,
+) -> list[tuple["EnabledPlugin", T]]:
+    """Ask plugins one after another, each with a report: the loop of filters and of scorers.
+
+    One that answers None does not apply to the pod. One that fails is left out.
+
+    Args:
+        plugins: The plugins, in order.
+        ask: Asks one of them.
+        supervisor: Has the reports.
+        until: Whether the others need not be asked.
+
+    Returns:
+        The plugins with an answer, and what they answered.
+
+    Raises:
+        PluginFailedError: A plugin failed whose failure aborts the cycle.
+        TimeoutError: The supervisor's deadline passed.
+    """
+    answers: list[tuple[EnabledPlugin, T]] = []
+    for enabled in plugins:
+        report = supervisor.begin(enabled)
+        try:
+            answer = await ask(enabled)
+        except PluginFailedError as error:
+            if enabled.aborts:
+                raise
+            report.failure = error.problem
+            continue
+        report.skipped = answer is None
+        if answer is not None:
+            answers.append((enabled, answer))
+            if until():
+                break
+    return answers
 
 
 def joined_runs(parts: Sequence[Sequence[PluginRun]]) -> list[PluginRun]:

@@ -10,15 +10,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage.errors import PluginFailedError
 from moorage.execution.asking import ask_for_claim, ask_for_verdicts
-from moorage.execution.cycle import PluginRun, Supervisor
-from moorage.execution.enabled import Profile
+from moorage.execution.cycle import PluginRun, Supervisor, ask_each
+from moorage.execution.enabled import EnabledPlugin, Profile
 from moorage.groups import Trial
 from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
 from moorage.models import Pod
 from moorage.snapshot import Nodes
-from moorage.snapshot.verdicts import Rejection
+from moorage.snapshot.verdicts import Rejection, Verdicts
 
 LONGEST_REASON = 1024
 """Characters of a reason; what a longer one lists is cut, with how much more there is."""
@@ -74,31 +73,28 @@ async def run_filter_plugins(
     reasons: list[PluginRejection] = []
     claimants: list[str] = []
     survivors = nodes
-    for enabled in profile.plugins:
-        if not survivors.rows.size:
-            break
-        report = supervisor.begin(enabled)
-        try:
-            verdicts = await ask_for_verdicts(enabled, pod, survivors, supervisor)
-            if enabled.may_claim and ask_for_claim(enabled, pod, supervisor):
-                claimants.append(enabled.name)
-        except PluginFailedError as error:
-            if enabled.aborts:
-                raise
-            report.failure = error.problem
+
+    async def judge(enabled: EnabledPlugin) -> Verdicts | None:
+        nonlocal survivors
+        verdicts = await ask_for_verdicts(enabled, pod, survivors, supervisor)
+        if enabled.may_claim and ask_for_claim(enabled, pod, supervisor):
+            claimants.append(enabled.name)
+        if verdicts is not None and verdicts.reasons:
+            survivors = survivors.where(verdicts.passed)
+        return verdicts
+
+    plugins = profile.plugins if nodes.rows.size else ()
+    answers = await ask_each(plugins, judge, supervisor, until=lambda: not survivors.rows.size)
+    for enabled, verdicts in answers:
+        if not verdicts.reasons:
             continue
-        report.skipped = verdicts is None
-        if verdicts is None or not verdicts.reasons:
-            continue
-        passed = verdicts.passed
         if codes is None:
             codes = verdicts.codes.copy()
         else:
-            codes[codes == 0] = np.where(passed, 0, verdicts.codes + len(reasons))
+            codes[codes == 0] = np.where(verdicts.passed, 0, verdicts.codes + len(reasons))
         for reason in verdicts.reasons:
             kept = reason if len(reason.reason) <= LONGEST_REASON else _cut(reason)
             reasons.append(PluginRejection(enabled.name, kept))
-        survivors = survivors.where(passed)
     if codes is not None and len(reasons) > MOST_REASONS:
         codes, reasons = _limited(codes, reasons)
     return FilterRun(

@@ -5,13 +5,22 @@ weight count.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Nodes, PluginFailedError, Pod, Scores
-from moorage.execution import PluginRun, PluginScores, Profile, Supervisor, ask_for_scores
+from moorage import Nodes, Pod, Scores
+from moorage.execution import (
+    EnabledPlugin,
+    PluginRun,
+    PluginScores,
+    Profile,
+    Supervisor,
+    ask_each,
+    ask_for_scores,
+)
 
 FEW = 16
 """So many maxima are found one by one, in less time than by sorting."""
@@ -45,25 +54,17 @@ async def run_scores(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Super
         PluginFailedError: A plugin failed whose failure aborts the cycle.
         TimeoutError: The supervisor's deadline passed.
     """
-    scores: list[PluginScores] = []
-    for enabled in profile.plugins:
-        report = supervisor.begin(enabled)
-        try:
-            opinion = await ask_for_scores(enabled, pod, nodes, supervisor)
-        except PluginFailedError as error:
-            if enabled.aborts:
-                raise
-            report.failure = error.problem
-            continue
-        report.skipped = opinion is None
-        if opinion is not None:
-            scores.append(opinion)
-    return ScoreRun(totals=total_of(scores), scores=scores, plugins=supervisor.runs)
+    ask = partial(ask_for_scores, pod=pod, nodes=nodes, supervisor=supervisor)
+    return ranked(await ask_each(profile.plugins, ask, supervisor), supervisor)
 
 
-def total_of(scores: Sequence[PluginScores]) -> Scores | None:
-    """Return the mean of what plugins gave by weight; None if none has an opinion."""
-    return weighted_mean([(each.weight, each.normalized) for each in scores])
+def ranked(
+    answers: Sequence[tuple[EnabledPlugin, PluginScores]], supervisor: Supervisor
+) -> ScoreRun:
+    """Return what plugins with an opinion make of the nodes."""
+    scores = [opinion for _, opinion in answers]
+    totals = weighted_mean([(each.weight, each.normalized) for each in scores])
+    return ScoreRun(totals=totals, scores=scores, plugins=supervisor.runs)
 
 
 def compact(raw: Scores, normalized: Scores) -> tuple[Single | Scores, Single]:

@@ -45,7 +45,7 @@ from moorage_host.plugins.replica import NODE_SECONDS, STEP_SECONDS, Engine
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
 from moorage_host.rpc.adhoc import Chunks, Throttle
-from moorage_host.rpc.convert import node_from_proto, pod_from_proto, set_duration
+from moorage_host.rpc.convert import node_from_proto, pod_from_proto
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
 from moorage_host.rpc.errors import CallError, report
 from moorage_host.rpc.former import MarkFile
@@ -183,8 +183,11 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
             result.generation = used.generation
             runs = self.encode(run, result)
             node_seconds = report_runs(result, runs)
-            set_duration(result.node_duration, node_seconds)
-            set_duration(result.duration, time.perf_counter() - start)
+            for took, seconds in (
+                (result.node_duration, node_seconds),
+                (result.duration, time.perf_counter() - start),
+            ):
+                took.seconds, took.nanos = divmod(round(seconds * 1e9), 1_000_000_000)
         except Exception as error:  # noqa: BLE001 - every cycle gets an answer
             result.Clear()
             code, result.status.message = report(error)
