@@ -53,7 +53,7 @@ class DecisionStream:
     """The clients that follow decisions; an observer of cycles."""
 
     def __init__(self, *, clients: int, waiting: int) -> None:
-        """Serve so many clients, for each of which so many decisions may wait."""
+        """Limits the clients, and the decisions that may wait for each."""
         self._clients = clients
         self._waiting = waiting
         self._followers: set[_Follower] = set()
