@@ -8,6 +8,7 @@ from cli.decisions.commands import dashboard, explain, shadow
 from cli.doctor.command import doctor
 from cli.gate.command import gate
 from cli.legacy.command import convert_policy
+from cli.shared.output import echo
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
 from cli.whatif.simulate.command import simulate
@@ -27,7 +28,7 @@ def completion(shell: str) -> None:
 
     script = get_completion_class(shell)
     assert script is not None  # noqa: S101 - click knows these
-    click.echo(script(main, {}, "moorage", "_MOORAGE_COMPLETE").source())
+    echo(script(main, {}, "moorage", "_MOORAGE_COMPLETE").source())
 
 
 GROUPS = {

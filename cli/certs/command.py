@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.output import echo
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -47,6 +48,6 @@ def certs(root: Path, days: int, namespace: str | None) -> None:
         done = keep_certificates(root, namespace=namespace or "moorage", life=timedelta(days=days))
         for folder, is_written in done.items():
             what = "written" if is_written else "kept, it is valid for long enough"
-            click.echo(f"{root / folder}: {what}", err=True)
+            echo(f"{root / folder}: {what}", err=True)
         if namespace:
-            click.echo(secrets(root, namespace), nl=False)
+            echo(secrets(root, namespace), nl=False)

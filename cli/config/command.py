@@ -10,6 +10,7 @@ import click
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import FILE
 from cli.shared.given import GivenPlugin, GivenPluginType, weights_of
+from cli.shared.output import echo
 
 if TYPE_CHECKING:
     from cli.config.policies import Registries
@@ -43,7 +44,7 @@ def validate(files: tuple[Path, ...], plugins: tuple[Path, ...]) -> None:
     if wrong:
         count = sum(mistakes for _, mistakes in wrong)
         where = f"{files[0]}" if len(files) == 1 else f"{len(wrong)} of {len(files)} files"
-        click.echo(f"{count} mistake{'s' * (count != 1)} in {where}", err=True)
+        echo(f"{count} mistake{'s' * (count != 1)} in {where}", err=True)
         sys.exit(1)
 
 
@@ -55,14 +56,14 @@ def _checked(file: Path, registries: "Registries") -> int:
     try:
         policy = resolve_file(file, registries)
     except ConfigurationError as error:
-        click.echo(error, err=True)
+        echo(error, err=True)
         return len(str(error).splitlines())
     for warning in policy.warnings:  # it begins with its file and line
         line, _, text = warning.removeprefix(f"{file}:").partition(": ")
-        click.echo(f"{file}:{line}: note: {text}", err=True)
+        echo(f"{file}:{line}: note: {text}", err=True)
     for text in unused_plugins(policy, registries):
-        click.echo(f"{file}:1: note: plugin {text}", err=True)
-    click.echo(f"{file}: valid, profiles: {', '.join(policy.profile_names)}")
+        echo(f"{file}:1: note: plugin {text}", err=True)
+    echo(f"{file}: valid, profiles: {', '.join(policy.profile_names)}")
     return 0
 
 
@@ -85,8 +86,8 @@ def show(file: Path | None, plugins: tuple[GivenPlugin, ...]) -> None:
 
         policy = choose_policy(file, [each.path for each in plugins], weights_of(plugins))
     for note in policy.notes:
-        click.echo(f"Note: {note}", err=True)
-    click.echo(policy.resolved.to_yaml(), nl=False)
+        echo(f"Note: {note}", err=True)
+    echo(policy.resolved.to_yaml(), nl=False)
 
 
 @config.command()
@@ -118,5 +119,5 @@ def extender(file: Path, url: str, ignorable: bool, plugins: tuple[Path, ...]) -
         policy = choose_policy(file, plugins)
         entries = plan_entries(policy.resolved, ignorable=ignorable)
     for note in policy.notes:
-        click.echo(f"Note: {note}", err=True)
-    click.echo(extender_yaml(entries, url, policy.resolved.score_scale), nl=False)
+        echo(f"Note: {note}", err=True)
+    echo(extender_yaml(entries, url, policy.resolved.score_scale), nl=False)

@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
-import click
 from aiohttp import hdrs, web
 
 from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.forwarding import LOOPBACK
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.output import echo
 
 SECRET_BYTES = 24
 
@@ -39,9 +39,9 @@ async def run(options: GatewayOptions, *, opens: bool) -> None:
     """
     async with connected(options) as gateway, serving(gateway) as (url, once):
         await gateway.get("/decisions", {"limit": "1"})  # says at once what is wrong
-        click.echo(f"The inspector of {gateway.place} is at {url} until Ctrl-C.")
+        echo(f"The inspector of {gateway.place} is at {url} until Ctrl-C.")
         if opens and not await asyncio.to_thread(webbrowser.open, once):
-            click.echo("No browser opened: open the address in one.", err=True)
+            echo("No browser opened: open the address in one.", err=True)
         await asyncio.Event().wait()
 
 

@@ -13,11 +13,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
 from cli.shared.gateway.client import Gateway, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
+from cli.shared.output import echo
 from moorage.groups import GROUP, Name, group_order
 from moorage.models import Pod, decode_pod
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, connect
@@ -49,11 +48,11 @@ async def keep(options: GatewayOptions, *, once: bool, interval: float, timeout:
             try:
                 async with connected(options, client) as gateway:
                     for line in await gates.look(gateway):
-                        click.echo(line)
+                        echo(line)
             except (GatewayError, KubeError, TimeoutError) as error:
                 if once:
                     raise
-                click.echo(f"groups stay at their gates: {error}", err=True)
+                echo(f"groups stay at their gates: {error}", err=True)
             if once:
                 return
             await asyncio.sleep(interval)

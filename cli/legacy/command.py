@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.output import echo
 
 
 @click.command("convert-policy")
@@ -26,5 +27,5 @@ def convert_policy(file: Path, scheduler_name: str) -> None:
 
         configuration, notes = convert(file, scheduler_name)
     for note in notes:
-        click.echo(f"Note: {note}", err=True)
-    click.echo(configuration, nl=False)
+        echo(f"Note: {note}", err=True)
+    echo(configuration, nl=False)

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
+from cli.shared.output import echo
 from moorage.errors import MoorageError, causes
 
 PLACE_FIRST = re.compile(r"[^:\n]+\.(?:py|ya?ml|json):\d+: ")
@@ -35,7 +34,7 @@ def clear_failures(code: int = 1) -> Iterator[None]:
         if found is None:
             raise
         text = described(found)
-        click.echo(text if _places_first(text) else f"moorage: {text}", err=True)
+        echo(text if _places_first(text) else f"moorage: {text}", err=True)
         sys.exit(code)
 
 

@@ -5,6 +5,8 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from moorage.units.printable import printable
+
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 Form = Literal["text", "wide", "json", "yaml"]
@@ -31,13 +33,18 @@ def is_for_programs(form: Form) -> bool:
     return form in ("json", "yaml")
 
 
+def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
+    """Write lines to stdout or stderr, fit for a terminal whoever they came from."""
+    click.echo(printable(str(text), lines=True), err=err, nl=nl)
+
+
 def write(content: object, form: Form) -> None:
     """Write to stdout as JSON or YAML what msgspec can encode."""
     import msgspec  # the help needs none of it
     import yaml
 
     if form == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(content)).decode())
+        echo(msgspec.json.format(msgspec.json.encode(content)).decode())
         return
     text = yaml.safe_dump(msgspec.to_builtins(content), sort_keys=False, width=100)
-    click.echo(text, nl=False)
+    echo(text, nl=False)

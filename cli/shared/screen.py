@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
+from moorage.units.printable import printable
+
 PLAIN_PROGRESS_SECONDS = 3.0
 """How often progress is worth a line where it cannot be drawn."""
 
@@ -27,7 +29,7 @@ class Screen:
 
     def write(self, text: str, style: str = "") -> None:
         """Write a line; it is never cut or broken."""
-        self._console.print(text, style=style, soft_wrap=True)
+        self._console.print(printable(text, lines=True), style=style, soft_wrap=True)
 
     def sentence(self, text: str, style: str = "") -> None:
         """Write lines; a terminal that is too narrow gets more, broken between words."""
@@ -53,7 +55,7 @@ class Screen:
         columns = [*(Column(name, no_wrap=True) for name in header[:-1]), Column(header[-1])]
         table = Table(*columns, box=None, pad_edge=False, header_style="bold")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(printable(cell, lines=True) for cell in row))
         self._console.print(table)
 
     @contextmanager

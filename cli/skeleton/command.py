@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.shared.failures import clear_failures
+from cli.shared.output import echo
 
 if TYPE_CHECKING:
     from cli.skeleton.writing import Form, Kind
@@ -56,6 +57,6 @@ def new_plugin(
             name, kind, form, directory, package=package, taken=taken
         )
     for file in files:
-        click.echo(f"wrote {file}")
-    click.echo(f"Test it: {to_test}")
-    click.echo(f"Run it:  {to_run}")
+        echo(f"wrote {file}")
+    echo(f"Test it: {to_test}")
+    echo(f"Run it:  {to_run}")

@@ -10,13 +10,12 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from cli.config.policies import Policy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway
 from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object
+from cli.shared.output import echo
 from cli.shared.screen import Screen
 from cli.up.cluster import check_serves, create
 from cli.up.following import Following
@@ -113,7 +112,7 @@ def _run_directory() -> Iterator[Path]:
     try:
         yield path
     except BaseException:
-        click.echo(f"The logs of this run are in {path}", err=True)
+        echo(f"The logs of this run are in {path}", err=True)
         raise
     shutil.rmtree(path, ignore_errors=True)
 

@@ -33,6 +33,7 @@ from gateway.edge.metrics import EdgeMetrics, Result, Verb
 from gateway.edge.paths import Paths, Route
 from gateway.edge.requests import RequestReader, read_binding
 from gateway.settings import EdgeSettings
+from moorage.units.printable import printable
 from moorage_host.http.callers import Callers
 from moorage_host.http.connections import State, connection_of
 from moorage_host.http.requests import Refusals, RequestChecks
@@ -297,6 +298,7 @@ def failed(verb: Verb, message: str) -> web.StreamResponse:
     Prioritize has none, and an error would have the same effect as no scores, and cost the
     connection.
     """
+    message = printable(message, lines=True)
     match verb:
         case "filter":
             return JsonResponse(answers.filter_error(message))

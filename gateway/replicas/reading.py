@@ -13,6 +13,7 @@ from gateway.cycle.decision import FilterRecord, GroupRecord, PluginRecord, Reas
 from gateway.replicas.call import ReplicaAnswer
 from moorage.execution import PluginScores
 from moorage.plugin.cycle_state import KeptValue
+from moorage.units.printable import printable
 from moorage.v1 import replica_pb2
 from moorage.v1 import types_pb2 as pb
 
@@ -35,7 +36,10 @@ def read_verdicts(answer: ReplicaAnswer) -> Verdicts:
     result, rows = answer.result, answer.rows
     sent, reasons = result.verdicts, []
     for each in result.reasons:
-        reasons.append(Reason(each.plugin, each.text, each.unresolvable))  # noqa: PERF401 - a call
+        text = each.text
+        if not text.isprintable():  # kube-scheduler writes it into an Event
+            text = printable(text)
+        reasons.append(Reason(each.plugin, text, each.unresolvable))
     if not sent:
         codes: Codes = np.zeros(rows.count, np.uint16)
     elif len(sent) != 2 * rows.count:

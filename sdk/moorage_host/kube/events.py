@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from moorage.backoff import Backoff
+from moorage.units.printable import printable
 from moorage_host.kube.client import KubeClient
 from moorage_host.kube.response import KubeError, KubeStatusError, micro_time
 
@@ -112,7 +113,7 @@ class EventWriter:
             "action": action,
             "reason": reason,
             "type": kind,
-            "note": note.encode()[:LONGEST_NOTE].decode(errors="ignore"),
+            "note": printable(note, lines=True).encode()[:LONGEST_NOTE].decode(errors="ignore"),
             "regarding": dict(regarding),
         }
         self._queue.put_nowait((series, event))

@@ -33,6 +33,8 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 from structlog.typing import Processor
 
+from moorage.units.printable import printable
+
 MAX_EVENTS: Final = 1024
 """Events whose repetitions are counted apart; with more, all counts begin again."""
 
@@ -296,20 +298,13 @@ def _text() -> Render:
 
     def render(logger: Any, method: str, event: EventDict) -> str:
         """Render an event so that no text in it can look like another line."""
-        if isinstance(text := event.get("event"), str) and not text.isprintable():
-            event["event"] = _visible(text)
+        if isinstance(text := event.get("event"), str):
+            event["event"] = printable(text)
         if isinstance(text := event.get("exception"), str):
-            event["exception"] = "\n".join(f"  {_visible(line)}" for line in text.split("\n"))
+            event["exception"] = "\n".join(f"  {printable(line)}" for line in text.split("\n"))
         return str(renderer(logger, method, event))
 
     return render
-
-
-def _visible(text: str) -> str:
-    """Return a text with its control characters as they are written in Python."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class _Logger:

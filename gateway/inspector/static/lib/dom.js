@@ -1,4 +1,11 @@
-// Builds elements. Text is always a text node: nothing that comes from the cluster becomes markup.
+// Builds elements. Text is always a text node: nothing that comes from the cluster becomes markup,
+// and what turns the direction of writing, or is no character, is written out.
+
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+
+export function printable(text) {
+  return text.replace(UNPRINTABLE, (found) => (found === "\n" || found === "\t" ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`));
+}
 
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -6,7 +13,7 @@ export function el(tag, properties = {}, ...children) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "class") element.className = value;
     else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value === true ? "" : printable(String(value)));
   }
   append(element, children);
   return element;
@@ -15,7 +22,7 @@ export function el(tag, properties = {}, ...children) {
 export function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(printable(String(child))));
   }
 }
 

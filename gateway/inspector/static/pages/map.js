@@ -1,7 +1,7 @@
 // A tile for each node, filled as far as its pods ask for; a pod colours the tiles by verdict.
 
 import { all, get, joined, query } from "../lib/api.js";
-import { el, note, replace, typed } from "../lib/dom.js";
+import { el, note, printable, replace, typed } from "../lib/dom.js";
 import { ask, asked, count, path, plural } from "../lib/format.js";
 
 const REFRESH = 10000; // milliseconds
@@ -40,7 +40,7 @@ export async function map() {
   };
 
   function read(node) {
-    readout.textContent = node ? words(node) : "Point at a node to read it; arrows move, Enter opens.";
+    readout.textContent = node ? printable(words(node)) : "Point at a node to read it; arrows move, Enter opens.";
   }
 
   function paint(tile, node) {
@@ -107,7 +107,7 @@ export async function map() {
   body.addEventListener("pointerover", (event) => {
     const found = at(event);
     read(found?.node);
-    if (found) found.tile.title = words(found.node);
+    if (found) found.tile.title = printable(words(found.node));
   });
   body.addEventListener("focusin", (event) => read(at(event)?.node));
   body.addEventListener("keydown", (event) => {
