@@ -84,12 +84,14 @@ def advice(
         # What is undone at once comes first.
         found.insert(0 if obstacle.kind == "cordoned" else len(found), step)
     if not found and groups:
-        fixable = {
-            each: names
-            for each, names in groups.items()
-            if all(one.kind not in UNFIXABLE for one in each)
-        }
-        each, names = min((fixable or groups).items(), key=lambda item: len(item[0]))
+        everywhere = set[Obstacle].intersection(*map(set, groups))
+        found = [
+            _step(each, survey.usable, survey)
+            for each in sorted(everywhere)
+            if each.kind in UNFIXABLE
+        ]
+    if not found and groups:
+        each, names = min(groups.items(), key=lambda item: len(item[0]))
         found = [_together(each, names, survey)]
     return list(dict.fromkeys(found))[:MOST_STEPS]
 
@@ -178,11 +180,9 @@ def _together(obstacles: Sequence[Obstacle], names: Sequence[str], survey: Surve
         "tainted": "remove or tolerate the taint {}",
         "pods": "remove pods",
         "short": "free {}",
-        "small": "lower the pod's requests of {}",
-        "none": "lower the pod's requests of {}",
     }
     return f"on {_where(names, survey)}: " + " and ".join(
-        actions[each.kind].format(each.what) for each in obstacles
+        actions[each.kind].format(each.what) for each in obstacles if each.kind in actions
     )
 
 

@@ -89,8 +89,7 @@ def read_dump(path: Path, readers: Readers) -> ClusterObjects:
                 found.further[kind] += [obj] if selects_object(kind, obj) else []
     if not found.nodes:
         raise ConfigurationError(
-            f"{path}: there is no node in it: write it with "
-            f"`kubectl get {','.join(('nodes', 'pods', *_names(readers)))} -A -o json`"
+            f"{path}: there is no node in it: write it with `{_command(readers)}`"
         )
     found.notes += _missing(found, readers)
     return found
@@ -140,12 +139,14 @@ def _missing(found: ClusterObjects, readers: Readers) -> Iterator[str]:
         if not found.further[kind] and not kind.optional:
             yield (
                 f"{plugin} reads {kind}, of which {found.place} has none; a dump with them: "
-                f"kubectl get {','.join(('nodes', 'pods', *_names(readers)))} -A -o json"
+                f"{_command(readers)}"
             )
 
 
-def _names(readers: Readers) -> list[str]:
-    return list(dict.fromkeys(re.sub(r"\[.*", "", str(kind)) for kind in readers))
+def _command(readers: Readers) -> str:
+    """Return what dumps a cluster with all that plugins cannot do without."""
+    needed = (re.sub(r"\[.*", "", str(kind)) for kind in readers if not kind.optional)
+    return f"kubectl get {','.join(dict.fromkeys(('nodes', 'pods', *needed)))} -A -o json"
 
 
 MIRROR: Final = "kubernetes.io/config.mirror"
