@@ -4,9 +4,10 @@ Where the gateway is not reached, the pod and its Events have to do.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cli.shared.gateway.client import SECONDS, Gateway, connected
 from cli.shared.gateway.finding import GatewayError
@@ -23,25 +24,14 @@ GROUP_VERSIONS = ("v1beta1", "v1alpha2")
 
 CLAIMS = "/apis/resource.k8s.io/v1"
 
+READ_BY_USERS, THE_GATEWAY = "pod groups and ResourceClaims", "the gateway"
+"""What an explanation may have to do without."""
+
 MOST_PENDING = 1000
 """Pods in one answer of the gateway."""
 
 
-class Explained(NamedTuple):
-    """What `moorage explain` shows.
-
-    Attributes:
-        found: Why the pod is where it is.
-        unasked: Why the gateway was not asked; "" if it was.
-        lacking: Why nothing was read for it; "" if it was.
-    """
-
-    found: Explanation
-    unasked: str = ""
-    lacking: str = ""
-
-
-async def explained(pod: str, node: str, options: GatewayOptions) -> Explained:
+async def explained(pod: str, node: str, options: GatewayOptions) -> Explanation:
     """Return why a pod is where it is; by what the gateway knows alone, if no more can be read.
 
     Args:
@@ -61,34 +51,35 @@ async def explained(pod: str, node: str, options: GatewayOptions) -> Explained:
         if options.kubeconfig or not options.admin:
             raise
         async with connected(options) as gateway:
-            return Explained(await _ask(gateway, pod, node, None), lacking=str(error))
+            return await _ask(gateway, pod, node, None, f"{READ_BY_USERS}: {error}")
     try:
         async with connected(options, client) as gateway:
-            found = await _ask(gateway, pod, node, client)
-        return Explained(found)
+            return await _ask(gateway, pod, node, client)
     except GatewayError as error:
         if error.status == 404:
             raise ConfigurationError(str(error)) from error
         try:
-            return Explained(await _without_gateway(client, pod, str(error)), unasked=str(error))
+            return await _without_gateway(client, pod, str(error))
         except TimeoutError as late:
             raise KubeUnreachableError(str(late)) from late
     except KubeUnreachableError as error:
         if not options.admin:
             raise
         async with connected(options) as gateway:
-            return Explained(await _ask(gateway, pod, node, None), lacking=str(error))
+            return await _ask(gateway, pod, node, None, f"{READ_BY_USERS}: {error}")
     finally:
         await client.close()
 
 
-async def _ask(gateway: Gateway, pod: str, node: str, client: KubeClient | None) -> Explanation:
+async def _ask(
+    gateway: Gateway, pod: str, node: str, client: KubeClient | None, without: str = ""
+) -> Explanation:
     """Return the gateway's explanation, if need be with what *client* may read."""
     path, query = f"/decisions/{pod}", {"explain": "true", **({"node": node} if node else {})}
     found = _decoded(await gateway.get(path, query))
     if client is not None and (more := await _read(client, found)):
         found = _decoded(await gateway.get(path, query | more))
-    return found
+    return replace(found, without=without)
 
 
 def _decoded(answer: Any) -> Explanation:
@@ -140,7 +131,8 @@ async def _without_gateway(client: KubeClient, pod: str, problem: str) -> Explan
         raise ConfigurationError(f"there is no pod {pod}")
     found = msgspec.json.decode(answer.check().body)
     events = await read_events(client, found)
-    return explain(PodEvidence(pod=found, events=events, why_no_attempt=problem, asked=False))
+    known = PodEvidence(pod=found, events=events, why_no_attempt=problem, asked=False)
+    return replace(explain(known), without=f"{THE_GATEWAY}: {problem}")
 
 
 async def ask_pending(namespace: str, options: GatewayOptions) -> tuple[Sequence[Explanation], int]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from cli.decisions.explain import Explained
+from cli.decisions.explain import THE_GATEWAY
 from cli.shared.output import Form, is_for_programs, write
 from cli.shared.screen import Screen
 from gateway.cycle.decision import Decision, NodeScoreRecord
@@ -12,18 +12,18 @@ from gateway.decisions.explanation import Explanation, RejectedNodes
 SHOWN_EVENTS = 5
 
 
-def show(explained: Explained, output: Form) -> None:
+def show(found: Explanation, output: Form) -> None:
     """Write to stdout; if it is "wide", with every attempt that the gateway keeps."""
     if is_for_programs(output):
-        write(explained.found, output)
+        write(found, output)
     else:
-        _text(Screen(), explained, wide=output == "wide")
+        _text(Screen(), found, wide=output == "wide")
 
 
-def _text(screen: Screen, explained: Explained, *, wide: bool) -> None:
-    found = explained.found
-    if explained.unasked and explained.unasked not in found.headline:
-        screen.sentence(f"Without the gateway: {explained.unasked}", style="red")
+def _text(screen: Screen, found: Explanation, *, wide: bool) -> None:
+    without, _, why = found.without.partition(": ")
+    if without == THE_GATEWAY and why not in found.headline:
+        screen.sentence(f"Without {found.without}", style="red")
     is_pending = found.place.startswith("is pending")
     screen.sentence(found.headline, style="bold yellow" if is_pending else "bold")
     if found.since:
@@ -46,8 +46,8 @@ def _text(screen: Screen, explained: Explained, *, wide: bool) -> None:
         screen.write("")
         rows = [(_ago(each.time), each.reason, each.note) for each in found.events]
         screen.table(("EVENT", "REASON", "NOTE"), rows if wide else rows[:SHOWN_EVENTS])
-    if explained.lacking:
-        screen.sentence(f"Without pod groups and ResourceClaims: {explained.lacking}")
+    if without and without != THE_GATEWAY:
+        screen.sentence(f"Without {found.without}")
     if found.next:
         screen.write("")
         for step in found.next:

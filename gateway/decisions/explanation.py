@@ -90,6 +90,7 @@ class Explanation(Record, kw_only=True, omit_defaults=False):
         preemption: What came of looking for pods to evict; "" if nobody looked.
         group: The pod's group, if it has one.
         unread_claims: The ResourceClaims that it waits for, if the gateway may not read them.
+        without: What could not be asked for it, and why; "" if everything was.
         why_no_attempt: Why there are no attempts: the gateway's own words, or why it is not asked.
         policy_revision: The revision of the active policy; "" if it is not known.
         tried: How many attempts on this very pod are kept.
@@ -111,6 +112,7 @@ class Explanation(Record, kw_only=True, omit_defaults=False):
     preemption: str = ""
     group: PodGroup | None = None
     unread_claims: tuple[str, ...] = ()
+    without: str = ""
     why_no_attempt: str = ""
     policy_revision: str = ""
     tried: int = 0

@@ -265,7 +265,7 @@ async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
     async def explained(token: str = "", **options: Any) -> str:
         config = kubeconfig(plane, tmp_path / "kubeconfig", token)
         given = GatewayOptions(**{"admin": services.admin, "kubeconfig": config, **options})
-        return (await ask("default/web", "", given)).found.headline
+        return (await ask("default/web", "", given)).headline
 
     believed: dict[str, Any] = {"ca_file": folders / "ca" / "ca.crt"}
     plain = services.admin.replace("https", "http")

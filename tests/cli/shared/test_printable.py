@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 import cli
-from cli.decisions.explain import Explained
 from cli.decisions.explain_output import show
 from cli.shared.output import echo
 from cli.shared.screen import Screen
@@ -70,11 +69,12 @@ def test_an_explanation_is_fit_in_every_form(form: str, capsys: pytest.CaptureFi
         pod="default/p",
         place="is pending",
         reason=hostile,
+        without=hostile,
         next=(hostile,),
         rejections=(RejectedNodes(nodes=1, reason=hostile, by="Moorage P"),),
         events=(EventItem(time=now, reason="FailedScheduling", note=hostile, by="someone"),),
     )
-    show(Explained(found, lacking=hostile), form)  # type: ignore[arg-type]
+    show(found, form)  # type: ignore[arg-type]
     assert is_fit(capsys.readouterr().out)
 
 

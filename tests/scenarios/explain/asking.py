@@ -37,7 +37,7 @@ class Row:
 
 async def explained(world: World, name: str, node: str = "") -> Explanation:
     options = GatewayOptions(admin=world.services.admin, kubeconfig=world.plane.kubeconfig("admin"))
-    return (await ask(f"{NAMESPACE}/{name}", node, options)).found
+    return await ask(f"{NAMESPACE}/{name}", node, options)
 
 
 async def headline(world: World, name: str, node: str = "") -> str:

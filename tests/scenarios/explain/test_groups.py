@@ -44,7 +44,7 @@ async def test_members_wait_for_each_other(world: World) -> None:
         options = GatewayOptions(
             admin=world.services.admin, kubeconfig=world.plane.kubeconfig("admin")
         )
-        found = (await explained(f"{NAMESPACE}/{name}", "", options)).found
+        found = await explained(f"{NAMESPACE}/{name}", "", options)
         return found.headline, str(found.group)
 
     async def says(name: str, start: str) -> None:
