@@ -3,6 +3,7 @@
 What the gateway may not read, its caller may have read, see `ReadByCaller`.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from gateway.decisions.evidence import (
     why_no_attempt,
 )
 from gateway.decisions.explanation import Explanation, PodGroup
+from gateway.decisions.listing import COMPARED_AT_ONCE
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays, view
 from gateway.decisions.sentences import facts, sentences
@@ -34,8 +36,9 @@ from gateway.decisions.survey import Survey, Surveyor
 from gateway.decisions.why import explain
 from gateway.policy.policy import PolicyHolder
 from moorage.errors import suggestion
-from moorage.groups import group_name
+from moorage.groups import Name, group_name
 from moorage.models import Pod
+from moorage.models.pod_spec import SchedulingGroup
 from moorage_host.kube import KubeClient, KubeError
 
 SECONDS = 2.0
@@ -47,7 +50,7 @@ MOST_HOLDERS = 100
 MOST_EVENTS = 50
 """Events of a pod that are read."""
 
-MOST_SURVEYED = 50
+MOST_SURVEYED = 20
 """Unlike pods of a list for which all nodes are looked at; the others get general advice."""
 
 MOST_ASKED_ABOUT = 20
@@ -111,7 +114,44 @@ class ReadByCaller(NamedTuple):
     needed: int = 0
 
 
-NOTHING_READ = ReadByCaller()
+class _Fellows:
+    """The pods of the same group; all pods are looked at once an answer, if at all."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._nodes: dict[tuple[str, SchedulingGroup], list[str]] = {}
+        self._gated: dict[Name, list[str]] = {}
+        self._is_read = False
+
+    async def group(self, pod: Pod | None, needed: int = 0) -> PodGroup | None:
+        """Return the group of Kubernetes that a pod belongs to; None if it has none."""
+        group = pod.spec.scheduling_group if pod is not None else None
+        if pod is None or group is None or not group.pod_group_name:
+            return None
+        await self._read()
+        nodes = tuple(self._nodes.get((pod.namespace, group), ()))
+        return PodGroup(name=group.pod_group_name, needed=needed, nodes=nodes)
+
+    async def gated(self, pod: Pod) -> Sequence[str]:
+        """Return which pods of the group that its labels name wait for scheduling gates."""
+        if (name := group_name(pod)) is None:
+            return ()
+        await self._read()
+        return sorted(self._gated.get(name, ()))
+
+    async def _read(self) -> None:
+        if self._is_read:
+            return
+        self._is_read = True
+        for count, uid in enumerate(self._state.known_pods(), start=1):
+            if count % COMPARED_AT_ONCE == 0:
+                await asyncio.sleep(0)  # cycles go on
+            if (pod := self._state.pods.get(uid)) is None:
+                continue
+            if (group := pod.spec.scheduling_group) is not None:
+                self._nodes.setdefault((pod.namespace, group), []).append(pod.spec.node_name)
+            if pod.spec.scheduling_gates and (name := group_name(pod)) is not None:
+                self._gated.setdefault(name, []).append(f"{pod.namespace}/{pod.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +197,12 @@ class Explainer:
         preemptor = self.state.pods.get(preemptor_of(events or ()))
         if preemptor is not None and not await may_read(preemptor.namespace):
             preemptor = None
-        group = self._group(uid, read.needed)
         of_pod = [each for each in attempts if each.uid == uid]
         claims = claims_of(shown)
         has_claims = bool(claims) and set(claims) <= set(read.claims)
         if has_claims and known.why_no_attempt.startswith(CLAIMS_UNREAD):
             known = dataclasses.replace(known, why_no_attempt=UNTRIED)
-        seen = self.state.pods.get(uid)
+        seen, fellows = self.state.pods.get(uid), _Fellows(self.state)
         known = dataclasses.replace(
             known,
             node=node,
@@ -173,10 +212,10 @@ class Explainer:
             events=events,
             attempts=await without_sources(known.attempts, may_read),
             preemptor=f"{preemptor.namespace}/{preemptor.name}" if preemptor else "",
-            group=group,
+            group=await fellows.group(seen, read.needed),
             missing=[each for each in read.missing if each in claims],
             has_claims=has_claims,
-            **await self._surveyed(seen, known),
+            **await self._surveyed(seen, known, fellows),
         )
         found = explain(known)
         if pod is None:  # the API server does not answer
@@ -187,7 +226,7 @@ class Explainer:
     async def listing(self, may_read: MayRead) -> Callable[[Pod], Awaitable[Explanation | None]]:
         """Return what explains one waiting pod after another, for a list that a caller gets."""
         holders = await self._holders(may_read)
-        surveyed: set[int] = set()
+        fellows, surveyed = _Fellows(self.state), set[int]()
 
         async def explained(pod: Pod) -> Explanation | None:
             if (waiting := self.waiting.get(pod.uid)) is None:
@@ -195,12 +234,11 @@ class Explainer:
             known = self._known(as_shown(pod, waiting), pod.uid, holders)
             more: dict[str, Any] = {}
             if len(surveyed) < MOST_SURVEYED:
-                more = await self._surveyed(pod, known)
+                more = await self._surveyed(pod, known, fellows)
                 if (survey := more.get("survey")) is not None:
                     surveyed.add(id(survey))
-            known = dataclasses.replace(
-                known, missing=waiting.claims, group=self._group(pod.uid, 0), **more
-            )
+            group = await fellows.group(pod)
+            known = dataclasses.replace(known, missing=waiting.claims, group=group, **more)
             return replace(explain(known), attempts=())
 
         return explained
@@ -267,7 +305,9 @@ class Explainer:
             holders=() if place else [each for each in holders if each.uid != uid],
         )
 
-    async def _surveyed(self, pod: Pod | None, known: PodEvidence) -> dict[str, Any]:
+    async def _surveyed(
+        self, pod: Pod | None, known: PodEvidence, fellows: _Fellows
+    ) -> dict[str, Any]:
         """Return what the nodes lack for a pod that no node suits, and its gated fellows."""
         is_rejected = known.scheduled.get("reason") == "Unschedulable"
         if pod is None or pod.spec.node_name or not is_rejected:
@@ -276,7 +316,7 @@ class Explainer:
         return {
             "survey": survey,
             "rejecting": self._rejecting(survey, known),
-            "gated": self._gated(pod) if trial and trial.members < trial.min_count else (),
+            "gated": await fellows.gated(pod) if trial and trial.members < trial.min_count else (),
         }
 
     def _rejecting(self, survey: Survey, known: PodEvidence) -> Mapping[str, str]:
@@ -291,28 +331,6 @@ class Explainer:
             if verdict is not None and verdict != "feasible":
                 found[name] = verdict.plugin
         return found
-
-    def _gated(self, pod: Pod) -> list[str]:
-        """Return the pods of a pod's group that wait for scheduling gates."""
-        name = group_name(pod)
-        return sorted(
-            f"{each.namespace}/{each.name}"
-            for each in self.state.pods.values()
-            if name is not None and each.spec.scheduling_gates and group_name(each) == name
-        )
-
-    def _group(self, uid: str, needed: int) -> PodGroup | None:
-        """Return the group of Kubernetes that a pod belongs to; None if it has none."""
-        pod = self.state.pods.get(uid)
-        group = pod.spec.scheduling_group if pod is not None else None
-        if pod is None or group is None or not group.pod_group_name:
-            return None
-        nodes = tuple(
-            each.spec.node_name
-            for each in self.state.pods.values()
-            if each.spec.scheduling_group == group and each.namespace == pod.namespace
-        )
-        return PodGroup(name=group.pod_group_name, needed=needed, nodes=nodes)
 
     async def _holders(self, may_read: MayRead) -> Sequence[Holder]:
         """Return which pods that the caller may read hold nodes; see `PodEvidence.holders`."""

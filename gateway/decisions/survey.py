@@ -17,7 +17,7 @@ from moorage.rules.nodes import matches_node_selector
 from moorage.rules.taints import DO_NOT_SCHEDULE, tolerates, untolerated
 from moorage.units.quantity import format_quantity
 
-AT_ONCE = 200
+AT_ONCE = 50
 """Nodes after which cycles get their turn."""
 
 MOST_SURVEYS = 200
