@@ -24,6 +24,7 @@ from gateway.replicas.reading import SINGLE, NonsenseError, read_scores, read_ve
 from gateway.replicas.set import ReplicaSet, VersionGoneError
 from gateway.replicas.sharding import Sharding
 from gateway.settings import GatewaySettings
+from moorage.execution.overruns import owner_of
 
 T = TypeVar("T")
 
@@ -101,7 +102,9 @@ class ReplicaClient(ABC, Generic[AnswerT]):
         """
         version, alike = self.replicas.largest_version_group
         count = self._sharding.count((cycle.profile, cycle.plugin), len(nodes), alike)
-        if count < 2 or not (rows := self.replicas.feed.index.find(nodes)).distinct:
+        if count < 2 or owner_of(cycle.pod) in self.replicas.crash_suspects.pods:
+            return None  # the pod may crash them all
+        if not (rows := self.replicas.feed.index.find(nodes)).distinct:
             return None
         parts = np.array_split(rows.positions, count)
         try:

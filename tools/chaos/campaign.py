@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ from tools.planes.objects import NAMESPACE
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 NODES = "/api/v1/nodes"
+EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
+SERVICE = re.compile("^(filter|scorer) service")
+"""What begins an Event about an attempt that failed because replicas did, or did not answer."""
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CALM_SECONDS = 30.0
 """How long after the last fault every pod must be bound."""
@@ -68,6 +72,9 @@ class Outcome:
     quiet: float = 0.0
     """The p99 of the quiet round before, 0 if there was none."""
 
+    paid: list[str] = field(default_factory=list)
+    """Pods of the load with an attempt that failed because a service did."""
+
     others: list[str] = field(default_factory=list)
     """What went wrong that the audit log does not show."""
 
@@ -84,6 +91,8 @@ class Outcome:
         found += [f"picture: {self.picture}"] if self.picture else []
         if self.failed_calls and self.round.answers_all:
             found.append(f"{len(self.failed_calls)} calls failed, first {self.failed_calls[0]}")
+        if self.round.is_of_tenants and len(self.paid) > self.round.may_pay:
+            found.append(f"{len(self.paid)} innocent pods failed: {', '.join(self.paid[:5])}")
         most = MOST_SLOWER * max(self.quiet, LEAST_P99)
         if self.round.is_of_tenants and self.quiet and verdict.p99 > most:
             found.append(f"pods waited {verdict.p99:.1f} s, in a quiet round {self.quiet:.1f} s")
@@ -131,6 +140,7 @@ class Campaign:
         lost = await self._settle()
         await self._until(self._is_right, PICTURE_SECONDS)
         seen = "" if lost else await self._difference()
+        paid = await self._paid(f"r{chosen.number}-") if chosen.is_of_tenants else []
         room = not any(SCHEDULER in each.target for each in chosen.injections)
         verdict = judge(self._audit.read(), chosen.wanted, room=room)
         failed_calls = self._calls.read()
@@ -151,6 +161,7 @@ class Campaign:
             old_epochs=old_epochs,
             failed_calls=failed_calls,
             quiet=self._quiet,
+            paid=paid,
             others=others,
         )
 
@@ -180,6 +191,16 @@ class Campaign:
             await self._make_room()
             await self._until(bound, CALM_SECONDS - PREEMPTION_SECONDS)
         return await self._pending()
+
+    async def _paid(self, prefix: str) -> list[str]:
+        """Return which pods of a round had an attempt that failed because a service did."""
+        items = (await self._request("GET", EVENTS)).get("items") or []
+        found = {
+            each["regarding"]["name"]
+            for each in items
+            if each["reason"] == "FailedScheduling" and SERVICE.search(each["note"])
+        }
+        return sorted(name for name in found if name.startswith(prefix))
 
     async def _make_room(self) -> None:
         """Delete one of the pods that may be evicted, if pods wait that may evict them."""

@@ -43,6 +43,11 @@ class Round:
         return bool(OF_TENANTS.match(self.row))
 
     @property
+    def may_pay(self) -> int:
+        """How many innocent pods may fail an attempt: that which an only filter works on."""
+        return 0 if self.row in TWO_FILTERS else 1
+
+    @property
     def answers_all(self) -> bool:
         """Whether not one call of kube-scheduler may fail."""
         return self.row.startswith(QUIET) or self.row in ANSWERED or self.row in TWO_FILTERS

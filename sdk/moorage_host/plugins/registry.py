@@ -10,14 +10,17 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import inspect
+import os
 import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 import moorage
 from moorage.errors import PluginLoadError
@@ -293,13 +296,31 @@ def _import(file: Path) -> ModuleType:
         raise PluginLoadError(f"{file} is not a Python file: its name must end in .py")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        call_within(LOAD_SECONDS, spec.loader.exec_module, module)
+        with _exit_raises():
+            call_within(LOAD_SECONDS, spec.loader.exec_module, module)
     except BaseException as error:
         del sys.modules[name]
         if not isinstance(error, Exception | SystemExit | BudgetExceededError):
             raise
         raise PluginLoadError(_import_problem(file, error)) from error
     return module
+
+
+@contextmanager
+def _exit_raises() -> Iterator[None]:
+    """Have `os._exit` raise in this process meanwhile, which it would end without a word."""
+    leave, process = os._exit, os.getpid()
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != process:  # a child that the file has forked
+            leave(status)
+        raise SystemExit(f"os._exit({status})")
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def _module_name(file: Path) -> str:

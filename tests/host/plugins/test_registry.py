@@ -95,6 +95,7 @@ def test_plugins_of_another_kind_are_left_to_another_service(tmp_path: Path) -> 
         pytest.param("import nowhere_at_all\n", "mine.py:1: ModuleNotFoundError", id="import"),
         pytest.param("x = 1\ny = x / 0\n", "mine.py:2: ZeroDivisionError", id="exception"),
         pytest.param("import sys\n\nsys.exit(3)\n", "mine.py:3: SystemExit: 3", id="exit"),
+        pytest.param("import os\nos._exit(3)\n", "mine.py:2: SystemExit: os._exit(3)", id="leave"),
         pytest.param("x = 1\nif x\n    y\n", "mine.py:2: SyntaxError: expected ':'", id="syntax"),
         pytest.param(
             "if True:\nx = 1\n", "mine.py:2: IndentationError: expected an indented", id="indent"
