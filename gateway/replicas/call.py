@@ -78,7 +78,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
             if not sent:  # the next one may end like it
-                await replicas.crash_suspects.known(owner)
+                await replicas.crash_suspects.known(owner, deadline)
                 if part.version and owner in replicas.crash_suspects.pods:
                     raise VersionGoneError("one replica at a time gets a pod that may crash it")
         again = "lost" if ended or not sent else "slow"

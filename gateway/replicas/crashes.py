@@ -13,6 +13,7 @@ answers at the address, or the address is gone. The new process says what the fo
 """
 
 import asyncio
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -46,6 +47,9 @@ KNOWN_SECONDS: Final = 2.0
 
 MOST_PODS: Final = 1000
 """Pods that are kept; the one whose last crash is the longest ago is forgotten first."""
+
+MOST_SHOWN: Final = 10
+"""Refused pods that `problems` names, those with the latest crashes."""
 
 MOST_LOST: Final = 100
 """Lost replicas that are kept, in the same way."""
@@ -113,11 +117,14 @@ class CrashSuspects:
             if len(self._lost_replicas) > MOST_LOST:
                 self._lost_replicas.popitem(last=False)[1].known.set()
 
-    async def known(self, owner: Owner) -> None:
-        """Wait until it is known why replicas were lost that worked on a pod, but not for long."""
+    async def known(self, owner: Owner, deadline: float) -> None:
+        """Wait until it is known why replicas were lost that worked on a pod, but not for long.
+
+        At the latest until the *deadline*, in seconds of `loop.time()`.
+        """
         lost = [each.known for each in self._lost_replicas.values() if owner in dict(each.work)]
         with suppress(TimeoutError):
-            async with asyncio.timeout(KNOWN_SECONDS):
+            async with asyncio.timeout_at(min(self._clock() + KNOWN_SECONDS, deadline)):
                 for known in lost:
                     await known.wait()
 
@@ -157,13 +164,15 @@ class CrashSuspects:
     def problems(self) -> Iterator[str]:
         """Yield which pods are refused, and which plugins are suspended."""
         now = self._clock()
-        for owner, pod in self.pods.items():
-            if now - pod.at < pod.wait:
-                what = f"plugin {pod.plugin} ran for" if pod.plugin else "it worked on"
-                yield (
-                    f"a replica of {self._service} ended{_by(pod.how)} while {what} pod "
-                    f"{'/'.join(owner)}, {pod.count} times"
-                )
+        refused = (
+            (who, pod) for who, pod in reversed(self.pods.items()) if now - pod.at < pod.wait
+        )
+        for owner, pod in itertools.islice(refused, MOST_SHOWN):
+            what = f"plugin {pod.plugin} ran for" if pod.plugin else "it worked on"
+            yield (
+                f"a replica of {self._service} ended{_by(pod.how)} while {what} pod "
+                f"{'/'.join(owner)}, {pod.count} times"
+            )
         for version in {pod.version for pod in self.pods.values()}:
             for plugin, namespace, why in self._suspended(now, version):
                 whom = f" in namespace {namespace}" if namespace else ""

@@ -20,7 +20,7 @@ from moorage.execution import mark
 from moorage.v1 import types_pb2 as pb
 
 FOLDERS: Final = ("/dev/shm", gettempdir())  # noqa: S108 - the folder in it is this user's alone
-"""Where the files may be; the first that is there is used."""
+"""Where the files may be; the first that can be written to is used."""
 
 log = structlog.get_logger()
 
@@ -70,7 +70,7 @@ def _folder() -> Path:
     Raises:
         OSError: There is none, or it is not safe.
     """
-    parent = next(each for each in FOLDERS if Path(each).is_dir())
+    parent = next((each for each in FOLDERS if os.access(each, os.W_OK)), FOLDERS[-1])
     folder = Path(parent) / f"moorage-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

@@ -11,6 +11,7 @@ from gateway.replicas.crashes import (
     LONGEST_WAIT,
     MOST_LOST,
     MOST_PODS,
+    MOST_SHOWN,
     NOBODY,
     SEVERAL,
     SUSPENSION_SECONDS,
@@ -147,6 +148,9 @@ def test_what_is_kept_is_bounded() -> None:
     for number in range(MOST_PODS + 10):
         crashes.crash(("shop", f"p{number}"))
     assert len(crashes.suspects.pods) == MOST_PODS
+    for number in range(MOST_SHOWN + 1):
+        crashes.crash(("shop", f"p{MOST_PODS - number}"))
+    assert len(list(crashes.suspects.problems())) == MOST_SHOWN
     for number in range(MOST_LOST + 10):
         crashes.suspects.lost(f"place-{number}", f"lost-{number}", "v1", [(POISON, 0.0)])
     assert len(crashes.suspects._lost_replicas) == MOST_LOST
