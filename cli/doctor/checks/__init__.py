@@ -18,6 +18,7 @@ GROUPS: Mapping[str, Sequence[Check]] = {
     ),
     "kube-scheduler reaches it": (
         reaching.scheduler_known,
+        reaching.scheduler_current,
         reaching.extender_address,
         reaching.client_certificate,
         reaching.extender_events,

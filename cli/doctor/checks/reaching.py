@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from msgspec import structs
+
 from cli.doctor.check import Finding, listed, problem, warning
 from cli.doctor.installation.installation import FoundExtender, Installation
 from cli.doctor.installation.objects import NotReadError
 from cli.shared.gateway.pods import Object, is_active, name_of, runs
 from moorage.errors import suggestion
+from moorage_host.kube_scheduler import KubeSchedulerConfiguration
 from moorage_host.tls.certificate import SHARE_LEFT
 
 PORTS = {"https": 443, "http": 80}
@@ -39,7 +42,7 @@ EVENT_SECONDS = 1.0
 def scheduler_known(installation: Installation) -> Iterator[Finding]:
     """A kube-scheduler with an extender runs, and would start with its configuration."""
     for each in installation.schedulers:
-        configuration = each.configuration
+        configuration = each.written or each.configuration
         if isinstance(configuration, NotReadError) and "not start" in str(configuration):
             yield problem(f"{each.source}: {configuration}", "correct it and restart it")
     found = installation.configurations
@@ -49,6 +52,29 @@ def scheduler_known(installation: Installation) -> Iterator[Finding]:
             f"no pod of the kube-scheduler with {listed([each.source for each, _ in found])} runs",
             "look at its pods with kubectl describe, and at their log",
         )
+
+
+def scheduler_current(installation: Installation) -> Iterator[Finding]:
+    """kube-scheduler runs with the extenders and profiles that its file has.
+
+    What runs is read from `/configz`, with a client certificate that may read it.
+    """
+    for each in installation.schedulers:
+        written, runs_with = each.written, each.configuration
+        if isinstance(written, NotReadError) or isinstance(runs_with, NotReadError):
+            continue  # another check says so
+        if written is not None and _compared(written) != _compared(runs_with):
+            yield problem(
+                f"the kube-scheduler with {each.source} runs with another configuration than that",
+                "restart it: it reads the file once",
+            )
+
+
+def _compared(configuration: KubeSchedulerConfiguration) -> object:
+    extenders = [
+        structs.replace(each, http_timeout=f"{each.timeout}s") for each in configuration.extenders
+    ]
+    return extenders, configuration.scheduler_names
 
 
 def extender_address(installation: Installation) -> Iterator[Finding]:

@@ -16,7 +16,8 @@ from cli.doctor.installation.objects import (
     read_objects,
     read_server,
 )
-from cli.doctor.installation.schedulers import FoundScheduler, find_schedulers
+from cli.doctor.installation.running_scheduler import read_running
+from cli.doctor.installation.schedulers import FoundScheduler, find_schedulers, scheduler_pods
 from cli.shared.gateway.client import Gateway, connected, connected_to_pod
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.metrics import Metrics
@@ -222,12 +223,13 @@ async def read_installation(options: GatewayOptions, config: Path | None) -> Ins
             gateway = NotReadError(str(error))
         objects = await read_objects(cluster, namespace)
         processes = await read_processes(options, cluster, objects.read("pods"))
+        running = await read_running(cluster, scheduler_pods(objects))
         return Installation(
             namespace=namespace,
             now=now,
             objects=objects,
             version=version,
-            schedulers=find_schedulers(objects, config),
+            schedulers=find_schedulers(objects, config, running),
             gateway=gateway,
             processes=processes,
         )

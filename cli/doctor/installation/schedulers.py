@@ -1,9 +1,10 @@
 """Finds the kube-schedulers that ask Moorage, and reads their configuration."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from cli.doctor.installation.objects import NotReadError, ReadObjects
 from cli.shared.gateway.pods import Object, name_of, scheduler_in, words_of
@@ -20,26 +21,33 @@ class FoundScheduler:
 
     Attributes:
         source: Where its configuration is, for people.
-        configuration: The configuration.
+        configuration: The configuration, as it runs if that may be read.
         pods: Its pods; none are known of a configuration file alone.
+        written: What the source says, if it is known what runs.
     """
 
     source: str
     configuration: KubeSchedulerConfiguration | NotReadError
     pods: tuple[Object, ...] = ()
+    written: KubeSchedulerConfiguration | NotReadError | None = None
 
 
-def find_schedulers(objects: ReadObjects, given: Path | None) -> Sequence[FoundScheduler]:
+def find_schedulers(
+    objects: ReadObjects,
+    given: Path | None,
+    running: Mapping[str, KubeSchedulerConfiguration] = MappingProxyType({}),
+) -> Sequence[FoundScheduler]:
     """Return the kube-schedulers with a configuration of their own.
 
     Args:
         objects: The cluster.
         given: A configuration on disk: that of kube-schedulers whose own is not in a ConfigMap.
+        running: By pod, what kube-schedulers run with.
 
     Raises:
         ConfigurationError: The file cannot be read.
     """
-    pods = list(_scheduler_pods(objects))
+    pods = scheduler_pods(objects)
     maps = objects.lists["configmaps"]
     texts = [
         (each, key, text)
@@ -68,7 +76,19 @@ def find_schedulers(objects: ReadObjects, given: Path | None) -> Sequence[FoundS
         )
         missing = maps if isinstance(maps, NotReadError) else NotReadError(reason)
         found.append(FoundScheduler(source=names, configuration=missing, pods=on_disk))
-    return found
+    return [_as_it_runs(each, running) for each in found]
+
+
+def _as_it_runs(
+    found: FoundScheduler, running: Mapping[str, KubeSchedulerConfiguration]
+) -> FoundScheduler:
+    known = [name for name in map(name_of, found.pods) if name in running]
+    if not known:
+        return found
+    source = f"/configz of {known[0]}"
+    if isinstance(found.configuration, NotReadError) and found.source == known[0]:
+        return replace(found, source=source, configuration=running[known[0]])
+    return replace(found, configuration=running[known[0]], written=found.configuration)
 
 
 def parsed(
@@ -88,13 +108,15 @@ def parsed(
 _TAG = re.compile(r":v1\.(\d+)")
 
 
-def _scheduler_pods(objects: ReadObjects) -> Iterator[Object]:
-    """Yield the pods of kube-schedulers that have a configuration."""
-    for kind in ("pods", "pods of kube-system"):
-        for pod in objects.read(kind):
-            container = scheduler_in(pod)
-            if container and any(word.startswith("--config") for word in words_of(container)):
-                yield pod
+def scheduler_pods(objects: ReadObjects) -> Sequence[Object]:
+    """Return the pods of kube-schedulers that have a configuration."""
+    return [
+        pod
+        for kind in ("pods", "pods of kube-system")
+        for pod in objects.read(kind)
+        if (container := scheduler_in(pod))
+        and any(word.startswith("--config") for word in words_of(container))
+    ]
 
 
 def _mounts(pod: Object, config_map: Object) -> bool:

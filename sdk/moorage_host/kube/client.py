@@ -113,6 +113,11 @@ class KubeClient:
         """The namespace of this process, or of the kubeconfig's context."""
         return self._server.namespace
 
+    @property
+    def certificate(self) -> tuple[str, str | None] | None:
+        """The files of the client certificate and its key; None without one."""
+        return self._server.certificate
+
     async def token(self) -> str:
         """Return the bearer token that requests carry now; "" if they carry none."""
         return (await self._server.authorization()).removeprefix("Bearer ")

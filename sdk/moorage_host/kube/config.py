@@ -34,6 +34,7 @@ class ApiServerAccess:
         authorization: Returns the header of that name as of now; "" if there is none.
         options: aiohttp's options of each request: proxy, and the name to expect of the server.
         namespace: That of this process, or of the kubeconfig's context.
+        certificate: The files of the client certificate and its key; None without one.
     """
 
     host: str
@@ -41,6 +42,7 @@ class ApiServerAccess:
     authorization: Callable[[], Awaitable[str]]
     options: Mapping[str, Any]
     namespace: str = DEFAULT_NAMESPACE
+    certificate: tuple[str, str | None] | None = None
 
 
 async def find_server(
@@ -168,4 +170,5 @@ async def _of_files(files: str, context: str | None, refresh_interval: float) ->
         authorization=authorization,
         options={name: value for name, value in options.items() if value},
         namespace=str(loader.current_context["context"].get("namespace") or DEFAULT_NAMESPACE),
+        certificate=(found.cert_file, found.key_file) if found.cert_file else None,
     )
