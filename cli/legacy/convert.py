@@ -1,184 +1,71 @@
 """Translates the Policy of kube-scheduler before 1.23 into its configuration of today.
 
 The result does what the Policy did: the same filters, the same scores with the same weights, and
-the same extenders. Reading finds all mistakes about predicates and priorities at once. Extenders
-pass as they are, but for what is spelt differently today: kube-scheduler checks them at its start.
+the same extenders; kube-scheduler starts with it. Hard rules that have no counterpart are listed
+first: without them pods go where they must not.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-import msgspec
 import yaml
-from msgspec import Meta
 
-from cli.shared.manifests import without_nulls
-from moorage.errors import suggestion
-from moorage.units.durations import format_duration
-from moorage_host.policy import read
-from moorage_host.policy.checks import Problem, child, find_problems
-from moorage_host.policy.yaml_lines import Tree, read_tree
+from cli.legacy.extenders import extender_problems, translated
+from cli.legacy.names import (
+    FILTERS,
+    MANDATORY,
+    PREDICATES,
+    PRIORITIES,
+    PRIORITY_REMARKS,
+    SCORES,
+    SPREADING,
+)
+from cli.legacy.policy import LegacyPolicy, LegacyPredicate, LegacyPriority, read_policy
+from moorage_host.kube_scheduler import find_configuration_problems
+from moorage_host.policy.checks import Problem, child
 
 Object = dict[str, Any]
 
 Strategy: TypeAlias = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
-
-MANDATORY = ("NodeUnschedulable", "TaintToleration")
-"""Filters that ran with every Policy, listed or not."""
-
-FILTERS = (
-    "NodeUnschedulable",
-    "NodeName",
-    "TaintToleration",
-    "NodeAffinity",
-    "NodePorts",
-    "NodeResourcesFit",
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "PodTopologySpread",
-    "InterPodAffinity",
-)
-"""The filters that predicates became, in the order in which kube-scheduler runs them.
-
-Filters that came after the Policy (DynamicResources, for one) are none of its business: they stay.
-"""
-
-SCORES = (
-    "TaintToleration",
-    "NodeAffinity",
-    "NodeResourcesFit",
-    "PodTopologySpread",
-    "InterPodAffinity",
-    "NodeResourcesBalancedAllocation",
-    "ImageLocality",
-)
-"""The scores that priorities became, in the order in which kube-scheduler runs them."""
-
-PREDICATES: Mapping[str, tuple[str, ...]] = {
-    "GeneralPredicates": ("NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit"),
-    "HostName": ("NodeName",),
-    "PodFitsHostPorts": ("NodePorts",),
-    "PodFitsPorts": ("NodePorts",),
-    "PodFitsResources": ("NodeResourcesFit",),
-    "MatchNodeSelector": ("NodeAffinity",),
-    "NoDiskConflict": ("VolumeRestrictions",),
-    "PodToleratesNodeTaints": ("TaintToleration",),
-    "PodToleratesNodeNoExecuteTaints": ("TaintToleration",),
-    "CheckNodeUnschedulable": ("NodeUnschedulable",),
-    "CheckNodeCondition": ("TaintToleration",),
-    "CheckNodeMemoryPressure": ("TaintToleration",),
-    "CheckNodeDiskPressure": ("TaintToleration",),
-    "CheckNodePIDPressure": ("TaintToleration",),
-    "MaxEBSVolumeCount": ("NodeVolumeLimits",),
-    "MaxGCEPDVolumeCount": ("NodeVolumeLimits",),
-    "MaxAzureDiskVolumeCount": ("NodeVolumeLimits",),
-    "MaxCinderVolumeCount": ("NodeVolumeLimits",),
-    "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
-    "CheckVolumeBinding": ("VolumeBinding",),
-    "NoVolumeZoneConflict": ("VolumeZone",),
-    "EvenPodsSpread": ("PodTopologySpread",),
-    "MatchInterPodAffinity": ("InterPodAffinity",),
-}
-"""The filters that a predicate became."""
-
-PRIORITIES: Mapping[str, str | None] = {
-    "LeastRequestedPriority": "NodeResourcesFit",
-    "MostRequestedPriority": "NodeResourcesFit",
-    "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
-    "SelectorSpreadPriority": "PodTopologySpread",
-    "ServiceSpreadingPriority": "PodTopologySpread",
-    "EvenPodsSpreadPriority": "PodTopologySpread",
-    "InterPodAffinityPriority": "InterPodAffinity",
-    "NodeAffinityPriority": "NodeAffinity",
-    "TaintTolerationPriority": "TaintToleration",
-    "ImageLocalityPriority": "ImageLocality",
-    "EqualPriority": None,
-    "NodePreferAvoidPodsPriority": None,
-    "ResourceLimitsPriority": None,
-}
-"""The score that a priority became; None: kube-scheduler has none any more."""
 
 STRATEGIES: Mapping[str, Strategy] = {
     "LeastRequestedPriority": "LeastAllocated",
     "MostRequestedPriority": "MostAllocated",
 }
 
-SPREADING = frozenset({"SelectorSpreadPriority", "ServiceSpreadingPriority"})
-"""They spread pods of Services and controllers without being asked by the pod."""
-
-_SPREAD = (
-    "its system default constraints spread pods of Services and controllers alike, over hosts and "
-    "zones, by another formula"
-)
-
-PRIORITY_REMARKS: Mapping[str, str] = {
-    "SelectorSpreadPriority": _SPREAD,
-    "ServiceSpreadingPriority": _SPREAD,
-    "EqualPriority": "it gave every node the same",
-    "NodePreferAvoidPodsPriority": (
-        "removed in Kubernetes 1.24: taint the nodes with effect PreferNoSchedule instead"
-    ),
-    "ResourceLimitsPriority": "removed in Kubernetes 1.20",
-}
-
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 
-_Name = Annotated[str, Meta(min_length=1, title="a name")]
-_Weight = Annotated[int, Meta(ge=1, le=2**31 - 1, title="an integer from 1 to 2147483647")]
-_Percent = Annotated[int, Meta(ge=0, le=100, title="an integer from 0 to 100")]
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """A part of the Policy."""
-
-
-class _Predicate(_Part, frozen=True, kw_only=True):
-    """A rule for nodes; one of the user's own has an argument, by what it does."""
-
-    name: _Name
-    argument: dict[str, Object] = {}
-
-
-class _Priority(_Part, frozen=True, kw_only=True):
-    """A score for nodes; one of the user's own has an argument, by what it does."""
-
-    name: _Name
-    weight: _Weight
-    argument: dict[str, Object] = {}
-
-
-class _Policy(_Part, frozen=True, kw_only=True):
-    """The whole document; None is what kube-scheduler did by default."""
-
-    api_version: Literal["v1", "kubescheduler.config.k8s.io/v1"]
-    kind: Literal["Policy"]
-    predicates: tuple[_Predicate, ...] | None = None
-    priorities: tuple[_Priority, ...] | None = None
-    extenders: tuple[Object, ...] = ()
-    hard_pod_affinity_symmetric_weight: _Percent = 0
-    always_check_all_predicates: bool = False
+OLDEST, NEWEST = 30, 37
+"""The minor versions of kube-scheduler that must start with the result, and those between."""
 
 
 def convert(file: Path, scheduler_name: str) -> tuple[str, list[str]]:
     """Translate a Policy in JSON or YAML.
 
     Args:
-        file: The Policy.
+        file: The Policy, or a ConfigMap or several documents with it.
         scheduler_name: The name of the profile.
 
     Returns:
-        The KubeSchedulerConfiguration in YAML; what was changed or dropped and why, in the order of
-        the Policy's lines.
+        The KubeSchedulerConfiguration in YAML; what was changed or dropped and why: first the hard
+        rules that are lost, then the rest in the order of the Policy's lines.
 
     Raises:
         ConfigurationError: The Policy cannot be read, or one line for each mistake in it.
     """
-    policy, tree = _read(file)
+    policy, tree = read_policy(file)
+    tree.refuse(extender_problems(policy.extenders))
     plan = _Plan(hard_affinity=policy.hard_pod_affinity_symmetric_weight)
+    document = _document(policy, plan, scheduler_name)
+    tree.refuse(list(_refused(document)))
+    notes = sorted(plan.notes, key=lambda note: tree.line(note[0]))
+    lines = [f"{tree.where(path)}: {text}" for path, text in (*plan.lost, *notes)]
+    return yaml.safe_dump(document, sort_keys=False), lines
+
+
+def _document(policy: LegacyPolicy, plan: "_Plan", scheduler_name: str) -> Object:
     plan.take_predicates(policy.predicates)
     plan.take_priorities(policy.priorities)
     if policy.always_check_all_predicates:
@@ -197,37 +84,29 @@ def convert(file: Path, scheduler_name: str) -> tuple[str, list[str]]:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
-    extenders = [_extender(plan, each, index) for index, each in enumerate(policy.extenders)]
-    if extenders:
+    if policy.extenders:
         plan.notes.append(("extenders", "percentageOfNodesToScore is 100: extenders see all nodes"))
-        document |= {"percentageOfNodesToScore": 100, "extenders": extenders}
-    notes = sorted(plan.notes, key=lambda note: tree.line(note[0]))
-    lines = [f"{tree.where(path)}: {text}" for path, text in notes]
-    return yaml.safe_dump(document, sort_keys=False), lines
+        document |= {"percentageOfNodesToScore": 100, "extenders": []}
+    for index, given in enumerate(policy.extenders):
+        is_counted = plan.runs("NodeResourcesFit") or plan.strategy is not None
+        extender, notes = translated(given, child("extenders", index), is_counted=is_counted)
+        document["extenders"].append(extender)
+        plan.notes += notes
+    return document
 
 
-def _read(path: Path) -> tuple[_Policy, Tree]:
-    tree = read_tree(read(path), str(path))
-    value = without_nulls(tree.value)
-    tree.refuse(tree.problems + find_problems(value, _Policy, ""))
-    policy = msgspec.convert(value, _Policy)
-    tree.refuse(list(_unknown_names(policy)))
-    return policy, tree
-
-
-def _unknown_names(policy: _Policy) -> Iterator[Problem]:
-    known: Sequence[tuple[str, Sequence[_Predicate | _Priority], Collection[str]]] = (
-        ("predicates", policy.predicates or (), PREDICATES),
-        ("priorities", policy.priorities or (), PRIORITIES),
-    )
-    for part, listed, names in known:
-        kind = "predicate" if part == "predicates" else "priority"
-        for index, each in enumerate(listed):
-            if not each.argument and each.name not in names:
-                near = suggestion(each.name, names)
-                hint = near or f"; a {kind} of your own needs an argument"
-                path = child(part, index)
-                yield Problem(f"{path}.name", f"unknown {kind} `{each.name}`{hint}")
+def _refused(document: Object) -> Iterator[Problem]:
+    """Yield what kube-scheduler would refuse of the result, at its place in the Policy."""
+    problems = {
+        problem: None
+        for minor in (OLDEST, NEWEST)
+        for problem in find_configuration_problems(document, minor)
+    }
+    for problem in problems:
+        is_same = problem.path.startswith("extenders[")
+        yield (
+            problem if is_same else Problem("", f"{problem.path} of the result: {problem.message}")
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -238,28 +117,30 @@ class _Plan:
         filters: The filters that run; None for the default ones.
         scores: Weights by plugin; None for the default ones.
         strategy: The strategy of NodeResourcesFit, if the Policy asks for one.
-        ratio: The arguments of the strategy RequestedToCapacityRatio, as the Policy has them.
+        ratio: The weight and the arguments of the heaviest curve of one's own, as they are given.
         spreads: Pods are spread without asking for it.
         labels: Which labels all nodes must have, or must not have, as the Policy has them.
         hard_affinity: The weight of required pod affinity; 0 for the default.
         notes: What was changed or dropped: a path in the Policy, and why.
+        lost: The same of hard rules that have no counterpart.
     """
 
     filters: set[str] | None = None
     scores: dict[str, int] | None = None
     strategy: Strategy | None = None
-    ratio: Object | None = None
+    ratio: tuple[int, Object] | None = None
     spreads: bool = False
     labels: list[Object] = field(default_factory=list)
     hard_affinity: int = 0
     notes: list[tuple[str, str]] = field(default_factory=list)
+    lost: list[tuple[str, str]] = field(default_factory=list)
 
     def runs(self, plugin: str) -> bool:
         """Return whether a plugin filters or scores."""
         filters = self.filters is None or plugin in self.filters
         return filters or self.scores is None or plugin in self.scores
 
-    def take_predicates(self, predicates: tuple[_Predicate, ...] | None) -> None:
+    def take_predicates(self, predicates: tuple[LegacyPredicate, ...] | None) -> None:
         """Work out the filters."""
         if predicates is None:
             self.notes.append(("predicates", "absent: the default filters of today run"))
@@ -275,7 +156,7 @@ class _Plan:
             text = f"not listed, so they are off, as they were: {', '.join(off)}"
             self.notes.append(("predicates", text))
 
-    def _filters_of(self, predicate: _Predicate, path: str) -> tuple[str, ...]:
+    def _filters_of(self, predicate: LegacyPredicate, path: str) -> tuple[str, ...]:
         if (labels := predicate.argument.get("labelsPresence")) is not None:
             self.labels.append(labels)
             text = (
@@ -284,14 +165,18 @@ class _Plan:
             self.notes.append((path, f"{predicate.name} (labelsPresence) {text}"))
             return ("NodeAffinity",)
         if predicate.argument:
-            text = "dropped: removed in Kubernetes 1.22; give the pods podAffinity"
-            self.notes.append((path, f"{predicate.name} (serviceAffinity) {text}"))
+            same = _labels_of(predicate.argument)
+            text = (
+                f"a hard rule is lost: it kept pods of a Service on nodes with the same {same}; "
+                f"removed in Kubernetes 1.22: give the pods required podAffinity for {same}"
+            )
+            self.lost.append((path, f"{predicate.name} (serviceAffinity): {text}"))
             return ()
         filters = PREDICATES[predicate.name]
         self.notes.append((path, f"{predicate.name} became {', '.join(filters)}"))
         return filters
 
-    def take_priorities(self, priorities: tuple[_Priority, ...] | None) -> None:
+    def take_priorities(self, priorities: tuple[LegacyPriority, ...] | None) -> None:
         """Work out the scores and their weights."""
         if priorities is None:
             self.spreads = True
@@ -299,9 +184,15 @@ class _Plan:
             self.notes.append(("priorities", text))
             return
         self.scores = {}
+        strategies: dict[Strategy, int] = {}
         for index, priority in enumerate(priorities):
-            plugin, text = self._score_of(priority)
             path = child("priorities", index)
+            if strategy := self._strategy_of(priority):
+                strategies[strategy] = strategies.get(strategy, 0) + priority.weight
+                text = f"became the score of NodeResourcesFit with the strategy {strategy}"
+                self.notes.append((path, f"{priority.name} {text}"))
+                continue
+            plugin, text = self._score_of(priority)
             self.notes.append((path, f"{priority.name} {text}"))
             if plugin:
                 before = self.scores.get(plugin, 0)
@@ -309,38 +200,71 @@ class _Plan:
                 if before:
                     text = f"{plugin} is there already: the larger weight counts"
                     self.notes.append((path, text))
+        self._choose(strategies)
 
-    def _score_of(self, priority: _Priority) -> tuple[str | None, str]:
+    def _strategy_of(self, priority: LegacyPriority) -> Strategy | None:
+        """Return the strategy of NodeResourcesFit that a priority became, if any."""
+        ratio = priority.argument.get("requestedToCapacityRatioArguments")
+        if ratio is not None:
+            if self.ratio is None or priority.weight > self.ratio[0]:
+                self.ratio = (priority.weight, ratio)
+            return RATIO
+        return None if priority.argument else STRATEGIES.get(priority.name)
+
+    def _choose(self, weights: dict[Strategy, int]) -> None:
+        """Take the strategy that counts: NodeResourcesFit has one, kube-scheduler had three scores.
+
+        Least and most are nearly the reverse of each other: what remains of both is the heavier one
+        with the difference. Beside a curve of one's own the heavier one counts.
+        """
+        least, most = weights.get("LeastAllocated", 0), weights.get("MostAllocated", 0)
+        plain: Strategy = "LeastAllocated" if least > most else "MostAllocated"
+        left, ratio = abs(least - most), self.ratio[0] if self.ratio else 0
+        if least and most:
+            rest = f"{plain} with the difference, {left}, remains" if left else "nothing remains"
+            text = f"LeastAllocated {least} and MostAllocated {most} are nearly opposite: {rest}"
+            self.notes.append(("priorities", text))
+        if ratio and left:
+            kept, gone = (RATIO, plain) if ratio >= left else (plain, RATIO)
+            text = f"{kept}, the heavier one, remains, and {gone} is dropped"
+            self.notes.append(("priorities", f"NodeResourcesFit has one strategy: {text}"))
+        if max(ratio, left) and self.scores is not None:
+            self.strategy = RATIO if ratio >= left else plain
+            self.scores["NodeResourcesFit"] = max(ratio, left)
+
+    def _score_of(self, priority: LegacyPriority) -> tuple[str | None, str]:
         """Return the plugin that a priority became, if any, and what to say of it."""
         argument, name = priority.argument, priority.name
-        if (ratio := argument.get("requestedToCapacityRatioArguments")) is not None:
-            self.ratio = ratio
-            return self._fit("RequestedToCapacityRatio")
         if argument:
+            labels = _labels_of(argument)
             return None, (
-                "dropped: removed in Kubernetes 1.22; give the pods preferred node affinity or "
-                "topologySpreadConstraints"
+                f"dropped, it was about {labels}: removed in Kubernetes 1.22; give the pods "
+                f"preferred node affinity or topologySpreadConstraints for {labels}"
             )
         self.spreads = self.spreads or name in SPREADING
         plugin, remark = PRIORITIES[name], PRIORITY_REMARKS.get(name)
         because = f": {remark}" if remark else ""
         if plugin is None:
             return None, f"dropped{because}"
-        if strategy := STRATEGIES.get(name):
-            return self._fit(strategy)
         return plugin, f"became the score of {plugin}{because}"
 
-    def _fit(self, strategy: Strategy) -> tuple[str | None, str]:
-        if self.strategy not in (None, strategy):
-            return (
-                None,
-                f"dropped: NodeResourcesFit has one strategy, and {self.strategy} came first",
-            )
-        self.strategy = strategy
-        return (
-            "NodeResourcesFit",
-            f"became the score of NodeResourcesFit with the strategy {strategy}",
-        )
+
+RATIO: Strategy = "RequestedToCapacityRatio"
+
+
+def _labels_of(argument: Object) -> str:
+    """Return the labels that an argument names, for people."""
+    found = []
+    for part in argument.values():
+        listed = part.get("labels")
+        found += listed if isinstance(listed, list) else []
+        found += [part["label"]] if "label" in part else []
+    words = [f"`{label}`" for label in found]
+    return (
+        f"label{'s' if len(words) > 1 else ''} {', '.join(words)}"
+        if words
+        else "label (none is named)"
+    )
 
 
 def _plugins(plan: _Plan) -> Object:
@@ -370,12 +294,13 @@ def _arguments(plan: _Plan) -> Iterator[Object]:
     """Yield a pluginConfig entry for each plugin whose arguments are not the default ones."""
     if plan.strategy:
         scoring: Object = {"type": plan.strategy}
-        if plan.ratio and plan.strategy == "RequestedToCapacityRatio":
-            listed = plan.ratio.get("resources") or ()
+        if plan.ratio and plan.strategy == RATIO:
+            ratio = plan.ratio[1]
+            listed = ratio.get("resources") or ()
             given = {each["name"]: each.get("weight") or 1 for each in listed}
             weights = given or {"cpu": 1, "memory": 1}
             scoring["resources"] = [{"name": n, "weight": w} for n, w in weights.items()]
-            scoring["requestedToCapacityRatio"] = {"shape": plan.ratio.get("shape", [])}
+            scoring["requestedToCapacityRatio"] = {"shape": ratio.get("shape", [])}
         yield _config("NodeResourcesFit", scoringStrategy=scoring)
     if plan.runs("PodTopologySpread"):
         yield _config("PodTopologySpread", defaultingType="System" if plan.spreads else "List")
@@ -394,27 +319,3 @@ def _arguments(plan: _Plan) -> Iterator[Object]:
 
 def _config(plugin: str, **arguments: object) -> Object:
     return {"name": plugin, "args": arguments}
-
-
-def _extender(plan: _Plan, given: Object, index: int) -> Object:
-    path = f"extenders[{index}]"
-    result = {name: value for name, value in given.items() if value}
-    if "enableHttps" in given:
-        https = result.pop("enableHttps", False)
-        result |= {"enableHTTPS": True} if https else {}
-        plan.notes.append((f"{path}.enableHttps", "is spelt enableHTTPS now"))
-    if isinstance(timeout := result.get("httpTimeout"), int):
-        result["httpTimeout"] = format_duration(timeout / 1e9)
-        text = f"nanoseconds became a duration: {result['httpTimeout']}"
-        plan.notes.append((f"{path}.httpTimeout", text))
-    if result.get("filterVerb") and not result.get("nodeCacheCapable"):
-        text = "with a filterVerb, kube-scheduler 1.33 and later then scores every node as empty"
-        plan.notes.append(
-            (path, f"nodeCacheCapable is false: {text} (kubernetes/kubernetes#141781)")
-        )
-    if not plan.runs("NodeResourcesFit") and "managedResources" in result:
-        # kube-scheduler would not start: it looks for the arguments of NodeResourcesFit.
-        result["managedResources"] = [{"name": each["name"]} for each in result["managedResources"]]
-        text = "ignoredByScheduler dropped: NodeResourcesFit, which counts resources, does not run"
-        plan.notes.append((f"{path}.managedResources", text))
-    return result

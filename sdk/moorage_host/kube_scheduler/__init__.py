@@ -18,6 +18,7 @@ from moorage_host.kube_scheduler.configuration.document import (
 )
 from moorage_host.kube_scheduler.configuration.plugins import DEFAULTS, NEWEST
 from moorage_host.kube_scheduler.configuration.reading import (
+    find_configuration_problems,
     load_configuration,
     parse_configuration,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "KubeSchedulerProfile",
     "ManagedResource",
     "Verb",
+    "find_configuration_problems",
     "load_configuration",
     "parse_configuration",
 ]

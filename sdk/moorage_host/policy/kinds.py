@@ -25,4 +25,4 @@ def what_it_is(value: Any) -> str:
         )
     if kind == "ConfigMap":
         return "this is a ConfigMap: write what stands in its data into a file"
-    return f"this is a {kind}"
+    return f"this is of kind {kind}"

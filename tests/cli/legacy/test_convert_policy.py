@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.legacy.convert import FILTERS, PREDICATES, PRIORITIES, SCORES, convert
+from cli.legacy.convert import convert
+from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
 from cli.main import main
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, load_configuration
 
@@ -179,12 +180,54 @@ def test_what_is_listed_twice_counts_with_the_larger_weight(translate: Translate
     assert any("the larger weight counts" in note for note in converted.notes)
 
 
-def test_kube_scheduler_has_one_strategy_and_the_first_one_wins(translate: Translate) -> None:
-    converted = translate(priorities=weighted(MostRequestedPriority=3, LeastRequestedPriority=2))
-    assert converted.scores == {"NodeResourcesFit": 3}
-    assert converted.arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == "MostAllocated"
-    (note,) = [note for note in converted.notes if note.startswith("priorities[1]: ")]
-    assert note.endswith("NodeResourcesFit has one strategy, and MostAllocated came first")
+LEAST, MOST = "LeastRequestedPriority", "MostRequestedPriority"
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "strategy", "weight"),
+    [
+        (1, 9, "MostAllocated", 8),
+        (9, 1, "LeastAllocated", 8),
+        (2, 3, "MostAllocated", 1),
+        (4, 4, "", 0),
+        (0, 5, "MostAllocated", 5),
+        (5, 0, "LeastAllocated", 5),
+    ],
+)
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_of_two_strategies_the_heavier_remains_with_the_difference(
+    translate: Translate, least: int, most: int, strategy: str, weight: int, is_reversed: bool
+) -> None:
+    listed = weighted(**{name: w for name, w in ((LEAST, least), (MOST, most)) if w})
+    converted = translate(priorities=listed[::-1] if is_reversed else listed)
+    assert converted.scores == ({"NodeResourcesFit": weight} if weight else {})
+    if weight:
+        assert converted.arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == strategy
+    else:
+        assert "NodeResourcesFit" in converted.off("score")
+    opposite = [note for note in converted.notes if "nearly opposite" in note]
+    assert len(opposite) == bool(least and most)
+
+
+@pytest.mark.parametrize(
+    ("curve", "least", "strategy", "weight"),
+    [
+        (7, 3, "RequestedToCapacityRatio", 7),
+        (3, 7, "LeastAllocated", 7),
+        (3, 3, "RequestedToCapacityRatio", 3),
+    ],
+)
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_of_a_curve_and_a_strategy_the_heavier_remains(
+    translate: Translate, curve: int, least: int, strategy: str, weight: int, is_reversed: bool
+) -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    argument = {"requestedToCapacityRatioArguments": {"shape": shape}}
+    listed = [{"name": "Mine", "weight": curve, "argument": argument}, *weighted(**{LEAST: least})]
+    converted = translate(priorities=listed[::-1] if is_reversed else listed)
+    assert converted.scores == {"NodeResourcesFit": weight}
+    assert converted.arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == strategy
+    assert any("has one strategy" in note and "is dropped" in note for note in converted.notes)
 
 
 def test_a_curve_keeps_its_points_and_resources(translate: Translate) -> None:
@@ -213,21 +256,28 @@ def test_labels_that_all_nodes_must_have_become_added_affinity(
 
 
 @pytest.mark.parametrize(
-    ("part", "argument", "advice"),
+    ("argument", "advice"),
     [
-        ("predicates", {"serviceAffinity": {"labels": ["zone"]}}, "podAffinity"),
-        ("priorities", {"serviceAntiAffinity": {"label": "z"}}, "topologySpreadConstraints"),
-        ("priorities", {"labelPreference": {"label": "z"}}, "preferred node affinity"),
+        ({"serviceAntiAffinity": {"label": "zone"}}, "topologySpreadConstraints for label `zone`"),
+        ({"labelPreference": {"label": "zone"}}, "preferred node affinity"),
     ],
 )
-def test_what_has_no_counterpart_is_dropped_with_advice(
-    translate: Translate, part: str, argument: Object, advice: str
+def test_a_score_that_has_no_counterpart_is_dropped_with_advice(
+    translate: Translate, argument: Object, advice: str
 ) -> None:
-    weight = {"weight": 1} if part == "priorities" else {}
-    converted = translate(**{part: [{"name": "Mine", "argument": argument, **weight}]})
-    (note,) = [note for note in converted.notes if note.startswith(f"{part}[0]: ")]
+    converted = translate(priorities=[{"name": "Mine", "argument": argument, "weight": 1}])
+    (note,) = [note for note in converted.notes if note.startswith("priorities[0]: ")]
     assert "dropped" in note
     assert advice in note
+
+
+def test_a_hard_rule_that_is_lost_is_told_first_and_with_its_labels(translate: Translate) -> None:
+    region = {"name": "Region", "argument": {"serviceAffinity": {"labels": ["region", "room"]}}}
+    converted = translate(predicates=[*names("HostName"), region], priorities=[])
+    assert converted.notes[0].startswith(
+        "predicates[1]: Region (serviceAffinity): a hard rule is lost: it kept pods of a "
+        "Service on nodes with the same labels `region`, `room`; "
+    )
 
 
 def test_an_extender_keeps_its_fields_in_today_s_spelling(translate: Translate) -> None:
@@ -259,6 +309,93 @@ def test_an_extender_keeps_its_fields_in_today_s_spelling(translate: Translate) 
     assert "extenders[0].enableHttps: is spelt enableHTTPS now" in converted.notes
     assert "extenders[0].httpTimeout: nanoseconds became a duration: 1.5s" in converted.notes
     assert any("kubernetes#141781" in note for note in converted.notes)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "note"),
+    [
+        ("apiVersion", "v1beta1", "left out: kube-scheduler has no field `apiVersion` here"),
+        ("ignoreable", True, "left out: ... `ignoreable` here, did you mean `ignorable`?"),
+        ("ignoreable", False, "left out: ... `ignoreable` here, did you mean `ignorable`?"),
+        ("URLPrefix", "x", "left out: ... `URLPrefix` here, did you mean `urlPrefix`?"),
+        ("bindverb", "b", "left out: ... `bindverb` here, did you mean `bindVerb`?"),
+        ("mine", None, "left out: ... `mine` here"),
+    ],
+)
+def test_a_field_that_an_extender_does_not_have_is_left_out_with_a_note(
+    translate: Translate, field: str, value: object, note: str
+) -> None:
+    converted = translate(extenders=[{"urlPrefix": "http://x", "filterVerb": "f", field: value}])
+    assert converted.upstream["extenders"] == [{"urlPrefix": "http://x", "filterVerb": "f"}]
+    said = note.replace("...", "kube-scheduler has no field")
+    assert f"extenders[0].{field}: {said}" in converted.notes
+
+
+def test_a_field_within_a_field_is_left_out_as_well(translate: Translate) -> None:
+    managed = [{"name": "example.com/x", "ignored": True}]
+    tls = {"caFile": "/ca.crt", "Insecure": True}
+    extender = {"urlPrefix": "https://x", "tlsConfig": tls, "managedResources": managed}
+    converted = translate(extenders=[extender])
+    (written,) = converted.upstream["extenders"]
+    assert (written["tlsConfig"], written["managedResources"]) == (
+        {"caFile": "/ca.crt"},
+        [{"name": "example.com/x"}],
+    )
+    for path in ("tlsConfig.Insecure", "managedResources[0].ignored"):
+        assert any(note.startswith(f"extenders[0].{path}: left out") for note in converted.notes)
+
+
+def test_names_of_old_predicates_lead_to_their_successors(translate: Translate) -> None:
+    converted = translate(predicates=names("NoVolumeNodeConflict"))
+    assert "VolumeBinding" in converted.filters
+    assert "predicates[0]: NoVolumeNodeConflict became VolumeBinding" in converted.notes
+
+
+IN_CONFIG_MAP = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: policy}
+data:
+  other.txt: Policy
+  policy.cfg: |
+    {"kind": "Policy", "apiVersion": "v1",
+     "predicates": [{"name": "HostName"}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: x}
+"""
+
+
+def test_a_policy_in_a_config_map_and_among_documents_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text(IN_CONFIG_MAP)
+    _, notes = convert(file, "default-scheduler")
+    place = f'{file}:6: data["policy.cfg"]:2: predicates[0]'
+    assert f"{place}: HostName became NodeName" in notes
+    file.write_text("kind: Namespace\n---\n# here\nkind: Policy\napiVersion: v1\npredicates: []\n")
+    _, notes = convert(file, "default-scheduler")
+    assert any(note.startswith(f"{file}:6: predicates: ") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (IN_CONFIG_MAP + "---\nkind: Policy\napiVersion: v1\n", ":1: there are several Policies"),
+        (
+            "kind: A\n---\nkind: B\n",
+            ":1: there is no Policy in it: this is of kind A, this is of kind B",
+        ),
+        ("kind: ConfigMap\ndata: {a: b}\n", ":1: kind: this is a ConfigMap: write what stands"),
+        (IN_CONFIG_MAP.replace("HostName", "HostNam"), ':6: data["policy.cfg"]:2: predicates[0].n'),
+    ],
+)
+def test_a_file_without_one_policy_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text(text)
+    result = moorage(file)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"{file}{said}"), result.stderr
 
 
 def test_resources_are_not_ignored_where_nothing_counts_them(translate: Translate) -> None:
@@ -317,7 +454,14 @@ def test_yaml_is_read_as_well(tmp_path: Path) -> None:
     ("fields", "problem"),
     [
         ({"apiVersion": "v2"}, 'apiVersion: expected "v1" or "kubescheduler.config.k8s.io/v1"'),
-        ({"kind": "Pod"}, 'kind: expected "Policy", got str "Pod"'),
+        (
+            {"kind": "Pod"},
+            "kind: this is of kind Pod; a Policy of kube-scheduler before 1.23 is expected",
+        ),
+        (
+            {"kind": "MoorageConfiguration", "apiVersion": "moorage.io/v1alpha1"},
+            "kind: this is a policy of Moorage: moorage config validate FILE reads it; ",
+        ),
         ({"predicate": []}, "predicate: unknown field `predicate`, did you mean `predicates`?"),
         (
             {"predicates": [{"name": "Mine", "argument": {"labelsPresence": 1}}]},
@@ -329,7 +473,7 @@ def test_yaml_is_read_as_well(tmp_path: Path) -> None:
         ),
         (
             {"predicates": names("zzz")},
-            "predicates[0].name: unknown predicate `zzz`; a predicate of your own needs",
+            "predicates[0].name: unknown predicate `zzz`: kube-scheduler had none of this name; ",
         ),
         (
             {"priorities": weighted(EqualPrority=1)},
@@ -344,7 +488,34 @@ def test_yaml_is_read_as_well(tmp_path: Path) -> None:
             {"hardPodAffinitySymmetricWeight": 101},
             "hardPodAffinitySymmetricWeight: expected an integer from 0 to 100, got int 101",
         ),
+        (
+            {"priorities": weighted(RackOrderPriority=10)},
+            "priorities[0].name: unknown priority `RackOrderPriority`: kube-scheduler had none",
+        ),
+        (
+            {"priorities": weighted(NodeCostPriority=1)},
+            "priorities[0].name: unknown priority `NodeCostPriority`: kube-scheduler had none",
+        ),
+        (
+            {"predicates": names("RackHasRoom")},
+            "predicates[0].name: unknown predicate `RackHasRoom`: kube-scheduler had none",
+        ),
         ({"extenders": ["http://x"]}, "extenders[0]: expected"),
+        *(
+            ({"extenders": [{"urlPrefix": "http://x", **extender}]}, f"extenders[0].{said}")
+            for extender, said in (
+                ({"ignorable": "true"}, 'ignorable: expected bool, got str "true"'),
+                ({"weight": "5"}, 'weight: expected an integer of 64 bits, got str "5"'),
+                ({"httpTimeout": True}, "httpTimeout: "),
+                ({"httpTimeout": 1.5e9}, "httpTimeout: "),
+                ({"httpTimeout": "5 s"}, "httpTimeout: expected a duration"),
+                ({"managedResources": ["a/b"]}, "managedResources[0]: expected object"),
+                ({"managedResources": [{"name": "cpu"}]}, 'managedResources[0].name: "cpu" must'),
+                ({"prioritizeVerb": "p", "weight": 0}, "weight: must be positive"),
+                ({"tlsConfig": {"insecure": True, "caFile": "/x"}}, "tlsConfig.insecure: must not"),
+                ({"filterVerb": 5}, "filterVerb: expected str, got int 5"),
+            )
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_path(tmp_path: Path, fields: Object, problem: str) -> None:

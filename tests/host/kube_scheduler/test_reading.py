@@ -213,7 +213,7 @@ SCORE = HEAD + "profiles: [{plugins: {score: {enabled: [{name: PLUGIN}]}}}]"
                 "1: apiVersion: kube-scheduler does not read v1beta3 any more since Kubernetes "
                 "1.29: "
                 "write `apiVersion: kubescheduler.config.k8s.io/v1`, here and in the args of "
-                "pluginConfig; other mistakes are told after that"
+                "pluginConfig; other mistakes are found after that"
             ),
         ),
         (

@@ -86,4 +86,4 @@ async def test_a_bad_configuration_ends_it_with_one_line(tmp_path: Path) -> None
         code, errors = await scheduler.ended()
     assert code == 1
     (line,) = errors.splitlines()
-    assert line.startswith(f"moorage kube-scheduler: {path}:1: kind: this is a Policy"), line
+    assert line.startswith(f"moorage kube-scheduler: {path}:1: kind: this is of kind Policy"), line

@@ -1,7 +1,7 @@
 """kube-scheduler's in-tree plugins: at which extension points each can run, and which are default.
 
 The tables are of the newest minor version; where an older one differs, a row says since when, or
-until when. `tests/host/kube_scheduler` holds them to what the programs themselves said.
+until when. `tests/host/kube_scheduler` holds them to what the programs themselves answered.
 """
 
 from collections.abc import Mapping

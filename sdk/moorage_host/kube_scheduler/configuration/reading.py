@@ -1,7 +1,7 @@
 """Reads a KubeSchedulerConfiguration with the verdict of kube-scheduler, and says all mistakes.
 
 kube-scheduler starts with a file that is read here, and with no other: `tests/host/kube_scheduler`
-holds this to what 1.30, 1.36 and 1.37 said about hundreds of files with one change each.
+holds this to what 1.30, 1.36 and 1.37 answered about hundreds of files with one change each.
 """
 
 from pathlib import Path
@@ -56,12 +56,18 @@ def parse_configuration(
     """
     tree = read_tree(text, source, as_kubernetes=True)
     tree.refuse(_header_problems(tree.value))
+    tree.refuse(merged(tree.problems, find_configuration_problems(tree.value, minor)))
     value = nulls_as_absent(tree.value, KubeSchedulerConfiguration)
-    typed = find_problems(value, KubeSchedulerConfiguration, "")
-    configuration = salvage(value, KubeSchedulerConfiguration)
-    beyond = configuration_problems(configuration, tree.value, minor)
-    tree.refuse(merged(tree.problems, typed, beyond))
+    configuration = msgspec.convert(value, KubeSchedulerConfiguration)
     return configuration if extender_url is None else _moved(configuration, extender_url)
+
+
+def find_configuration_problems(value: Any, minor: int = NEWEST) -> list[Problem]:
+    """Return what a minor version of kube-scheduler refuses of a configuration as plain values."""
+    given = nulls_as_absent(value, KubeSchedulerConfiguration)
+    typed = find_problems(given, KubeSchedulerConfiguration, "")
+    configuration = salvage(given, KubeSchedulerConfiguration)
+    return merged(typed, configuration_problems(configuration, value, minor))
 
 
 def _header_problems(value: Any) -> list[Problem]:
@@ -93,7 +99,7 @@ def _other_version(version: str) -> str:
         else (f"kube-scheduler knows no {version}")
     )
     also = ", here and in the args of pluginConfig" if is_old else ""
-    return f"{gone}: write `apiVersion: {API_VERSION}`{also}; other mistakes are told after that"
+    return f"{gone}: write `apiVersion: {API_VERSION}`{also}; other mistakes are found after that"
 
 
 def _moved(configuration: KubeSchedulerConfiguration, url: str) -> KubeSchedulerConfiguration:

@@ -55,7 +55,7 @@ def configuration_problems(
 
     Args:
         configuration: The file as types.
-        value: The same as it was written, which tells what is not given, or null.
+        value: The same as it was written, which shows what is not given, or null.
         minor: The version, as 37 for 1.37.
     """
     yield from _election_problems(configuration.leader_election, _part(value, "leaderElection"))
