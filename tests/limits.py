@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -59,11 +59,13 @@ class Limits:
         self._stacks = stacks
         self._timers: list[threading.Timer] = []
         self._running = ""
+        self._is_torn_down = False
         signal.signal(signal.SIGUSR2, self._interrupt)
 
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Settings) -> bool:
         """Begin to count, in the place of pytest-timeout."""
         self._running = f"{item.nodeid} overran its limit of {settings.timeout:g} s"
+        self._is_torn_down = False
         main = threading.main_thread().ident
         self._timers = [
             threading.Timer(settings.timeout, signal.pthread_kill, (main, signal.SIGUSR2)),
@@ -72,20 +74,31 @@ class Limits:
         for timer in self._timers:
             timer.daemon = True
             timer.start()
-        last = settings.timeout * (1 + 2 * GRACE)
+        last = settings.timeout * (1 + 2 * GRACE) + 5  # writing takes a while, too
         faulthandler.dump_traceback_later(last, exit=True, file=self._stacks)
         with suppress(OSError):  # stderr may be no file
             os.utime(self._stacks.fileno(), times=(0, time.time() + last))
         return True
 
     def pytest_timeout_cancel_timer(self) -> bool:
-        """Count no longer."""
+        """Count on, also while a test that failed is torn down: pytest-timeout would stop here."""
+        return True
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        """Count no longer once a test has ended."""
+        result = yield
         faulthandler.cancel_dump_traceback_later()
         for timer in self._timers:
             timer.cancel()
             timer.join(20)
         self._timers = []
-        return True
+        return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self) -> None:
+        """Cancel no task from here on: pytest would leave other fixtures as they are."""
+        self._is_torn_down = True
 
     def _interrupt(self, _: int, frame: FrameType | None) -> None:
         """Raise in what the test waits for, or in the task that the event loop runs for it."""
@@ -94,7 +107,8 @@ class Limits:
         while frame is not None:
             if frame.f_code is asyncio.Runner.run.__code__:
                 task: asyncio.Task[object] = frame.f_locals["task"]
-                task.get_loop().call_soon_threadsafe(task.cancel, self._running)
+                if not self._is_torn_down:
+                    task.get_loop().call_soon_threadsafe(task.cancel, self._running)
                 return
             frame = frame.f_back
         pytest.fail(self._running)

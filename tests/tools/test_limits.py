@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+pytestmark = pytest.mark.timeout(300)
+
 ROOT = Path(__file__).parents[2]
 PASSES = "def test_passes(): pass\n"
 SUITE = {
@@ -21,6 +23,9 @@ SUITE = {
     "async def test_goes_on():\n    print('before that')\n    while True:\n"
     "        try:\n            await asyncio.Event().wait()\n"
     "        except asyncio.CancelledError:\n            pass\n" + PASSES,
+    "test_teardown.py": "import threading, pytest\n"
+    "@pytest.fixture\ndef waits():\n    yield\n    threading.Event().wait()\n"
+    "def test_teardown(waits):\n    assert False\n" + PASSES,
     "test_native.py": "import ctypes\n"
     "def test_native():\n    ctypes.PyDLL(None).sleep(1000)  # keeps the interpreter's lock\n",
     "test_exits.py": "import os\n" + PASSES + "def test_exits(): os._exit(0)\n",
@@ -38,6 +43,7 @@ STACKS = {
     r"CancelledError: test_awaits.py::test_awaits\S* overran its limit of 2 s",
     "test_goes_on": r"test_goes_on\S* overran its limit of 2 s, and did not end(?s:.*)--- task "
     r"(?s:.*)await asyncio.Event\(\).wait\(\)(?s:.*)captured stdout\nbefore that",
+    "test_teardown": r"assert False(?s:.*)threading.Event\(\).wait\(\)(?s:.*)overran",
     "test_native": r"Timeout(?s:.*)test_native.py\", line 3 in test_native",
     "test_exits": "",
     "test_leaves": "",
@@ -70,22 +76,22 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout
     cases = list(ET.parse(folder / "r.xml").iter("testcase"))
     passed = [case for case in cases if not len(case)]
     assert len(passed) == sum(text.count(PASSES) for text in SUITE.values()), run.stdout
-    return {
-        str(case.get("name")): re.sub(r"\\n", "\n", "".join(case.itertext()))
-        for case in cases
-        if len(case)
-    }
+    failed: dict[str, str] = {}
+    for case in cases:
+        if len(case):
+            name = re.sub(r".*::|@.*", "", str(case.get("name")))
+            failed[name] = failed.get(name, "") + "".join(case.itertext())
+    return failed
 
 
 def test_each_is_named_and_shown(reports: Mapping[str, str]) -> None:
-    found = {re.sub(r".*::|@.*", "", name): text for name, text in reports.items()}
-    assert found.keys() == STACKS.keys()
+    assert reports.keys() == STACKS.keys()
     for name, pattern in STACKS.items():
-        assert re.search(pattern, found[name]), f"{name}: {found[name]}"
+        assert re.search(pattern, reports[name]), f"{name}: {reports[name]}"

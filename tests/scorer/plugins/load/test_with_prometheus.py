@@ -47,7 +47,7 @@ def node(name: str) -> NodeManifest:
 NODES = [node(name) for name in NAMES]
 
 
-BUSY = 'rate(node_network_receive_bytes_total{device="eth0"}[2s]) > 9e6'
+BUSY = 'rate(node_network_receive_bytes_total{device="eth0"}[6s]) > 9e6'
 
 JOBS: Mapping[str, Sequence[tuple[str, Mapping[str, str]]]] = {
     # The chart `prometheus`, before and since 15.0.0.
@@ -100,7 +100,7 @@ def server(servers: Servers) -> str:
 
 def traffic(address: str, preset: Preset = "node", **others: str) -> NetworkTraffic:
     settings = PrometheusSettings(address=address, preset=preset, interval="100ms")
-    args = {"network_interface": "eth0", "time_range": "2s", **others}
+    args = {"network_interface": "eth0", "time_range": "6s", **others}
     return NetworkTraffic(NetworkTraffic.Args(prometheus=settings, **args))  # type: ignore[arg-type]
 
 
@@ -129,7 +129,7 @@ async def test_the_sum_over_time_of_the_original_has_it_the_wrong_way_round(serv
 async def test_an_empty_answer_names_the_presets_that_would_match(server: str) -> None:
     settings = PrometheusSettings(address=server, node_label="kubernetes_host")
     plugin = NetworkTraffic(
-        NetworkTraffic.Args(prometheus=settings, network_interface="eth0", time_range="2s")
+        NetworkTraffic.Args(prometheus=settings, network_interface="eth0", time_range="6s")
     )
     with capture_logs() as logs:
         await plugin.start()
@@ -141,7 +141,7 @@ async def test_an_empty_answer_names_the_presets_that_would_match(server: str) -
 
 async def test_load_is_measured(server: str) -> None:
     settings = PrometheusSettings(address=server, interval="100ms")
-    args = LoadArguments(prometheus=settings, window="2s")
+    args = LoadArguments(prometheus=settings, window="6s")
     meter, nodes = LoadMeter(args), make_nodes(*NODES)
 
     def mean(resource: str) -> Scores:
@@ -160,8 +160,8 @@ async def test_load_is_measured(server: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "others"),
     [
-        (NetworkTraffic, {"network_interface": "eth0", "time_range": "2s"}),
-        (LoadVariationRiskBalancing, {"window": "2s"}),
+        (NetworkTraffic, {"network_interface": "eth0", "time_range": "6s"}),
+        (LoadVariationRiskBalancing, {"window": "6s"}),
     ],
 )
 async def test_pods_between_two_samples_do_not_all_go_to_the_idle_node(
@@ -203,7 +203,7 @@ async def test_a_dead_prometheus_leaves_scheduling_alive(servers: Servers) -> No
     address = servers.doomed.address
     settings = PrometheusSettings(address=address, interval="50ms", max_age="1500ms")
     plugin = NetworkTraffic(
-        NetworkTraffic.Args(prometheus=settings, network_interface="eth0", time_range="2s")
+        NetworkTraffic.Args(prometheus=settings, network_interface="eth0", time_range="6s")
     )
     await plugin.start()
     alive = await run_both(plugin)
