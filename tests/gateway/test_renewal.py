@@ -68,7 +68,7 @@ async def test_a_session_that_is_replaced_answers_its_cycle(tmp_path: Path) -> N
         assert not held.done()
         released.set()
         assert (await held)["NodeNames"] == ["n1"]
-        await until(lambda: ended_sessions() == ended + 1)  # now that it has answered
+        await until(lambda: ended_sessions() > ended)  # now that it has answered
         assert (await process.filter(pod("next"), "n1"))["NodeNames"] == ["n1"]
     assert len(cycles) == 2, "nothing is sent again"
 
