@@ -105,7 +105,7 @@ async def running(
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
         tracer = await stack.enter_async_context(sending_spans("gateway", settings))
-        client = await connect(settings.kubeconfig, context=settings.context)
+        client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
         gateway = _Gateway(client, settings, registry, security, tracer)
         stack.push_async_callback(gateway.binding.client.close)

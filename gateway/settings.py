@@ -43,28 +43,18 @@ class EdgeSettings(TracingSettings):
         unit="bytes",
         minimum=1,
     )
-    body_bytes_in_flight: int = setting(
-        56 * _MIB,
-        "Bodies of all calls under way; a call beyond that is refused, and tried again.",
-        unit="bytes",
-        minimum=1,
-    )
-    given_nodes_cached: int = setting(
-        5000,
-        "Whole nodes in calls that are recognised when unchanged; up to 50 kB of memory each.",
-        minimum=1,
-    )
-    omit_zero_scores: bool = setting(
-        True, "Leave nodes with score 0 out of prioritize answers unless all have 0."
-    )
+    body_bytes_in_flight: int = 56 * _MIB
+    """Bytes of all bodies under way: one of the largest, and small ones beside it."""
+    given_nodes_cached: int = 5000
+    """Whole nodes in calls that are recognised when unchanged: the largest cluster that
+    Kubernetes supports, up to 50 kB of memory each."""
+    omit_zero_scores: bool = True
+    """Nodes with score 0 are left out unless all have 0: kube-scheduler adds 0 for them."""
     http_keep_alive: float = 300.0
     """Seconds that an idle connection stays open; kube-scheduler drops its own after 90."""
-    http_connections: int = setting(
-        1024,
-        "Open connections; beyond that, an idle one of the caller with most is closed.",
-        unit="connections",
-        minimum=1,
-    )
+    http_connections: int = 1024
+    """Open connections: kube-scheduler has one for each bind under way, at most some hundred.
+    Beyond that, an idle one of the caller with most is closed."""
     http_drain_time: float = 5.0
     """Seconds for which open connections are still served when the gateway stops."""
 
@@ -110,32 +100,22 @@ class GatewaySettings(EdgeSettings):
     lease_namespace: str = setting(
         "moorage", "Namespace of the Lease, where the gateway needs get, create and update."
     )
-    lease_name: str = setting("moorage-gateway", "Name of the Lease.")
+    lease_name: str = "moorage-gateway"
+    """Name of the Lease, one for each namespace."""
     lease_duration: float = setting(
         15.0,
         "Time without renewal after which another gateway takes the Lease.",
         unit="seconds",
         minimum=1,
     )
-    lease_renew_deadline: float = setting(
-        10.0,
-        "Time after its last renewal at which the leader stops deciding.",
-        unit="seconds",
-        minimum=0.5,
-    )
-    lease_retry_period: float = setting(
-        2.0,
-        "How often the leader renews the Lease; others look at it four times as often.",
-        unit="seconds",
-        minimum=0.1,
-    )
-    barrier_timeout: float = setting(
-        6.0,
-        "How long a start or takeover waits for a binder. At least --http-timeout, as an earlier "
-        "gateway's bind may take that long.",
-        unit="seconds",
-        minimum=0.05,
-    )
+    lease_renew_deadline: float | None = None
+    """Seconds after its last renewal at which the leader stops deciding; by default two thirds of
+    the duration, as for kube-scheduler."""
+    lease_retry_period: float | None = None
+    """Seconds between two renewals, by default a fifth of that; others look four times as often."""
+    barrier_timeout: float | None = None
+    """Seconds that a start or takeover waits for a binder; by default somewhat longer than the HTTP
+    timeout, which an earlier gateway's bind may take."""
     config: Path | None = setting(
         None, "The policy (MoorageConfiguration). Without it, the profile moorage has no plugins."
     )
@@ -149,19 +129,15 @@ class GatewaySettings(EdgeSettings):
     kubeconfig: Path | None = setting(
         None, "How to reach the API server; without it, by the pod's service account."
     )
-    context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
     max_cache_age: float = setting(
         180.0,
         "Silence of the API server after which the gateway is not ready and calls fail.",
         unit="seconds",
         minimum=1,
     )
-    kept_changes: int = setting(
-        50_000,
-        "Changes of the state that are kept, 0.2 kB each; a replica further behind gets "
-        "everything.",
-        minimum=1,
-    )
+    kept_changes: int = 50_000
+    """Changes of the state that are kept, 0.2 kB each: minutes of a busy cluster. A replica further
+    behind gets everything."""
     max_object_bytes: int = setting(
         65_536,
         "Largest object of a kind that plugins read; larger ones are left out.",
@@ -178,13 +154,9 @@ class GatewaySettings(EdgeSettings):
     )
     group_bind_wait: float = 1.0
     """Seconds that members of a pod group keep claimed nodes once kube-scheduler has gone on."""
-    unknown_pod_wait: float = setting(
-        0.5,
-        "How long a call waits for a pod that the watch has not shown: a filter that may claim, "
-        "or a bind without a filter call.",
-        unit="seconds",
-        minimum=0,
-    )
+    unknown_pod_wait: float = 0.5
+    """Seconds that a call waits for a pod that the watch has not shown: a filter that may claim, or
+    a bind without a filter call. A watch is later only when it breaks."""
     recheck_time: float = 0.05
     """Seconds that a pod which is rejected everywhere once more waits for newer state; 0 never."""
     cache_bytes: int = setting(
@@ -239,21 +211,13 @@ class GatewaySettings(EdgeSettings):
         unit="bytes",
         minimum=0,
     )
-    decision_arrays: int = setting(
-        256,
-        "Attempts of which each node's verdict and scores are kept: 2 bytes a node, 4 a feasible "
-        "one, 4 to 12 per score plugin.",
-        minimum=0,
-    )
-    decision_array_memory: int = setting(
-        67_108_864,
-        "Memory for these verdicts and scores; the oldest go first.",
-        unit="bytes",
-        minimum=0,
-    )
-    decision_clients: int = setting(
-        16, "Clients that may follow /decisions/stream at once.", minimum=0
-    )
+    decision_arrays: int = 256
+    """Attempts of which each node's verdict and scores are kept: 2 bytes a node, 4 a feasible one,
+    4 to 12 per score plugin. People look at the newest."""
+    decision_array_memory: int = 67_108_864
+    """Bytes for these verdicts and scores; the oldest go first."""
+    decision_clients: int = 16
+    """Clients that may follow /decisions/stream at once: people with the inspector open."""
     decision_client_queue: int = 1000
     """Decisions that wait for a client of /decisions/stream; a slower one misses the oldest."""
     retry_interval: float = 2.0
@@ -262,4 +226,5 @@ class GatewaySettings(EdgeSettings):
     """Bytes of what filter and score plugins keep for binds to come; the oldest goes first."""
     inspector_interval: float = 5.0
     """Seconds of an interval in which the inspector shows what plugins took and rejected."""
-    decision_top: int = setting(5, "Best nodes whose scores are kept plugin by plugin.", minimum=0)
+    decision_top: int = 5
+    """Best nodes whose scores are kept plugin by plugin: the winner, and who came close."""

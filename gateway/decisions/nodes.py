@@ -232,7 +232,7 @@ NOT_NAMED = (
 )
 NOT_KEPT = "the verdicts of this attempt are not kept any more, or were never given"
 NOT_KNOWN = "there was no such node when the attempt was made"
-NO_SCORE = "its total is not kept: it is not among the best, see --decision-top"
+NO_SCORE = "its total is not kept: it is not among the best"
 
 
 class NodeView(Record):

@@ -192,8 +192,7 @@ class DecisionRoutes:
         if arrays is None:
             return _error(
                 410,
-                f"the nodes of decision {decision} are not kept, or it has none: see "
-                "--decision-arrays and --decision-array-memory",
+                f"the nodes of decision {decision} are not kept, or it has none",
             )
         # Thousands of nodes take milliseconds, in which cycles go on.
         return _json(await asyncio.to_thread(node_table, arrays, part))

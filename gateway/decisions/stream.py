@@ -79,7 +79,7 @@ class DecisionStream:
     ) -> web.StreamResponse:
         """Send decisions, as *item* shows them, until the client leaves."""
         if len(self._followers) >= self._clients:
-            text = f"{self._clients} clients follow decisions already: see --decision-clients"
+            text = f"{self._clients} clients follow decisions already: try again later"
             return web.json_response({"error": text}, status=503, headers={"Retry-After": "5"})
         follower = _Follower(self._waiting)
         self._followers.add(follower)

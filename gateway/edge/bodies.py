@@ -72,7 +72,7 @@ class Bodies:
         others = self.held - own
         if others > 0 and others + size > self._limit:
             raise BadRequestError(
-                f"other calls hold {others} of the {self._limit} bytes that all bodies may have, "
-                "see --body-bytes-in-flight; try again",
+                f"other calls hold {others} of the {self._limit} bytes that all bodies may have: "
+                "try again",
                 reason="in_flight",
             )

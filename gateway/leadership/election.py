@@ -24,7 +24,6 @@ import structlog
 
 from gateway.leadership.term import Term
 from gateway.settings import GatewaySettings
-from moorage.errors import ConfigurationError
 from moorage_host.epochs import highest_epoch
 from moorage_host.kube import KubeClient, KubeError, KubeStatusError, micro_time
 
@@ -193,21 +192,10 @@ class Election:
         holder: str,
         settings: GatewaySettings,
     ) -> None:
-        """Have *begin_terms* begin terms of *holder* while it holds the Lease.
-
-        Raises:
-            ConfigurationError: Durations contradict each other.
-        """
+        """Have *begin_terms* begin terms of *holder* while it holds the Lease."""
         self._lease_seconds = settings.lease_duration
-        self._renew_seconds = settings.lease_renew_deadline
-        self._retry_seconds = settings.lease_retry_period
-        if not self._lease_seconds > self._renew_seconds > self._retry_seconds:
-            raise ConfigurationError(
-                f"--lease-duration ({self._lease_seconds:g} s) must be longer than "
-                f"--lease-renew-deadline ({self._renew_seconds:g} s), and that longer than "
-                f"--lease-retry-period ({self._retry_seconds:g} s): otherwise another gateway "
-                "takes the Lease before its holder stops"
-            )
+        self._renew_seconds = settings.lease_renew_deadline or self._lease_seconds * 2 / 3
+        self._retry_seconds = settings.lease_retry_period or self._renew_seconds / 5
         self._store = LeaseStore(
             client,
             settings.lease_namespace,

@@ -162,7 +162,10 @@ class Leadership:
         self.holder = f"{socket.gethostname()}_{uuid.uuid4().hex[:12]}"  # another one next time
         self.term = Term()
         self.barriers = Barriers(
-            (settings.binder,), self.holder, timeout=settings.barrier_timeout, security=security
+            (settings.binder,),
+            self.holder,
+            timeout=settings.barrier_timeout or settings.http_timeout + 1,
+            security=security,
         )
         terms = TermLoop(
             term=self.term,

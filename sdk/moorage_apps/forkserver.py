@@ -112,7 +112,7 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     os.setsid()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
-        os._exit(1)  # silently, unlike exit_with_parent: Ctrl-C has ended the server
+        os._exit(1)  # silently: Ctrl-C has ended the server
     asked = b""
     # Who asked may have left before it read the id.
     with link, link.makefile("rb") as file, suppress(ConnectionResetError):

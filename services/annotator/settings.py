@@ -31,7 +31,8 @@ class AnnotatorSettings(AdminSettings):
         None, "Certificates to trust for Prometheus instead of the system's, in PEM."
     )
     insecure_skip_verify: bool = setting(False, "Accept any certificate of Prometheus.")
-    timeout: float = setting(10.0, "How long a query may take.", unit="seconds", minimum=0.001)
+    timeout: float = 10.0
+    """Seconds that a query may take; a round without an answer is tried again in the next."""
     window: float = setting(
         900.0,
         "Time over which mean and deviation are taken.",
@@ -39,28 +40,19 @@ class AnnotatorSettings(AdminSettings):
         minimum=1,
     )
     prefix: str = setting("", "Prefix of the annotations, the plugins' annotationPrefix.")
-    threshold: float = setting(
-        1.0,
-        "Write nodes whose values changed by more than this share of their allocatable amount.",
-        unit="percent",
-        minimum=0,
-        maximum=100,
-    )
-    refresh: float = setting(
-        300.0,
-        "Write nodes whose annotations are this old, some at half of it. Keep it and --interval "
-        "well below the plugins' annotationMaxAge.",
-        unit="seconds",
-        minimum=0,
-    )
+    threshold: float = 1.0
+    """Percent of a node's allocatable amount; values that changed by less are not written, as that
+    changes no placement."""
+    refresh: float = 300.0
+    """Seconds after which a node is written in any case, some at half of it: well below
+    the plugins' annotationMaxAge."""
     kubeconfig: Path | None = setting(
         None,
         "How to reach the API server; without it, by the pod's service account, KUBECONFIG or "
         "~/.kube/config.",
     )
-    concurrency: int = setting(
-        8, "Nodes that are written at the same time.", minimum=1, maximum=256
-    )
+    concurrency: int = 8
+    """Nodes that are written at the same time: enough for 5,000 nodes in some seconds."""
     request_timeout: float = setting(
         10.0, "Time for one request to the API server.", unit="seconds", minimum=0.1
     )

@@ -77,7 +77,7 @@ class BinderServicer(Servicer, binder_pb2_grpc.BinderServiceServicer):
             ConfigurationError: There is no usable kubeconfig or service account.
         """
         settings, metrics = self._settings, BindMetrics()
-        client = await connect(settings.kubeconfig, context=settings.context)
+        client = await connect(settings.kubeconfig)
         self._stack.push_async_callback(client.close)
         self._access.client = client
         cluster = PodClient(client, request_timeout=settings.request_timeout)

@@ -22,7 +22,6 @@ class BinderSettings(BindLimits, ServerSettings):
         "~/.kube/config.",
     )
     plugin: tuple[Path, ...] = setting((), "A Python file or folder with plugins; repeatable.")
-    context: str | None = setting(None, "Context of the kubeconfig instead of its current one.")
     bind_timeout: float = setting(
         10.0,
         "Time for a bind, if the caller gives no earlier deadline.",

@@ -29,7 +29,7 @@ READING = 7
 """Memory that reading a call's body may take, relative to its size; see --body-limit."""
 
 GIVEN_NODE_BYTES = 50_000
-"""Memory of a node that calls bring; see --given-nodes-cached."""
+"""Memory of a node that calls bring; see given_nodes_cached."""
 
 
 @pytest.fixture(scope="module")

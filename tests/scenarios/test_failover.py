@@ -20,12 +20,7 @@ from tools.planes.services import HOST
 
 HOLD_SECONDS = 4.0
 
-LEASE = (
-    "--leader-election=lease",
-    "--lease-duration=2s",
-    "--lease-renew-deadline=1500ms",
-    "--lease-retry-period=300ms",
-)
+LEASE = ("--leader-election=lease", "--lease-duration=2s")
 """A Lease that is taken over fast."""
 
 

@@ -33,7 +33,6 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         gateway_options=(
             "--cache-verify-share=1",
             "--http-timeout=12s",
-            "--unknown-pod-wait=50ms",
         ),
     )
     messages: list[str] = []

@@ -129,7 +129,6 @@ async def processes(folder: Path, kubeconfig: Path) -> AsyncIterator[tuple[int, 
 def common(folder: Path, name: str) -> list[str]:
     return [
         f"--tls={folder / name}",
-        "--tls-reload-interval=100ms",
         "--admin-host=127.0.0.1",
         "--admin-port=0",
         "--log-format=json",

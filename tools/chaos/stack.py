@@ -43,8 +43,6 @@ LEASE = (
     "--leader-election=lease",
     "--lease-namespace=default",
     f"--lease-duration={LEASE_SECONDS}s",
-    f"--lease-renew-deadline={LEASE_SECONDS * 0.6}s",
-    f"--lease-retry-period={LEASE_SECONDS * 0.1}s",
 )
 
 HTTP_TIMEOUT = "10s"
@@ -264,10 +262,9 @@ class Stack:
         return self._program(name, options)
 
     def _program(self, name: str, options: Sequence[str]) -> Program:
-        more = ["--tls-reload-interval=100ms"] if self.certificates else []
         return service(
             name,
-            [*more, *options],
+            options,
             folder=self.directory,
             admin=self._admins[name],
             tls=self.certificates.of(name) if self.certificates else None,

@@ -250,10 +250,7 @@ class Snapshot:
 
     def _check(self, row: int, limit: int) -> None:
         if row >= limit:
-            raise TooManyNodesError(
-                f"row {row} is beyond the limit of {limit} nodes; "
-                "a cluster that has more needs a larger --max-nodes"
-            )
+            raise TooManyNodesError(f"row {row} is beyond the limit of {limit} nodes")
 
     def _resize(self, capacity: int) -> None:
         grown = capacity - self.capacity

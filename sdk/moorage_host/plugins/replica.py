@@ -109,7 +109,7 @@ class Replica:
             pod = decode_pod(content)
             is_full = len(self.snapshot.pods) >= self._max_pods
             if is_full and self.snapshot.pods.row_of(pod.uid) is None:
-                raise TooManyObjectsError(f"more than {self._max_pods} pods; see --max-pods")
+                raise TooManyObjectsError(f"more than {self._max_pods} pods")
             self.snapshot.place_pod(row, pod, since=None if self.generation else self._placed(pod))
 
     def open_kinds(self, kinds: Iterable[ObjectKind]) -> None:
@@ -128,8 +128,9 @@ class Replica:
         store = self.snapshot.objects
         for name, content in objects:
             if len(store) >= self._max_objects and name not in store:
-                message = f"more than {self._max_objects} objects of additional kinds"
-                raise TooManyObjectsError(f"{message}; see --max-objects")
+                raise TooManyObjectsError(
+                    f"more than {self._max_objects} objects of additional kinds"
+                )
             store.put(name, content)
 
     async def run(

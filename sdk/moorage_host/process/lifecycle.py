@@ -5,7 +5,6 @@ change something; 2 for a bad option; 128+n at once when a second signal n comes
 """
 
 import asyncio
-import ctypes
 import os
 import signal
 import sys
@@ -28,8 +27,6 @@ from moorage_host.tls.identities import METRICS, OPERATOR
 
 log = structlog.get_logger()
 
-PR_SET_PDEATHSIG = 1
-
 
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a process's coroutine; on uvloop, which takes 5 to 8 % less time for a cycle."""
@@ -47,25 +44,13 @@ class ProcessSettings:
     log_format: Literal["auto", "json", "text"] = setting(
         "auto", "Form of the log on stderr; auto is text on a terminal, else JSON."
     )
-    log_queue: int = setting(
-        2000,
-        "Log lines that may wait to be written; more are dropped and counted.",
-        minimum=1,
-    )
-    log_traceback_interval: float = setting(
-        60.0,
-        "Least time between two tracebacks of the same event and place.",
-        unit="seconds",
-        minimum=0,
-    )
+    log_queue: int = 2000
+    """Lines that may wait to be written, 1 MB at most; more are dropped and counted."""
+    log_traceback_interval: float = 60.0
+    """Seconds between two tracebacks of the same event and place: the first shows all."""
     log_repeats: int = setting(
         20,
         "Warnings and errors of the same event in a row; after that one a second, with a count.",
-        minimum=1,
-    )
-    exit_with_parent: int | None = setting(
-        None,
-        "Id of the parent process: die when it dies (Linux). Not for containers.",
         minimum=1,
     )
 
@@ -81,12 +66,8 @@ class AdminSettings(ProcessSettings):
         minimum=0,
         maximum=65535,
     )
-    admin_token_ttl: float = setting(
-        10.0,
-        "How long an answer about a bearer token is kept, and again while it is renewed.",
-        unit="seconds",
-        minimum=0,
-    )
+    admin_token_ttl: float = 10.0
+    """Seconds that an answer about a bearer token is kept: as long as kube-apiserver keeps one."""
     allowed_host: tuple[str, ...] = setting(
         ("gateway", "gateway.moorage", "*.svc", "*.svc.cluster.local"),
         "Host names that HTTP requests may have, beside localhost and IP addresses; *.example.com"
@@ -99,9 +80,8 @@ class AdminSettings(ProcessSettings):
         "Folder with tls.crt, tls.key (this process's) and ca.crt (the authorities that it "
         "trusts).",
     )
-    tls_reload_interval: float = setting(
-        10.0, "How often these files are read again.", unit="seconds", minimum=0.1
-    )
+    tls_reload_interval: float = 1.0
+    """Seconds between two looks at these files, which cost microseconds."""
     insecure: bool = setting(
         False,
         "Allow plain text beyond loopback and Unix sockets: everybody on the network may read "
@@ -144,8 +124,6 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
     """
     flush: Flush | None = None
     try:
-        if settings.exit_with_parent:
-            exit_with_parent(settings.exit_with_parent)
         flush = configure_logging(settings.log_level, settings.log_format, _log_limits(settings))
         show_build(name)
         # Otherwise each counter has a second series, which nobody needs.
@@ -203,16 +181,3 @@ def _log_limits(settings: ProcessSettings) -> LogLimits:
         traceback_interval=settings.log_traceback_interval,
         repeats=settings.log_repeats,
     )
-
-
-def exit_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends.
-
-    SIGKILL, since a process that hangs must not stay behind; a parent that ends in order stops its
-    children in order, before this matters.
-    """
-    if not sys.platform.startswith("linux"):
-        raise ConfigurationError("--exit-with-parent works on Linux only; leave it out")
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        raise SystemExit(f"the parent process {parent} has died already")

@@ -69,7 +69,7 @@ class ConcurrencyLimit:
             raise CallError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{self._slots.running} calls by hand run and {self._slots.waiting} wait: call "
-                "again later, or raise --adhoc-calls or --adhoc-waiting of the service",
+                "again later",
                 reason="BY_HAND_BUSY",
             )
         async with self._slots.slot():
@@ -85,7 +85,7 @@ class ConcurrencyLimit:
             raise CallError(
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"the message has {len(message)} bytes: a call by hand may have "
-                f"{self.message_bytes}; send fewer nodes, or raise --adhoc-bytes of the service",
+                f"{self.message_bytes}; send fewer nodes",
             )
 
 

@@ -21,7 +21,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import grpc
 import structlog
@@ -73,11 +73,8 @@ class ServerSettings(TracingSettings):
     """Calls under way, sessions included: each may hold a message. 0 is no limit."""
     max_message_bytes: int = 16 << 20
     """Bytes; a gateway needs 8 for each node and score plugin of a scattered cycle."""
-    max_sessions: int = setting(
-        8,
-        "Open sessions and streams; more get RESOURCE_EXHAUSTED. A gateway has one, briefly two.",
-        minimum=1,
-    )
+    max_sessions: int = 8
+    """Open sessions and streams: a gateway has one, briefly two, so four gateways fit."""
     max_connections: int = 64
     """Connections that may be open; more are closed at once."""
     max_connection_age: float = 120.0
@@ -85,11 +82,6 @@ class ServerSettings(TracingSettings):
     gateway_identity: tuple[str, ...] = setting(
         (GATEWAY,),
         "DNS names in the certificates of gateways, the only ones that open sessions and bind.",
-    )
-    reflection: Literal["auto", "on", "off"] = setting(
-        "auto",
-        "Whether clients such as grpcurl may list the methods; auto: on loopback addresses, and "
-        "with --tls.",
     )
 
 
@@ -292,8 +284,8 @@ def _options(settings: ServerSettings) -> Sequence[tuple[str, int]]:
 
 
 def _reflects(settings: ServerSettings) -> bool:
-    is_known_who_calls = settings.tls is not None or is_local(settings.host)
-    return settings.reflection == "on" or (settings.reflection == "auto" and is_known_who_calls)
+    """Whether clients such as grpcurl may list the methods: where it is known who calls."""
+    return settings.tls is not None or is_local(settings.host)
 
 
 def _require_free(host: str, port: int) -> None:

@@ -392,7 +392,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
             raise CallError(
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"{nodes} nodes: a call by hand may be about {most}; name at most so many "
-                "(node_names), or raise --adhoc-nodes of the service",
+                "(node_names)",
             )
 
     async def _given(self, request: AdhocRequest) -> tuple[NodeManifest, ...]:
@@ -402,7 +402,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
             raise CallError(
                 grpc.StatusCode.INVALID_ARGUMENT,
                 f"{len(request.nodes)} nodes: a call by hand may bring {most}; name nodes that the "
-                "cluster has (node_names), or raise --adhoc-manifests of the service",
+                "cluster has (node_names)",
             )
         given: list[NodeManifest] = []
         await self.throttle.each(request.nodes, lambda node: given.append(node_from_proto(node)[0]))

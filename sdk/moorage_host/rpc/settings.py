@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
-from moorage.snapshot.snapshot import FIRST_CAPACITY, MAX_NODES
+from moorage.snapshot.snapshot import MAX_NODES
 from moorage_host.plugins.replica import MAX_OBJECTS, MAX_PODS
 from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.serve import ServerSettings
@@ -18,41 +18,22 @@ class CycleSettings(ServerSettings):
     plugin: tuple[Path, ...] = setting((), "A Python file or folder with plugins; repeatable.")
     max_cycle_state_bytes: int = CYCLE_STATE_BYTES
     """Bytes that a plugin may keep in one cycle for the bind (cycle state)."""
-    max_nodes: int = setting(
-        MAX_NODES,
-        "Nodes of a session; a message with one more is refused.",
-        unit="nodes",
-        minimum=FIRST_CAPACITY,
-    )
-    max_pods: int = setting(
-        MAX_PODS,
-        "Pods of a session.",
-        unit="pods",
-        minimum=1,
-    )
-    max_objects: int = setting(
-        MAX_OBJECTS,
-        "Objects of other kinds in a session.",
-        unit="objects",
-        minimum=1,
-    )
-    adhoc_calls: int = setting(
-        2,
-        "Manual calls that run at a time, in the time that cycles leave.",
-        minimum=1,
-    )
-    adhoc_waiting: int = setting(
-        8, "Manual calls that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
-    )
-    adhoc_nodes: int = setting(
-        5000, "Nodes that a manual call may be about.", unit="nodes", minimum=1
-    )
-    adhoc_manifests: int = setting(
-        100, "Nodes that a manual call may bring itself.", unit="nodes", minimum=1
-    )
-    adhoc_bytes: int = setting(
-        4 << 20, "Largest message of a manual call.", unit="bytes", minimum=1024
-    )
+    max_nodes: int = MAX_NODES
+    """Nodes of a session: twenty times as many as Kubernetes supports."""
+    max_pods: int = MAX_PODS
+    """Pods of a session: three times as many as Kubernetes supports."""
+    max_objects: int = MAX_OBJECTS
+    """Objects of other kinds in a session, which the gateway limits too."""
+    adhoc_calls: int = 2
+    """Manual calls that run at a time, in the time that cycles leave."""
+    adhoc_waiting: int = 8
+    """Manual calls that may wait for that: a few people, no load."""
+    adhoc_nodes: int = 5000
+    """Nodes that a manual call may be about: the largest cluster that Kubernetes supports."""
+    adhoc_manifests: int = 100
+    """Nodes that a manual call may bring itself: written by hand."""
+    adhoc_bytes: int = 4 << 20
+    """Bytes of the largest message of a manual call: that many manifests of 40 kB."""
 
 
 REPLICA_SERVICE = "moorage.v1.ReplicaService"

@@ -61,7 +61,7 @@ def check_room(sessions: int, most: int) -> None:
         CallError: They are (RESOURCE_EXHAUSTED).
     """
     if sessions >= most:
-        message = f"{sessions} sessions are open, as many as --max-sessions allows"
+        message = f"{sessions} sessions are open, and no more may be"
         raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
 
 

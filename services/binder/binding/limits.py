@@ -11,9 +11,8 @@ class BindLimits:
     """Limits of binds; `BinderSettings` has them as options."""
 
     concurrency: int = setting(64, "Binds that talk to the API server at the same time.", minimum=1)
-    max_waiting: int = setting(
-        1024, "Binds that may wait for that; more get RESOURCE_EXHAUSTED.", minimum=0
-    )
+    max_waiting: int = 1024
+    """Binds that may wait for that: ten seconds of the fastest scheduler."""
     max_permit_waiting: int = 1024
     """Binds that plugins may have wait for others (Permit), beside those."""
     permit_reserve: float = 0.5
@@ -36,13 +35,9 @@ class BindLimits:
     """Seconds that they are kept: longer than a gateway's view of the cluster may be old."""
     policy_retry_interval: float = 5.0
     """Seconds for which a policy that cannot be used is not tried again."""
-    request_timeout: float = setting(
-        10.0,
-        "Time for a request to the API server that is no bind, such as an Event. A bind "
-        "has all the time left.",
-        unit="seconds",
-        minimum=0.1,
-    )
+    request_timeout: float = 10.0
+    """Seconds for a request to the API server that is no bind, such as an Event. A bind has all the
+    time left."""
     events: Literal["failures", "all", "none"] = setting(
         "failures",
         "Which Kubernetes Events to write; kube-scheduler itself writes Scheduled for every bind.",

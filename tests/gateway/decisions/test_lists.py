@@ -202,7 +202,7 @@ async def test_nodes_that_are_not_kept_are_gone(tmp_path: Path) -> None:
         (attempt,) = answer["attempts"]
         status, gone = await running.get(f"/decisions/default/a/{attempt['id']}/nodes")
     assert status == 410
-    assert gone["error"].endswith("see --decision-arrays and --decision-array-memory")
+    assert gone["error"].endswith("are not kept, or it has none")
 
 
 async def test_nodes_keep_their_names_though_their_rows_are_given_to_others(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ async def test_the_clients_are_bounded(tmp_path: Path) -> None:
             await response.content.readuntil(b"\n\n")
             status, answer = await running.get(url)
             assert status == 503
-            assert answer["error"] == ("1 clients follow decisions already: see --decision-clients")
+            assert answer["error"] == ("1 clients follow decisions already: try again later")
 
 
 def values(**texts: bytes) -> dict[str, KeptValue]:

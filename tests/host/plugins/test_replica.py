@@ -134,7 +134,7 @@ async def test_rows_beyond_the_limit_are_refused_and_change_nothing(
     before = replica.snapshot.capacity
     with pytest.raises(TooManyNodesError, match=f"row {row} is beyond the limit of 131072 nodes"):
         replica.set_nodes([(row, encode(make_node("far")))])
-    with pytest.raises(TooManyNodesError, match="--max-nodes"):
+    with pytest.raises(TooManyNodesError, match="beyond the limit of 131074 nodes"):
         await run(replica, overrides={row: make_node("far"), row - 1: make_node("near")})
     assert replica.snapshot.capacity == before
     assert await run(replica) == ALL

@@ -1,7 +1,6 @@
 """A process starts soon, and ends as it should."""
 
 import asyncio
-import json
 import signal
 import socket
 import subprocess
@@ -93,20 +92,6 @@ async def test_a_taken_port_is_one_line(start_tiny: StartTiny, option: str) -> N
     assert option in errors
 
 
-async def test_a_process_dies_with_its_parent_if_told_to() -> None:
-    program = (
-        "import os, subprocess, sys; from tests.host.rpc.support import tiny_options;"
-        "options = tiny_options(f'--exit-with-parent={os.getpid()}');"
-        "subprocess.run([sys.executable, '-m', 'tests.host.rpc.tiny', *options])"
-    )
-    parent = await run(sys.executable, "-c", program)
-    assert parent.stdout
-    async with asyncio.timeout(20):
-        assert json.loads(await parent.stdout.readline())["event"] == "serving"
-        parent.kill()
-        await parent.communicate()  # to the end of stdout, which the child holds as well
-
-
 async def test_a_stranger_can_explore_and_call_a_service(start_tiny: StartTiny) -> None:
     address = (await (await start_tiny(NO_DELAY)).event())["grpc"]
     methods = await buf(address, "--list-methods")
@@ -115,12 +100,6 @@ async def test_a_stranger_can_explore_and_call_a_service(start_tiny: StartTiny) 
     assert '"outcome": "OUTCOME_BOUND"' in bound
     health = '{"service":"moorage.v1.BinderService"}'
     assert "SERVING" in await buf(address, "--data", health, path="/grpc.health.v1.Health/Check")
-
-
-async def test_reflection_can_be_switched_off(start_tiny: StartTiny) -> None:
-    address = (await (await start_tiny(NO_DELAY, "--reflection=off")).event())["grpc"]
-    with pytest.raises(AssertionError, match="buf"):
-        await buf(address, "--list-methods")
 
 
 async def buf(address: str, *options: str, path: str = "") -> str:

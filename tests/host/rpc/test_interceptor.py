@@ -255,7 +255,7 @@ async def test_calls_beyond_the_limit_are_refused_with_what_to_do() -> None:
         assert [await first, *[await each for each in others]] == ["OK", "OK"]
     for each in refused:
         assert each.result().startswith("RESOURCE_EXHAUSTED: 1 calls by hand run and 1 wait")
-        assert "--adhoc-calls" in each.result()
+        assert "call again later" in each.result()
 
 
 async def test_methods_without_a_limit_do_not_wait() -> None:
@@ -271,7 +271,7 @@ async def test_a_message_by_hand_that_is_too_large_is_refused_before_it_is_read(
     async with limited() as (_, channel):
         answer = await call(channel, b"\xff" * 1001)  # which would be malformed, too
     assert answer.startswith("INVALID_ARGUMENT: the message has 1001 bytes")
-    assert "--adhoc-bytes" in answer
+    assert "send fewer nodes" in answer
 
 
 @pytest.mark.parametrize("method", ["Bind", "ListPlugins"])

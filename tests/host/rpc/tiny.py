@@ -26,6 +26,8 @@ SERVICE = "moorage.v1.BinderService"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TinySettings(ServerSettings):
     failing: str = setting("", "What goes wrong: create, start or ready.")
+    log_queue: int = setting(2000, "Log lines that may wait to be written.")
+    log_traceback_interval: float = setting(60.0, "Between two tracebacks.", unit="seconds")
 
 
 class TinyServicer(Servicer, BinderServiceServicer):
