@@ -11,7 +11,7 @@ from aiohttp import web
 from opentelemetry.trace import Tracer
 from prometheus_client import REGISTRY, CollectorRegistry
 
-from gateway.binding.binding import Binding
+from gateway.binding.binding import BindDispatcher
 from gateway.binding.client import BinderClient
 from gateway.binding.snapshots import BinderSnapshots
 from gateway.binding.unknown import UnknownBinds, settled_binds
@@ -74,7 +74,7 @@ RETRY_PODS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunningGateway:
     """A gateway that answers; addresses are "host:port"."""
 
     extender: str
@@ -96,7 +96,7 @@ async def serve(settings: GatewaySettings) -> None:
 @asynccontextmanager
 async def running(
     settings: GatewaySettings, registry: CollectorRegistry = REGISTRY
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningGateway]:
     """Answer until the block is left, then drain.
 
     Raises:
@@ -126,7 +126,7 @@ async def running(
         edge = Edge(gateway.cycles, settings, registry, gateway.last_calls)
         port = await stack.enter_async_context(_listening(edge, settings, security))
         phase.name = "serving"
-        yield Running(extender=address(settings.extender_host, port), admin=admin)
+        yield RunningGateway(extender=address(settings.extender_host, port), admin=admin)
         if not await _hand_over(gateway.leadership.election, edge, settings):
             phase.name = "shutting down"
             await asyncio.sleep(settings.shutdown_delay)
@@ -173,7 +173,7 @@ class _Gateway:
         kind = binder_of(leadership.holder)
         self._snapshots = snapshots = BinderSnapshots(lambda: replicas(kind, (settings.binder,)))
         cycle_states = CycleStates(settings.cycle_state_memory)
-        self.binding = binding = Binding(
+        self.binding = binding = BindDispatcher(
             BinderClient(settings.binder, security),
             state,
             policy,

@@ -49,7 +49,7 @@ Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name of an object that controllers look after."""
 
 
-class ObjectStore:
+class ObjectWriter:
     """Reads and writes objects; every write has the API server's checks."""
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
@@ -138,7 +138,7 @@ class Controllers:
     """
 
     def __init__(self, cluster: EmbeddedCluster) -> None:
-        self._objects = ObjectStore(cluster)
+        self._objects = ObjectWriter(cluster)
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         for kind in (*_RECONCILE, "Pod"):
             cluster.store.listen(RESOURCES[kind].stored_as, self._changed)
@@ -184,7 +184,7 @@ class Controllers:
 HASH = "pod-template-hash"
 
 
-def _reconcile_deployment(objects: ObjectStore, deployment: Object) -> None:
+def _reconcile_deployment(objects: ObjectWriter, deployment: Object) -> None:
     """Scale the ReplicaSet of the present template; then others go, with their pods."""
     number, wanted = _template_hash(deployment), deployment["spec"]["replicas"]
     owned = list(objects.owned("ReplicaSet", deployment))
@@ -222,7 +222,7 @@ def _replica_set(deployment: Object, number: str) -> Object:
     }
 
 
-def _scale(objects: ObjectStore, deployment: Object, replica_set: Object, wanted: int) -> None:
+def _scale(objects: ObjectWriter, deployment: Object, replica_set: Object, wanted: int) -> None:
     before = replica_set["spec"]["replicas"]
     if before != wanted:
         spec = replica_set["spec"] | {"replicas": wanted}
@@ -250,7 +250,7 @@ def _deployment_status(deployment: Object, pods: list[Object]) -> Object:
     }
 
 
-def _reconcile_replica_set(objects: ObjectStore, replica_set: Object) -> None:
+def _reconcile_replica_set(objects: ObjectWriter, replica_set: Object) -> None:
     """Make or delete pods until there are as many as wanted; a pod that has ended is replaced."""
     try:
         name, wanted = replica_set["metadata"]["name"], replica_set["spec"]["replicas"]
@@ -262,7 +262,7 @@ def _reconcile_replica_set(objects: ObjectStore, replica_set: Object) -> None:
         objects.set_status(replica_set, status | _readiness(pods))
 
 
-def _missing_after_deletion(objects: ObjectStore, owner: Object, wanted: int) -> int:
+def _missing_after_deletion(objects: ObjectWriter, owner: Object, wanted: int) -> int:
     """Delete the active pods that are too many; return how many are to be made now."""
     active = list(filter(is_active, objects.pods_of(owner)))
     for pod in sorted(active, key=_worth)[: max(0, len(active) - wanted)]:
@@ -279,7 +279,7 @@ def _worth(pod: Object) -> tuple[bool, bool, float]:
 REVISION = "controller-revision-hash"
 
 
-def _reconcile_stateful_set(objects: ObjectStore, stateful_set: Object) -> None:
+def _reconcile_stateful_set(objects: ObjectWriter, stateful_set: Object) -> None:
     """Make the missing pods from the lowest number on, or delete those with other numbers."""
     revision = f"{stateful_set['metadata']['name']}-{_template_hash(stateful_set)}"
     try:
@@ -294,7 +294,7 @@ def _reconcile_stateful_set(objects: ObjectStore, stateful_set: Object) -> None:
         objects.set_status(stateful_set, status | _readiness(pods))
 
 
-def _complete(objects: ObjectStore, stateful_set: Object, revision: str) -> None:
+def _complete(objects: ObjectWriter, stateful_set: Object, revision: str) -> None:
     """Make missing pods; once all are there (and ready, if one waits for another) delete others."""
     spec = stateful_set["spec"]
     pods = {pod["metadata"]["name"]: pod for pod in objects.pods_of(stateful_set)}
@@ -320,7 +320,7 @@ def _complete(objects: ObjectStore, stateful_set: Object, revision: str) -> None
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-def _reconcile_job(objects: ObjectStore, job: Object) -> None:
+def _reconcile_job(objects: ObjectWriter, job: Object) -> None:
     """Make pods that run until enough of them have succeeded, or delete those that are too many."""
     end = _end(job, objects.pods_of(job))
     wanted = 0 if end else _wanted(job, objects.pods_of(job))
@@ -390,7 +390,7 @@ def _job_status(job: Object, pods: list[Object], end: Object | None) -> Object:
     return status
 
 
-_RECONCILE: Final[Mapping[str, Callable[[ObjectStore, Object], None]]] = {
+_RECONCILE: Final[Mapping[str, Callable[[ObjectWriter, Object], None]]] = {
     "Deployment": _reconcile_deployment,
     "ReplicaSet": _reconcile_replica_set,
     "StatefulSet": _reconcile_stateful_set,

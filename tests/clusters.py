@@ -14,7 +14,7 @@ from moorage.models import (
     GceDiskSource,
     IscsiSource,
     LabelSelector,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
@@ -103,7 +103,7 @@ terms = st.builds(
 )
 selectors = st.builds(NodeSelector, node_selector_terms=st.lists(terms, max_size=3).map(tuple))
 node_affinities = st.builds(
-    NodeAffinity,
+    NodeAffinitySpec,
     required=st.none() | selectors,
     preferred=st.lists(
         st.builds(PreferredSchedulingTerm, weight=st.integers(1, 100), preference=terms), max_size=2

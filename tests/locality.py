@@ -18,7 +18,7 @@ from moorage.models import (
     ImageSource,
     IscsiSource,
     LabelSelector,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
@@ -42,7 +42,7 @@ from tests.clusters import Cluster, clusters, demanding_pods
 from tests.conftest import EXAMPLES
 
 IN_A = Requirement(key="zone", operator="In", values=("a",))
-IN_ZONE_A = NodeAffinity(
+IN_ZONE_A = NodeAffinitySpec(
     required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(IN_A,)),))
 )
 OVER_ZONES = TopologySpreadConstraint(topology_key="zone", node_taints_policy="Honor")
@@ -302,7 +302,7 @@ def _fellow(other: Pod, pod: Pod) -> Pod:
     return replace(other, metadata=metadata, spec=replace(other.spec, volumes=volumes))
 
 
-def _particular(pod: Pod, node_affinity: NodeAffinity | None) -> Pod:
+def _particular(pod: Pod, node_affinity: NodeAffinitySpec | None) -> Pod:
     """Return a small pod with a sidecar, to be spread over the nodes that it may run on."""
     spec = PodSpec(
         scheduler_name=pod.spec.scheduler_name,

@@ -21,7 +21,7 @@ from moorage.testing import (
     run_score,
     running,
 )
-from moorage_pytest.simulation import Placements, Simulate
+from moorage_pytest.simulation import Simulate, SimulatedPlacements
 
 TAINT = Taint(key="gpu", effect="NoSchedule")
 
@@ -57,7 +57,7 @@ async def test_lifetime() -> None:
 def test_cluster(moorage_simulate: Simulate) -> None:
     """The fixture of pytest."""
     placed = moorage_simulate(ByNode, ScoreByNode, nodes=[make_node()], pods=[make_pod()])
-    assert_type(placed, Placements)
+    assert_type(placed, SimulatedPlacements)
     assert_type(placed.nodes, Mapping[str, str | None])
 
 

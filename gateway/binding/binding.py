@@ -97,7 +97,7 @@ class PodsAheadOfWatch:
         self._by_uid.pop(uid, None)
 
 
-class Binding:
+class BindDispatcher:
     """Binds pods through the binder, any number at a time.
 
     Attributes:

@@ -15,7 +15,7 @@ from msgspec import to_builtins
 
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.reload import PolicyReloader
-from moorage_host.policy import IN_TREE, KINDS, Document, Profile, ResolvedPolicy, Shadow
+from moorage_host.policy import IN_TREE, KINDS, ConfiguredProfile, Document, ResolvedPolicy, Shadow
 from moorage_host.policy.yaml_lines import read_tree
 
 
@@ -67,7 +67,7 @@ _SHADOW = "shadow."
 _CONFIG = re.compile(r"pluginConfig\[(?P<index>\d+)\]\.?(?P<field>.*)")
 
 
-_Part = tuple[Profile | Shadow, str]
+_Part = tuple[ConfiguredProfile | Shadow, str]
 """A profile or its shadow, and its path."""
 
 
@@ -99,7 +99,7 @@ class _Finder:
         self._lines = document.tree.lines
         self._nearest = document.tree.line
         self._source = resolved.source
-        self._profiles = document.configuration.profiles or (Profile(),)
+        self._profiles = document.configuration.profiles or (ConfiguredProfile(),)
         self._effective: dict[str, Any] = resolved.describe()
 
     def find(self, path: str) -> tuple[int, str]:
@@ -159,7 +159,7 @@ class _Finder:
         return line, f"{self._source.rpartition('/')[2]}:{line}"
 
 
-def _enabling(part: Profile | Shadow, kind: str, name: str) -> Iterator[tuple[str, str]]:
+def _enabling(part: ConfiguredProfile | Shadow, kind: str, name: str) -> Iterator[tuple[str, str]]:
     """Yield where a plugin is enabled, what counts first: name or list, and path."""
     by_point = part.plugins.by_point
     for looked_for in (name, IN_TREE):

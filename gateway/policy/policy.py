@@ -22,10 +22,10 @@ from moorage_host.policy import (
     DEFAULT_SCORE_SCALE,
     IN_TREE,
     Catalogue,
+    ConfiguredProfile,
     Document,
     Kind,
     PluginInfo,
-    Profile,
     ResolvedPolicy,
     Shadow,
     encode_effective,
@@ -325,7 +325,7 @@ def _names(document: Document) -> tuple[frozenset[str], frozenset[str]]:
     profiles = document.configuration.profiles
     at_bind = {plugin.name for profile in profiles for plugin in profile.plugins.bind.enabled}
     shadows = (profile.shadow for profile in profiles if profile.shadow)
-    parts: list[Profile | Shadow] = [*profiles, *shadows]
+    parts: list[ConfiguredProfile | Shadow] = [*profiles, *shadows]
     named = {config.name for part in parts for config in part.plugin_config}
     for part in parts:
         for points in (part.plugins.multi_point, part.plugins.filter, part.plugins.score):

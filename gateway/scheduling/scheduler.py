@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from gateway.binding.binding import Binding
+from gateway.binding.binding import BindDispatcher
 from gateway.cluster.cluster import Cluster
 from gateway.cycle import BindCall, CallFailedError, Cycle, Judge, NodeSet, Rank
 from gateway.cycle.cycle_states import CycleStates
@@ -45,7 +45,7 @@ class Scheduler:
         queue: CycleQueue,
         judge: Judge,
         rank: Rank,
-        binding: Binding,
+        binding: BindDispatcher,
         log: DecisionLog,
         cycle_states: CycleStates,
         rejected: RejectedPods,

@@ -24,7 +24,7 @@ class SimulationError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placements:
+class SimulatedPlacements:
     """Where pods went, in the order in which they were decided on.
 
     Attributes:
@@ -57,7 +57,7 @@ class Simulate:
         arguments: Mapping[str, Mapping[str, Any]] | None = None,
         weights: Mapping[str, int] | None = None,
         timeout: float = SECONDS,
-    ) -> Placements:
+    ) -> SimulatedPlacements:
         """Place *pods*, one after another, and return where they went.
 
         Args:
@@ -119,10 +119,10 @@ def _policy(
     }
 
 
-def _placements(report: Mapping[str, Any]) -> Placements:
+def _placements(report: Mapping[str, Any]) -> SimulatedPlacements:
     found = report["policies"][0]["placements"]
     names = [each["pod"].removeprefix("default/") for each in found]
-    return Placements(
+    return SimulatedPlacements(
         nodes={name: each["node"] or None for name, each in zip(names, found, strict=True)},
         reasons={
             name: each.get("reason", "")

@@ -14,7 +14,7 @@ from moorage import Binding
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.serve import Running, running
+from moorage_host.rpc.serve import RunningService, running
 from services.binder.cluster import PodClient
 from services.binder.servicer import BinderServicer, binder_service
 from tools.inprocess.api import Api
@@ -51,7 +51,7 @@ class Stream:
 @asynccontextmanager
 async def serving(
     kubeconfig: Path, **more: Any
-) -> AsyncIterator[tuple[Running[BinderServicer], grpc.aio.Channel]]:
+) -> AsyncIterator[tuple[RunningService[BinderServicer], grpc.aio.Channel]]:
     settings = settings_for(kubeconfig, **more)
     async with (
         running(binder_service(settings), settings) as service,

@@ -11,12 +11,12 @@ from cli.config.policies import choose_policy
 from moorage.errors import ConfigurationError
 from moorage_host.policy import KIND, ResolvedPolicy
 from moorage_host.policy.document import (
+    ConfiguredPlugin,
+    ConfiguredProfile,
     DisabledPlugin,
-    EnabledPlugin,
     MoorageConfiguration,
     PluginConfig,
     Plugins,
-    Profile,
     Shadow,
 )
 from tools.docs.pages import DOCS, Block, blocks
@@ -81,11 +81,15 @@ def test_every_field_is_in_the_reference() -> None:
     table = PAGE.partition("\n## Fields\n")[2].partition("\nLimits:")[0]
     expected = {
         *_names(MoorageConfiguration),
-        *(f"profiles[].{name}" for name in _names(Profile) if name not in ("plugins", "shadow")),
+        *(
+            f"profiles[].{name}"
+            for name in _names(ConfiguredProfile)
+            if name not in ("plugins", "shadow")
+        ),
         *(f"profiles[].plugins.{point}" for point in _names(Plugins)),
         *(f"profiles[].shadow.{name}" for name in _names(Shadow)),
         *(f"profiles[].pluginConfig[].{name}" for name in _names(PluginConfig)),
-        *(f".enabled[].{name}" for name in _names(EnabledPlugin)),
+        *(f".enabled[].{name}" for name in _names(ConfiguredPlugin)),
         *(f".disabled[].{name}" for name in _names(DisabledPlugin)),
     } - {"profiles[].pluginConfig"}
     fields = re.findall(r"^\| (?:\*plugin set\*)?`([^`]+)` \|", table, re.M)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from prometheus_client import CollectorRegistry
 
-from gateway.binding.binding import Binding
+from gateway.binding.binding import BindDispatcher
 from gateway.binding.client import BinderClient
 from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import Cluster
@@ -240,7 +240,7 @@ class ModelGateway:
         policy.learn("bind", [])
         self.phase = OneOfAKind(state)
         self.unknown = UnknownBinds(reads, state, settled_binds(registry), 0.0)
-        binding = Binding(
+        binding = BindDispatcher(
             cast("BinderClient", binder),
             state,
             policy,

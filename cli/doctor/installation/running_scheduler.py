@@ -25,7 +25,7 @@ SECURE_PORT = 10259
 """Where kube-scheduler listens by default."""
 
 
-class _Answer(msgspec.Struct):
+class _Configz(msgspec.Struct):
     componentconfig: msgspec.Raw
 
 
@@ -55,7 +55,7 @@ async def _read(
         async with forwarded(client, where) as way, aiohttp.ClientSession(timeout=timeout) as http:
             url = f"https://{LOOPBACK}:{way.port}/configz"
             async with http.get(url, ssl=context, raise_for_status=True) as answer:
-                text = msgspec.json.decode(await answer.read(), type=_Answer).componentconfig
+                text = msgspec.json.decode(await answer.read(), type=_Configz).componentconfig
         return parse_configuration(bytes(text).decode())
     except (aiohttp.ClientError, ConfigurationError, GatewayError, KubeError, OSError, ValueError):
         return None  # it may not be read, or is of a version that says less

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from cli.shared.screen import Screen
-from cli.whatif.simulate.placing import Placement
+from cli.whatif.simulate.placing import SimulatedPlacement
 from cli.whatif.simulate.run import Measures, Result, Variant
 
 ROWS = 20
@@ -109,7 +109,7 @@ def _show_moved(screen: Screen, result: Result) -> None:
         screen.sentence(f"{len(moved) - len(shown)} more: -o json has them")
 
 
-def _why(placement: Placement) -> str:
+def _why(placement: SimulatedPlacement) -> str:
     return placement.why_not_there or placement.reason
 
 

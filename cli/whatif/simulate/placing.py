@@ -21,7 +21,9 @@ Done = Callable[[int], None]
 """Is called with the number of pods that were tried."""
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class SimulatedPlacement(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
+):
     """What became of a pod.
 
     Attributes:
@@ -68,10 +70,12 @@ class Placing:
         self._scheduling = Scheduling(
             configuration, cache, moorage, self, rng=self._rng, clock=lambda: 0.0
         )
-        self._placements: dict[str, Placement] = {}
+        self._placements: dict[str, SimulatedPlacement] = {}
         self.evicted: dict[str, str] = {}
 
-    async def run(self, pods: Sequence[KnownPod], done: Done) -> tuple[list[Placement], int]:
+    async def run(
+        self, pods: Sequence[KnownPod], done: Done
+    ) -> tuple[list[SimulatedPlacement], int]:
         """Try all pods, and those that fit nowhere again whenever a change may help them.
 
         Returns:
@@ -96,7 +100,7 @@ class Placing:
         """Count the pod on its node."""
         pod = queued.pod
         other = self._others.get(pod.key, node)
-        self._placements[pod.key] = Placement(
+        self._placements[pod.key] = SimulatedPlacement(
             pod=pod.key,
             node=node,
             claimants=tuple(self._moorage.claimants),
@@ -122,7 +126,7 @@ class Placing:
         self._pending(queued.pod, error or why_pending(attempt, self._moorage))
 
     def _pending(self, pod: KnownPod, reason: str) -> None:
-        self._placements[pod.key] = Placement(pod=pod.key, node="", reason=reason)
+        self._placements[pod.key] = SimulatedPlacement(pod=pod.key, node="", reason=reason)
 
 
 def _annotated(pod: KnownPod, annotations: Mapping[str, str]) -> KnownPod:

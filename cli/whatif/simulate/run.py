@@ -18,7 +18,7 @@ from cli.shared.manifests import Object, key_of, serve
 from cli.shared.screen import Screen
 from cli.whatif.simulate.configured import asked, configured
 from cli.whatif.simulate.moorage import InProcess
-from cli.whatif.simulate.placing import Placement, Placing, copy_of, left_out
+from cli.whatif.simulate.placing import Placing, SimulatedPlacement, copy_of, left_out
 from cli.whatif.simulate.reading import (
     MIRROR,
     read_dump,
@@ -110,7 +110,7 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     attempts: int
     seconds: float
     after: Measures
-    placements: list[Placement]
+    placements: list[SimulatedPlacement]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

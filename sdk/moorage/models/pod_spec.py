@@ -43,7 +43,7 @@ class PreferredSchedulingTerm(Model, frozen=True):
     preference: NodeSelectorTerm = msgspec.field(default_factory=NodeSelectorTerm)
 
 
-class NodeAffinity(Model, frozen=True):
+class NodeAffinitySpec(Model, frozen=True):
     """Which nodes a pod requires and prefers."""
 
     required: NodeSelector | None = msgspec.field(
@@ -86,7 +86,7 @@ class PodAffinity(Model, frozen=True):
 class Affinity(Model, frozen=True):
     """All affinities of a pod."""
 
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinitySpec | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 _NAME = attrgetter("manifest.metadata.name")
 
 
-class ClusterState(Protocol):
+class SnapshotColumns(Protocol):
     """The columns of a snapshot, over rows."""
 
     allocatable: ResourceColumns
@@ -68,7 +68,7 @@ class Nodes(Sequence[Node]):
     Valid for the cycle in which it was handed out.
     """
 
-    def __init__(self, snapshot: ClusterState, rows: npt.NDArray[np.intp]) -> None:
+    def __init__(self, snapshot: SnapshotColumns, rows: npt.NDArray[np.intp]) -> None:
         self._snapshot = snapshot
         self.rows = rows
 

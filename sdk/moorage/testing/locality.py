@@ -24,7 +24,7 @@ from moorage.models import (
     IscsiSource,
     LabelSelector,
     Metadata,
-    NodeAffinity,
+    NodeAffinitySpec,
     NodeManifest,
     NodeSelector,
     NodeSelectorTerm,
@@ -86,7 +86,7 @@ _NEAR: Final = PodAffinity(
     required=(_SELF,), preferred=(WeightedPodAffinityTerm(weight=7, pod_affinity_term=_SELF),)
 )
 _AFFINITY: Final = Affinity(
-    node_affinity=NodeAffinity(
+    node_affinity=NodeAffinitySpec(
         required=NodeSelector(node_selector_terms=(_NOWHERE,)),
         preferred=(PreferredSchedulingTerm(weight=7, preference=_NOWHERE),),
     ),

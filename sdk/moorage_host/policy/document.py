@@ -44,7 +44,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A part of the document."""
 
 
-class EnabledPlugin(_Part, frozen=True, kw_only=True):
+class ConfiguredPlugin(_Part, frozen=True, kw_only=True):
     """A plugin to run; a weight of 0 means the default of the plugin."""
 
     name: _Name
@@ -60,7 +60,7 @@ class DisabledPlugin(_Part, frozen=True, kw_only=True):
 class PluginSet(_Part, frozen=True, kw_only=True):
     """What runs at one point beside or instead of what multiPoint enables."""
 
-    enabled: tuple[EnabledPlugin, ...] = ()
+    enabled: tuple[ConfiguredPlugin, ...] = ()
     disabled: tuple[DisabledPlugin, ...] = ()
 
 
@@ -128,7 +128,7 @@ class Shadow(_Part, frozen=True, kw_only=True):
         return float(self.max_share.rstrip("%")) / 100
 
 
-class Profile(_Part, frozen=True, kw_only=True):
+class ConfiguredProfile(_Part, frozen=True, kw_only=True):
     """The plugins for the pods of one schedulerName."""
 
     scheduler_name: _Name = DEFAULT_PROFILE
@@ -150,7 +150,7 @@ class MoorageConfiguration(_Part, frozen=True, kw_only=True):
     api_version: Literal["moorage.io/v1alpha1"]
     kind: Literal["MoorageConfiguration"]
     score_scale: Literal[10, 100, 1000] = DEFAULT_SCORE_SCALE
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[ConfiguredProfile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,11 +275,11 @@ def _taken_problems(configuration: MoorageConfiguration) -> Iterator[Problem]:
             yield Problem(f"{child('profiles', index)}.schedulerName", message)
 
 
-def _plugin_problems(part: Profile | Shadow, path: str) -> Iterator[Problem]:
+def _plugin_problems(part: ConfiguredProfile | Shadow, path: str) -> Iterator[Problem]:
     for point, entries in part.plugins.by_point.items():
         yield from _enabled_problems(entries, f"{path}.plugins.{point}.enabled")
         yield from _in_tree_problems(entries, point, f"{path}.plugins.{point}")
-        if isinstance(part, Profile):  # a shadow starts from what its profile enables
+        if isinstance(part, ConfiguredProfile):  # a shadow starts from what its profile enables
             yield from _disabled_problems(entries, f"{path}.plugins.{point}.disabled")
     yield from _config_problems(part.plugin_config, f"{path}.pluginConfig")
 

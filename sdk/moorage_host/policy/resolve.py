@@ -15,7 +15,14 @@ from moorage.plugin.values import DEFAULT_TIME_BUDGET
 from moorage.units.durations import format_duration
 from moorage_host.policy.catalogue import BUILT_IN, IN_TREE, KINDS, Catalogue, Kind
 from moorage_host.policy.checks import Problem, argument_problems, child, merged, schema_problems
-from moorage_host.policy.document import API_VERSION, KIND, Document, PluginConfig, Profile, Shadow
+from moorage_host.policy.document import (
+    API_VERSION,
+    KIND,
+    ConfiguredProfile,
+    Document,
+    PluginConfig,
+    Shadow,
+)
 from moorage_host.policy.effective import (
     SET_TO_DEFAULT,
     EffectivePlugin,
@@ -169,7 +176,7 @@ def resolve(document: Document, catalogue: Catalogue) -> ResolvedPolicy:
             does not exist or is not of the point's kind, and each argument that a plugin does not
             take.
     """
-    profiles = document.configuration.profiles or (Profile(),)
+    profiles = document.configuration.profiles or (ConfiguredProfile(),)
     resolvers: list[_Resolver] = []
     shadows: dict[str, _Resolver] = {}
     for i, profile in enumerate(profiles):
@@ -212,7 +219,7 @@ class _Resolver:
         self,
         document: Document,
         catalogue: Catalogue,
-        part: Profile | Shadow,
+        part: ConfiguredProfile | Shadow,
         name: str,
         path: str,
         base: "_Resolver | None" = None,

@@ -131,7 +131,7 @@ class ServiceDefinition(Generic[ServicerT]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running(Generic[ServicerT]):
+class RunningService(Generic[ServicerT]):
     """A service that serves; addresses are "host:port" with the ports that were bound."""
 
     servicer: ServicerT
@@ -179,7 +179,7 @@ async def _ending_if_stuck() -> AsyncIterator[None]:
 @asynccontextmanager
 async def running(
     definition: ServiceDefinition[ServicerT], settings: ServerSettings
-) -> AsyncIterator[Running[ServicerT]]:
+) -> AsyncIterator[RunningService[ServicerT]]:
     """Serve until the block is left, then drain. For tests, and for several services in a process.
 
     Raises:
@@ -221,7 +221,7 @@ async def running(
         phase.name = "serving"
         log.info("The service serves", service=definition.name, port=port, admin=admin)
         grpc_address = address(settings.host, port)
-        yield Running(servicer=servicer, health=health, grpc=grpc_address, admin=admin)
+        yield RunningService(servicer=servicer, health=health, grpc=grpc_address, admin=admin)
 
 
 async def _stop(server: grpc.aio.Server, grace: float) -> None:

@@ -24,7 +24,7 @@ from moorage.models import (
     Affinity,
     Container,
     ImageSource,
-    NodeAffinity,
+    NodeAffinitySpec,
     PodAffinity,
     Toleration,
     Volume,
@@ -229,7 +229,7 @@ IMAGES = (Container(name="a", image="one"), Container(name="b", image="two"))
         ("spec.initContainers[*].image", make_pod(init_containers=IMAGES), ["one", "two"]),
         ("spec.affinity.nodeAffinity", make_pod(), None),
         (REQUIRED, make_pod(affinity=Affinity(pod_affinity=PodAffinity())), None),
-        (REQUIRED, make_pod(affinity=Affinity(node_affinity=NodeAffinity())), None),
+        (REQUIRED, make_pod(affinity=Affinity(node_affinity=NodeAffinitySpec())), None),
         ("spec.volumes[*].image.reference", make_pod(claims=["data"]), [None]),
         (
             "spec.volumes[*].image",

@@ -26,7 +26,7 @@ from moorage.snapshot.verdicts import Mask
 FIRST_GROUPS: Final = 64
 
 
-class PodGroup(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class SelectablePod(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the selectors of others see of a pod."""
 
     namespace: str
@@ -34,17 +34,17 @@ class PodGroup(msgspec.Struct, frozen=True, array_like=True, gc=False):
     terminating: bool
 
 
-class PodGroups(Shared[PodGroup]):
+class PodGroups(Shared[SelectablePod]):
     """The groups of the cluster in columns by label, which are made when first asked for."""
 
     def __init__(self) -> None:
         super().__init__()
         self._capacity = FIRST_GROUPS
-        self._columns: EncodedColumns[PodGroup] = EncodedColumns()
+        self._columns: EncodedColumns[SelectablePod] = EncodedColumns()
 
     def use_for(self, pod: Pod) -> int:
         """Return the number of the pod's group."""
-        return self.use(PodGroup(pod.namespace, pod.labels, pod.is_terminating))
+        return self.use(SelectablePod(pod.namespace, pod.labels, pod.is_terminating))
 
     def selected(self, term: PodAffinityTerm, own_namespace: str) -> Mask:
         """Return for each number whether a term of a pod in *own_namespace* means the group.
@@ -63,7 +63,7 @@ class PodGroups(Shared[PodGroup]):
         """Return for each number whether the pods of the group are being deleted."""
         return self._column("terminating", lambda group: group.terminating).where(bool)
 
-    def added(self, number: int, value: PodGroup) -> None:
+    def added(self, number: int, value: SelectablePod) -> None:
         """Put a new group into the columns; those of a group without pods are not looked at."""
         if number >= self._capacity:
             self._capacity *= 2
@@ -83,7 +83,9 @@ class PodGroups(Shared[PodGroup]):
     def _label(self, key: str) -> Encoded[str]:
         return self._column(("label", key), lambda group: group.labels.get(key))
 
-    def _column(self, key: Hashable, read: Callable[[PodGroup], Hashable | None]) -> Encoded[Any]:
+    def _column(
+        self, key: Hashable, read: Callable[[SelectablePod], Hashable | None]
+    ) -> Encoded[Any]:
         column = self._columns.get(key, read, self.items(), len(self), self._capacity)
         return column.select(np.arange(self.bound))
 

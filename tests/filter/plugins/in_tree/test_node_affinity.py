@@ -12,7 +12,7 @@ from moorage.models import (
     Pod,
     Requirement,
 )
-from moorage.models import NodeAffinity as Wishes
+from moorage.models import NodeAffinitySpec as Wishes
 from moorage.rules import matches_node_selector
 from moorage.testing import make_node, make_pod, run_filter
 from tests.clusters import Cluster, clusters, labels, selectors

@@ -10,7 +10,7 @@ from moorage.models import (
     PreferredSchedulingTerm,
     Requirement,
 )
-from moorage.models import NodeAffinity as Wishes
+from moorage.models import NodeAffinitySpec as Wishes
 from moorage.rules import matches_node_selector_term
 from moorage.testing import make_node, make_pod, run_score
 from tests.clusters import Cluster, clusters, terms
