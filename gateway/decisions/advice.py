@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from gateway.decisions.explanation import RejectedNodes
 from gateway.decisions.survey import Obstacle, Survey
 
-KUBE_SCHEDULER = "kube-scheduler"
+KUBE_SCHEDULER, GATEWAY, OURS = "kube-scheduler", "Moorage's gateway", "Moorage "
+"""Who rejects nodes; the last stands before the names of plugins."""
 
 Steps = Sequence[tuple[str, str]]
 """Patterns, each with what helps."""
@@ -19,6 +20,8 @@ NAMED = 3
 
 SEEN = r"Insufficient |Too many pods|untolerated taint|unschedulable|ode ?[Aa]ffinity"
 """Reasons of kube-scheduler that a survey looks at by itself."""
+
+ANY_NODE = "a node"
 
 UNFIXABLE = ("none", "small")
 
@@ -70,7 +73,7 @@ def advice(
         rejecting: Of some nodes that the pod may use, the plugin of Moorage that rejects them.
     """
     if survey is None or not survey.nodes:
-        return [each.step for each in rejections[:1] if each.step]
+        return [step for each in rejections[:1] if (step := _general(each))]
     if not survey.usable:
         return [_unusable(survey)]
     reasons = {each.reason for each in rejections}
@@ -134,16 +137,25 @@ def _unseen(
         each for each in rejections if each.by != KUBE_SCHEDULER or not re.search(SEEN, each.reason)
     ]
     for each in unseen:
-        ours = each.by.removeprefix("Moorage ")
-        if plugins and each.by.startswith("Moorage ") and ours not in plugins:
+        is_asked = each.by.removeprefix(OURS) in plugins
+        if plugins and each.by.startswith(OURS) and not is_asked:
             continue
         if not suiting and each is not rejections[0]:
             continue
-        where = _where(suiting, survey)
-        known = where.startswith("a node") or ours not in plugins
-        yield (
-            each.step if known else each.step.replace("the pod or a node", f"the pod, or {where},")
-        )
+        if step := _general(each, _where(suiting, survey) if is_asked else ANY_NODE):
+            yield step
+
+
+def _general(rejected: RejectedNodes, where: str = ANY_NODE) -> str:
+    """Return what helps against a reason, there or on any node; "" if that is not known."""
+    if rejected.by == GATEWAY:
+        return "see /readyz of the gateway, which has not seen these nodes yet"
+    if not rejected.by.startswith(OURS):
+        return "".join(first_step(STEPS, rejected.reason))
+    remove = ", or remove pods" if rejected.evicting else ""
+    target = f"the pod or {where}" if where.startswith(ANY_NODE) else f"the pod, or {where},"
+    ask = f"change {target} to what {rejected.by.removeprefix(OURS)} asks for{remove}"
+    return f"{ask}; per node: `moorage explain --node`"
 
 
 def _step(obstacle: Obstacle, names: Sequence[str], survey: Survey) -> str:
@@ -210,7 +222,7 @@ def _where(names: Sequence[str], survey: Survey) -> str:
     """Return nodes in words: their names, if these are few and not all."""
     if len(names) <= NAMED and len(names) < survey.nodes:
         return " or ".join(sorted(names))
-    return f"a node{_like(survey)}"
+    return f"{ANY_NODE}{_like(survey)}"
 
 
 def _like(survey: Survey, word: str = "with") -> str:

@@ -18,14 +18,12 @@ class RejectedNodes(Record, omit_defaults=False):
         reason: What it says.
         by: Who gave it: a plugin of Moorage, the gateway, or kube-scheduler; "" if not known.
         evicting: Whether evicting pods helps, in words; "" if nobody says so.
-        step: What would have to change for it in general; "" if that is not known.
     """
 
     nodes: int
     reason: str
     by: str
     evicting: str = ""
-    step: str = ""
 
     def __str__(self) -> str:
         return f"{self.nodes} {self.reason}{f' ({self.by})' if self.by else ''}"

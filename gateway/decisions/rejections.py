@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gateway.cycle.decision import UNKNOWN_NODE, Decision
-from gateway.decisions.advice import KUBE_SCHEDULER, STEPS, first_step
+from gateway.decisions.advice import GATEWAY, KUBE_SCHEDULER, OURS
 from gateway.decisions.evidence import Object
 from gateway.decisions.explanation import RejectedNodes
 
@@ -77,7 +77,7 @@ def rejections(scheduled: Object, filtered: Decision | None, *, asked: bool) -> 
     for part in re.split(r", (?=[\d\0])", text.rstrip(".")):
         count, _, reason = part.partition(" ")
         if count.isdecimal():
-            parts.append(_in_tree(int(count), reason, by))
+            parts.append(RejectedNodes(nodes=int(count), reason=reason, by=by))
     parts.sort(key=lambda part: -part.nodes)
     preemption = rest.partition("preemption: ")[2].rstrip(". ")
     if NO_VICTIM in preemption:
@@ -96,21 +96,16 @@ def _ours(attempt: Decision | None) -> Mapping[str, list[RejectedNodes]]:
     for plugin in attempt.filter.plugins:
         for each in plugin.reasons:
             name, may_evict = plugin.plugin, not (each.unresolvable or waits)
-            remove = ", or remove pods" if may_evict else ""
-            ask = f"change the pod or a node to what {name} asks for{remove}"
             found[each.reason].append(
                 RejectedNodes(
                     nodes=each.nodes,
                     reason=each.reason,
-                    by=f"Moorage {name}",
+                    by=f"{OURS}{name}",
                     evicting="evicting pods may help" if may_evict else "",
-                    step=f"{ask}; per node: `moorage explain --node`",
                 )
             )
     if unknown := attempt.filter.unknown_nodes:
-        step = "see /readyz of the gateway, which has not seen these nodes yet"
-        by = "Moorage's gateway"
-        unseen = RejectedNodes(nodes=unknown, reason=UNKNOWN_NODE, by=by, step=step)
+        unseen = RejectedNodes(nodes=unknown, reason=UNKNOWN_NODE, by=GATEWAY)
         found[UNKNOWN_NODE].append(unseen)
     return found
 
@@ -124,9 +119,4 @@ def _shared(nodes: int, ours: Sequence[RejectedNodes], *, in_tree: bool) -> Iter
         if count:
             yield replace(each, nodes=count)
     if nodes:
-        yield _in_tree(nodes, ours[0].reason, KUBE_SCHEDULER)
-
-
-def _in_tree(nodes: int, reason: str, by: str) -> RejectedNodes:
-    step = "".join(first_step(STEPS, reason))
-    return RejectedNodes(nodes=nodes, reason=reason, by=by, step=step)
+        yield RejectedNodes(nodes=nodes, reason=ours[0].reason, by=KUBE_SCHEDULER)
