@@ -73,7 +73,8 @@ def advice(
         rejecting: Of some nodes that the pod may use, the plugin of Moorage that rejects them.
     """
     if survey is None or not survey.nodes:
-        return [step for each in rejections[:1] if (step := _general(each))]
+        # Of several reasons it is not known which concern the nodes that the pod may use.
+        return [step for each in rejections if len(rejections) == 1 and (step := _general(each))]
     if not survey.usable:
         return [_unusable(survey)]
     reasons = {each.reason for each in rejections}
