@@ -96,7 +96,8 @@ def _circumstances(attempt: Decision) -> Iterator[str]:
 def _rejected(attempt: Decision) -> Iterator[tuple[str, str, str]]:
     for plugin in attempt.filter.plugins if attempt.filter else ():
         for each in plugin.reasons:
-            helped = "" if each.unresolvable else " (evicting pods may help)"
+            in_vain = each.unresolvable or (attempt.group is not None and attempt.group.waits)
+            helped = "" if in_vain else " (evicting pods may help)"
             yield str(each.nodes), plugin.plugin, f"{each.reason}{helped}"
 
 

@@ -144,6 +144,11 @@ class GroupRecord(Record):
     problem: str = ""
     timeout: float = 0.0
 
+    @property
+    def waits(self) -> bool:
+        """Whether it gets no nodes whoever is evicted: it is not complete, or not its turn."""
+        return bool(self.problem or self.ahead)
+
 
 class PluginScoreRecord(Record):
     """A plugin's opinion of a node: raw, normalised to 0..100, and its weight."""

@@ -91,8 +91,7 @@ def _ours(attempt: Decision | None) -> Mapping[str, list[RejectedNodes]]:
     found: defaultdict[str, list[RejectedNodes]] = defaultdict(list)
     if attempt is None or attempt.filter is None:
         return found
-    # A group that is not complete, or has to wait, gets no nodes whoever is evicted.
-    waits = attempt.group is not None and bool(attempt.group.problem or attempt.group.ahead)
+    waits = attempt.group is not None and attempt.group.waits
     for plugin in attempt.filter.plugins:
         for each in plugin.reasons:
             name, may_evict = plugin.plugin, not (each.unresolvable or waits)
