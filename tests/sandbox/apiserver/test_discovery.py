@@ -14,18 +14,6 @@ from tests.forked import forked
 from tests.sandbox.apiserver.support import EVENTS, Http
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-async def test_health_is_ok(http: Http, path: str) -> None:
-    reply = await http.get(path)
-    assert (reply.code, reply.text) == (200, b"ok")
-
-
-async def test_the_version_is_told(http: Http) -> None:
-    body = (await http.get("/version")).body
-    assert (body["major"], body["minor"]) == ("1", "37")
-    assert body["gitVersion"].startswith("v1.37.")
-
-
 async def test_groups_lead_to_versions_and_versions_to_resources(http: Http) -> None:
     groups = {each["name"]: each for each in (await http.get("/apis")).body["groups"]}
     assert "batch" in groups
@@ -103,13 +91,6 @@ async def test_incomplete_new_style_events_are_refused(http: Http) -> None:
         "reason",
         "type",
     }
-
-
-async def test_an_event_lives_in_the_namespace_of_its_object(http: Http) -> None:
-    about = {"kind": "Pod", "name": "web", "namespace": "kube-system"}
-    reply = await http.send("POST", EVENTS, {"metadata": {"name": "e"}, "involvedObject": about})
-    assert reply.code == 422
-    assert "does not match event.namespace" in reply.message
 
 
 MODULE = "sandbox.apiserver"

@@ -56,36 +56,6 @@ async def test_nodes_show_what_kubectl_users_expect(http: Http) -> None:
     } | {"Age": shown["Age"]}
 
 
-@pytest.mark.parametrize(
-    ("conditions", "expected"),
-    [
-        ([], "Unknown"),
-        ([{"type": "Ready", "status": "False"}], "NotReady"),
-        ([{"type": "Ready", "status": "Unknown"}], "NotReady"),
-    ],
-)
-async def test_a_node_is_ready_only_if_it_says_so(
-    http: Http, conditions: list[Any], expected: str
-) -> None:
-    await http.create(NODES, node(conditions=conditions))
-    assert cells((await table(http, NODES)).body)["Status"] == expected
-
-
-async def test_pods_show_their_node(http: Http) -> None:
-    await http.create(PODS, pod())
-    await http.bind("web", "n1")
-    shown = cells((await table(http, PODS)).body)
-    expected = {"Name": "web", "Ready": "0/1", "Status": "Pending", "Restarts": "0", "Node": "n1"}
-    assert expected.items() <= shown.items()
-    assert list(shown)[:5] == ["Name", "Ready", "Status", "Restarts", "Age"]
-
-
-async def test_wide_columns_are_marked(http: Http) -> None:
-    columns = (await table(http, PODS)).body["columnDefinitions"]
-    narrow = [column["name"] for column in columns if column["priority"] == 0]
-    assert narrow == ["Name", "Ready", "Status", "Restarts", "Age"]
-
-
 async def test_events_show_their_object(http: Http) -> None:
     about = {"kind": "Pod", "name": "web", "namespace": "default"}
     event = {"metadata": {"name": "e"}, "involvedObject": about, "reason": "Failed"}
@@ -125,20 +95,6 @@ async def test_jobs_show_how_far_they_are(http: Http) -> None:
     body = (await table(http, path)).body
     shown = [(cells(body, row)["Status"], cells(body, row)["Completions"]) for row in range(2)]
     assert shown == [("Complete", "3/3"), ("Suspended", "0/1 of 2")]
-
-
-async def test_a_table_has_the_metadata_of_its_objects(http: Http) -> None:
-    created = await http.create(PODS, pod())
-    row = (await table(http, PODS)).body["rows"][0]
-    assert row["object"]["kind"] == "PartialObjectMetadata"
-    assert row["object"]["metadata"] == created["metadata"]
-    whole = (await table(http, f"{PODS}?includeObject=Object")).body["rows"][0]
-    assert whole["object"]["spec"] == created["spec"]
-
-
-async def test_a_single_object_can_be_a_table(http: Http) -> None:
-    await http.create(PODS, pod())
-    assert cells((await table(http, f"{PODS}/web")).body)["Name"] == "web"
 
 
 async def test_the_events_of_a_watch_can_be_tables(http: Http) -> None:

@@ -12,57 +12,13 @@ from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.requests.patches import apply_json_patch, apply_strategic, merge
 from tests.sandbox.apiserver.support import (
     EVENTS,
-    NODES,
     PODS,
     Http,
     finalized,
-    node,
     pod,
 )
 
-MERGE = "merge-patch+json"
 STRATEGIC = "strategic-merge-patch+json"
-JSON = "json-patch+json"
-
-
-@pytest.fixture
-async def conditions(http: Http) -> list[dict[str, str]]:
-    found = [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}]
-    await http.create(NODES, node(conditions=found))
-    return found
-
-
-async def test_a_merge_patch_replaces_lists_and_removes_with_null(
-    http: Http, conditions: list[dict[str, str]]
-) -> None:
-    reply = await http.patch(f"{NODES}/n1/status", {"status": {"conditions": conditions[:1]}})
-    assert reply.body["status"]["conditions"] == conditions[:1]
-    await http.patch(f"{NODES}/n1", {"metadata": {"labels": {"a": "1", "b": "2"}}})
-    reply = await http.patch(f"{NODES}/n1", {"metadata": {"labels": {"a": None}}})
-    assert reply.body["metadata"]["labels"] == {"b": "2"}
-
-
-@pytest.mark.usefixtures("conditions")
-async def test_a_strategic_patch_merges_conditions_by_type(http: Http) -> None:
-    change = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
-    reply = await http.patch(f"{NODES}/n1/status", change, STRATEGIC)
-    conditions = {each["type"]: each["status"] for each in reply.body["status"]["conditions"]}
-    assert conditions == {"Ready": "Unknown", "DiskPressure": "False"}
-
-
-@pytest.mark.usefixtures("conditions")
-async def test_a_strategic_patch_can_delete_an_element(http: Http) -> None:
-    change = {"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}}
-    reply = await http.patch(f"{NODES}/n1/status", change, STRATEGIC)
-    assert [each["type"] for each in reply.body["status"]["conditions"]] == ["DiskPressure"]
-
-
-async def test_a_strategic_patch_replaces_taints_as_a_whole(http: Http) -> None:
-    taint = {"key": "a", "effect": "NoSchedule"}
-    await http.create(NODES, node() | {"spec": {"taints": [taint]}})
-    other = {"key": "b", "effect": "NoSchedule"}
-    reply = await http.patch(f"{NODES}/n1", {"spec": {"taints": [other]}}, STRATEGIC)
-    assert reply.body["spec"]["taints"] == [other]
 
 
 async def test_a_strategic_patch_unites_finalizers(http: Http) -> None:
@@ -75,68 +31,11 @@ async def test_a_strategic_patch_unites_finalizers(http: Http) -> None:
     assert reply.body["metadata"]["finalizers"] == ["example.com/b"]
 
 
-async def test_a_strategic_patch_changes_the_image_of_one_container(http: Http) -> None:
-    containers = [{"name": "a", "image": "x:1"}, {"name": "b", "image": "x:1"}]
-    await http.create(PODS, pod(containers=containers))
-    change = {"spec": {"containers": [{"name": "b", "image": "x:2"}]}}
-    reply = await http.patch(f"{PODS}/web", change, STRATEGIC)
-    images = {each["name"]: each["image"] for each in reply.body["spec"]["containers"]}
-    assert images == {"a": "x:1", "b": "x:2"}
-
-
-async def test_a_json_patch_does_all_or_nothing(http: Http) -> None:
-    await http.create(NODES, node())
-    add = {"op": "add", "path": "/metadata/labels", "value": {"a/b": "1"}}
-    test = {"op": "test", "path": "/metadata/labels/a~1b", "value": "2"}
-    reply = await http.patch(f"{NODES}/n1", [add, test], JSON)
-    assert (reply.code, reply.body["reason"]) == (422, "Invalid")
-    assert "labels" not in (await http.get(f"{NODES}/n1")).body["metadata"]
-    assert (await http.patch(f"{NODES}/n1", [add], JSON)).code == 200
-
-
-async def test_a_patch_with_an_old_resource_version_conflicts(http: Http) -> None:
-    old = (await http.create(NODES, node()))["metadata"]["resourceVersion"]
-    label = {"metadata": {"labels": {"a": "1"}}}
-    await http.patch(f"{NODES}/n1", label)
-    stale = {"metadata": {"resourceVersion": old, "labels": {"a": "2"}}}
-    assert (await http.patch(f"{NODES}/n1", stale)).code == 409
-
-
 async def test_a_patch_is_checked_like_any_write(http: Http) -> None:
     await http.create(PODS, pod())
     assert (await http.patch(f"{PODS}/web", {"metadata": {"labels": {"a": 1}}})).code == 400
     assert (await http.patch(f"{PODS}/web", {"metadata": {"labels": {"a": "-"}}})).code == 422
     assert (await http.patch(f"{PODS}/web", {"spec": {"nodeName": "n1"}})).code == 422
-
-
-async def test_a_status_patch_leaves_the_spec_alone(http: Http) -> None:
-    await http.create(PODS, pod())
-    change = {"status": {"nominatedNodeName": "n1"}, "spec": {"schedulerName": "other"}}
-    reply = await http.patch(f"{PODS}/web/status", change, STRATEGIC)
-    assert reply.body["status"]["nominatedNodeName"] == "n1"
-    assert reply.body["spec"]["schedulerName"] == "default-scheduler"
-
-
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        (MERGE, []),
-        (MERGE, "a"),
-        (STRATEGIC, []),
-        (STRATEGIC, {"status": {"conditions": [{"status": "True"}]}}),
-        (STRATEGIC, {"$retainKeys": {}}),
-        (JSON, {}),
-        (JSON, [1]),
-        (JSON, [{"op": "fly", "path": "/a"}]),
-        (JSON, [{"op": "add", "path": "/a"}]),
-        (JSON, [{"op": "replace", "path": "", "value": []}]),
-    ],
-)
-async def test_malformed_patches_are_bad_requests(http: Http, kind: str, body: Any) -> None:
-    status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    await http.create(NODES, node() | status)
-    reply = await http.patch(f"{NODES}/n1?fieldManager=me", body, kind)
-    assert (reply.code, reply.body["reason"]) == (400, "BadRequest")
 
 
 async def test_events_are_patched_in_the_form_of_their_api_version(http: Http) -> None:

@@ -13,17 +13,6 @@ from tests.sandbox.apiserver.support import PODS, Http, pod
 STRICT = "fieldValidation=Strict"
 
 
-async def test_strict_validation_names_every_unknown_field_as_kubernetes_does(http: Http) -> None:
-    wrong = pod(schedulerNme="moorage", containers=[{"name": "a", "image": "b", "imagePull": ""}])
-    reply = await http.send("POST", f"{PODS}?{STRICT}", wrong)
-    assert (reply.code, reply.body["reason"]) == (400, "BadRequest")
-    assert reply.message == (
-        'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
-        'unknown field "spec.containers[0].imagePull", unknown field "spec.schedulerNme"'
-    )
-    assert await http.names(PODS) == []
-
-
 @pytest.mark.parametrize("query", ["", "?fieldValidation=Warn"])
 async def test_without_it_they_are_kept_with_a_warning(http: Http, query: str) -> None:
     reply = await http.send("POST", PODS + query, pod(schedulerNme="moorage"))

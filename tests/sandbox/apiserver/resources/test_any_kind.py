@@ -1,6 +1,5 @@
 """Every kind, built-in or custom, is stored, listed, watched, patched, scaled and deleted alike."""
 
-import base64
 from typing import Any
 
 import pytest
@@ -51,20 +50,6 @@ async def test_an_object_of_the_kind_lives_and_dies(http: Http, resource: ApiRes
     assert seen[0] == "ADDED"
     assert set(seen[1:]) <= {"MODIFIED", "DELETED"}
     assert (await http.get(f"{path}/{name}")).code == 404
-
-
-async def test_config_maps_keep_their_data(http: Http) -> None:
-    path = "/api/v1/namespaces/default/configmaps"
-    await http.create(path, {"metadata": {"name": "prices"}, "data": {"gpu": "3", "cpu": "1"}})
-    changed = await http.patch(f"{path}/prices", {"data": {"gpu": "4", "cpu": None}})
-    assert changed.body["data"] == {"gpu": "4"}
-
-
-async def test_secrets_are_written_as_text_and_read_in_base64(http: Http) -> None:
-    path = "/api/v1/namespaces/default/secrets"
-    created = await http.create(path, {"metadata": {"name": "s"}, "stringData": {"token": "abc"}})
-    assert created["data"] == {"token": base64.b64encode(b"abc").decode()}
-    assert "stringData" not in created
 
 
 async def test_a_deployment_has_no_replicas_yet(http: Http) -> None:

@@ -9,7 +9,6 @@ from tests.sandbox.apiserver.support import (
     Http,
     Object,
     finalized,
-    labelled,
     node,
     pod,
 )
@@ -65,15 +64,6 @@ async def test_preconditions_of_a_deletion_must_hold(http: Http) -> None:
     assert (await http.send("DELETE", f"{PODS}/web", {"preconditions": right})).code == 200
 
 
-async def test_a_collection_can_be_deleted_by_selector(http: Http) -> None:
-    await http.create(PODS, labelled(pod("a"), app="web"))
-    await http.create(PODS, labelled(pod("b"), app="web"))
-    await http.create(PODS, pod("c"))
-    reply = await http.send("DELETE", f"{PODS}?labelSelector=app%3Dweb")
-    assert [item["metadata"]["name"] for item in reply.body["items"]] == ["a", "b"]
-    assert await http.names(PODS) == ["c"]
-
-
 async def test_an_eviction_deletes_the_pod(http: Http) -> None:
     await http.create(PODS, pod(nodeName="n1"))
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web"}}
@@ -95,11 +85,6 @@ async def test_a_namespace_goes_with_everything_in_it(http: Http) -> None:
     assert "because it is being terminated" in refused.message
     await http.patch(f"{pods}/b", {"metadata": {"finalizers": None}})
     assert (await http.get(f"{NAMESPACES}/team")).code == 404
-
-
-async def test_the_namespaces_of_the_cluster_stay(http: Http) -> None:
-    for name in ("default", "kube-system"):
-        assert (await http.send("DELETE", f"{NAMESPACES}/{name}")).code == 403
 
 
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
