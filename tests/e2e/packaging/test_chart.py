@@ -263,7 +263,7 @@ def test_the_gate_reaches_the_gateway_with_a_token_that_it_is_asked_about(layout
     values: Values = {
         "layout": layout,
         "gateway": {"clusterIP": "10.96.0.9" if layout == "control-plane" else ""},
-        "gate": {"enabled": True, "args": ["--interval=2"]},
+        "gate": {"enabled": True},
         "bearerTokens": {"people": False},
     }
     manifests = render(values)

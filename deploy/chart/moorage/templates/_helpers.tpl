@@ -29,7 +29,7 @@ labels: {{ include "moorage.labels" $name }}
 {{- else if and (eq $name "binder") $root.Values.bindPlugins }}
 {{- $_ := set $sums "checksum/plugins" (toYaml $root.Values.bindPlugins | sha256sum) }}
 {{- end }}
-{{- with merge $sums ((index $root.Values $name).podAnnotations | default dict) }}
+{{- with merge $sums ($root.Values.podAnnotations | default dict) }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -37,7 +37,7 @@ annotations:
 
 {{/* What the pods of all processes have in common: who they are, where they go, and that they need no rights. */}}
 {{- define "moorage.pod" -}}
-{{- $root := index . 0 }}{{ $name := index . 1 }}{{ $values := index $root.Values $name -}}
+{{- $root := index . 0 }}{{ $name := index . 1 -}}
 serviceAccountName: {{ $name }}
 # Never a scheduler that waits for Moorage: Moorage must come up before it can place pods.
 schedulerName: {{ include "moorage.ownScheduler" $root }}
@@ -69,7 +69,7 @@ topologySpreadConstraints:
   labelSelector:
     matchLabels: {app.kubernetes.io/name: {{ $name }}}
 {{- range $field := list "nodeSelector" "tolerations" "affinity" }}
-{{- with index $values $field }}
+{{- with index $root.Values.placement $field }}
 {{ $field }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -98,7 +98,12 @@ livenessProbe:
   timeoutSeconds: 5
 {{- end }}
 resources:
+{{- if eq $name "gate" }}{{/* it asks one question every few seconds */}}
+  limits: {memory: 256Mi}
+  requests: {cpu: 50m, memory: 96Mi}
+{{- else }}
   {{- toYaml $values.resources | nindent 2 }}
+{{- end }}
 {{- include "moorage.containerSecurity" . }}
 {{- end }}
 
