@@ -94,7 +94,7 @@ class Outcome:
         if self.round.is_of_tenants and len(self.paid) > self.round.may_pay:
             found.append(f"{len(self.paid)} innocent pods failed: {', '.join(self.paid[:5])}")
         most = MOST_SLOWER * max(self.quiet, LEAST_P99)
-        if self.round.is_of_tenants and self.quiet and verdict.p99 > most:
+        if self.round.limits_waits and self.quiet and verdict.p99 > most:
             found.append(f"pods waited {verdict.p99:.1f} s, in a quiet round {self.quiet:.1f} s")
         return found + self.others
 

@@ -43,6 +43,11 @@ class Round:
         return bool(OF_TENANTS.match(self.row))
 
     @property
+    def limits_waits(self) -> bool:
+        """Whether others must not be much slower: they wait while an only filter starts again."""
+        return self.is_of_tenants and self.row != ENDS_ONLY_FILTER
+
+    @property
     def may_pay(self) -> int:
         """How many innocent pods may fail an attempt: that which an only filter works on."""
         return 0 if self.row in TWO_FILTERS else 1
@@ -57,6 +62,8 @@ QUIET = "no fault"
 """How the name of the row begins that others of its layout are compared with."""
 
 OF_TENANTS = re.compile("poison|24 callers|shadows")
+
+ENDS_ONLY_FILTER = "poison pods: segfault, exit"
 
 ANSWERED = frozenset({"certificates replaced", "certificates expired or wrong"})
 """Rows in which every call is answered: nothing that takes them ends without notice."""
@@ -78,7 +85,7 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "SIGTERM of each, one after another": faults.rollout,
     "binds of a dead gateway arrive late": faults.delayed_binds,
     "poison pods: endless loop, regular expression": faults.poison("loop", "regex"),
-    "poison pods: segfault, exit": faults.poison("segfault", "exit"),
+    ENDS_ONLY_FILTER: faults.poison("segfault", "exit"),
     "24 callers of /simulate, 2 MB pods": faults.simulate_storm,
     "shadows: exception, endless loop, exit": faults.shadows("raise", "loop", "exit"),
     VERSIONS: faults.two_versions,
