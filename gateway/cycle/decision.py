@@ -21,7 +21,16 @@ bind failed: The bind was refused, or its outcome is not known.
 preempting: kube-scheduler asked where evicting pods would help.
 """
 
-Cause = Literal["no decision", "earlier term", "other policy", "claim lost", "node changed"]
+Cause = Literal[
+    "no decision",
+    "earlier term",
+    "other policy",
+    "claim lost",
+    "unknown node",
+    "not feasible",
+    "pod changed",
+    "node changed",
+]
 """Why a node is checked again at the bind."""
 
 

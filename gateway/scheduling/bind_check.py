@@ -1,13 +1,18 @@
-"""Asks the filter plugins about a pod's node again at the bind, if their verdict may be outdated.
+"""Asks the filter plugins about a pod's node again at the bind, unless their verdict still holds.
 
 kube-scheduler names the chosen node at the bind. Other pods may have got the same node since the
-decision: those of its own next cycles, of another scheduler, or of another gateway. So whoever
-binds without a claim that holds, and after a change that the plugins depend on, is checked again.
+decision: those of its own next cycles, of another scheduler, or of another gateway. Another
+scheduler of the same profile may have had the pod filtered since, with another result. So a bind is
+carried out unchecked only if the pod holds the node by a claim, or if the newest decision found the
+node feasible and nothing has changed that this depends on. What is not asked is assumed at once, in
+the same step of the event loop, and what is asked in the step in which the last answer is seen to
+hold: of two binds that contradict each other, the second sees the first.
 Called by `gateway.scheduling.scheduler` for each bind.
 """
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from itertools import chain
 
@@ -28,6 +33,11 @@ from moorage.plugin.values import Scope
 NO_POLICY = "Moorage has no policy yet; see /readyz of its gateway"
 STALE = "Moorage's view of the cluster is too old; see /readyz of its gateway"
 TOO_LATE = "the node could not be checked again in time"
+NO_NODE = "the node does not exist, or Moorage does not know it yet"
+ELSEWHERE = "another bind of the pod, to another node, is under way"
+
+JUDGED_LIMIT = 512
+"""Pods whose verdicts wait for a bind; it may never come. Without them the plugins are asked."""
 
 
 def changed_on(state: ClusterState, nodes: str | Rows, filters: FilterDependencies) -> int:
@@ -51,7 +61,12 @@ def changed_on(state: ClusterState, nodes: str | Rows, filters: FilterDependenci
 
 
 class BindCheck:
-    """Checks the nodes of binds, in turns of the cycle queue."""
+    """Checks the nodes of binds, in turns of the cycle queue.
+
+    Attributes:
+        judged: The newest verdicts by the pod's uid, with the pod as the watch had shown it; cycles
+            put them in, and a bind takes those of its pod out.
+    """
 
     def __init__(
         self,
@@ -81,6 +96,7 @@ class BindCheck:
             is_stale: Whether the state is too old to check by.
             unknown_pod_wait: Seconds that a bind of any other pod waits for the watch.
         """
+        self.judged: OrderedDict[str, tuple[Verdicts, Pod | None]] = OrderedDict()
         self._state = state
         self._policy = policy
         self._judge = judge
@@ -106,12 +122,12 @@ class BindCheck:
             epoch: That of the term.
 
         Raises:
-            CallFailedError: A plugin rejects the node, or cannot be asked.
+            CallFailedError: There is no such node, a plugin rejects it, or cannot be asked.
         """
         if pod is None or self._policy.resolved is None:
             pod = await self._known(call)
-        cause = self._cause(pod, call, decision, epoch) if pod is not None else None
-        if pod is None or cause is None:
+        cause = self._cause(pod, call, decision, epoch)
+        if cause is None:
             self._metrics.bind_checked["spared"].inc()
             return pod
         outcome: BindCheckOutcome = "failed"
@@ -133,7 +149,7 @@ class BindCheck:
                     node=call.node, cause=cause, seconds=seconds, error=error
                 )
         if error:
-            self._state.release(pod.uid)
+            self._state.release(call.uid)
             raise CallFailedError(error)
         return pod
 
@@ -161,11 +177,17 @@ class BindCheck:
         return pod
 
     def _cause(
-        self, pod: Pod, call: BindCall, decision: Decision | None, epoch: int
+        self, pod: Pod | None, call: BindCall, decision: Decision | None, epoch: int
     ) -> Cause | None:
         """Return why the pod's node has to be checked; None if it need not be."""
-        filters = self._policy.dependencies.filters.get(pod.spec.scheduler_name)
-        if filters is None or pod.spec.node_name:
+        verdicts, judged = self.judged.pop(call.uid, (None, None))
+        if pod is not None and pod.spec.node_name:
+            return None
+        row = self._state.rows.of.get(call.node)
+        if row is None:
+            return "unknown node"
+        filters = self._policy.dependencies.filters.get(pod.spec.scheduler_name) if pod else None
+        if pod is None or filters is None:
             return None
         if decision is None or decision.filter is None:
             return "no decision"
@@ -174,9 +196,13 @@ class BindCheck:
         if decision.policy_revision != self._policy.revision:
             return "other policy"
         if decision.claim is not None and not decision.claim.outdated:
-            holds = self._state.place_of(pod.uid) == call.node
+            holds = self._state.place_of(call.uid) == call.node
             # Every cycle and check since has counted the pod on its node.
             return None if holds else "claim lost"
+        if verdicts is None or verdicts.on(row) != "feasible":
+            return "not feasible"
+        if judged is not None and (judged.metadata, judged.spec) != (pod.metadata, pod.spec):
+            return "pod changed"
         outdated = changed_on(self._state, call.node, filters) > decision.generation
         return "node changed" if outdated else None
 
@@ -184,11 +210,17 @@ class BindCheck:
         filters = self._policy.dependencies.filters.get(pod.spec.scheduler_name)
         return filters is not None and changed_on(self._state, node, filters) > generation
 
-    async def _checked(self, pod: Pod, call: BindCall) -> str:
+    async def _checked(self, pod: Pod | None, call: BindCall) -> str:
         """Assume the pod on its node if the plugins let it pass; else return why not."""
         if self._is_stale():
             self._metrics.stale()
             raise CallFailedError(STALE)
+        is_known = lambda: call.node in self._state.rows.of  # noqa: E731
+        end = call.deadline - ANSWER_SECONDS
+        if not await wait_a_while(self._state, is_known, self._unknown_pod_wait, end):
+            return NO_NODE
+        if pod is None or pod.spec.scheduler_name not in self._policy.dependencies.filters:
+            return ""
         cycle = Cycle(
             pod=pod,
             pod_json=encode(pod),
@@ -200,6 +232,8 @@ class BindCheck:
             verdicts = await self._judge(cycle)
             while verdicts.record.feasible:
                 # Binds that need no check do not wait for this turn.
+                if self._state.is_assumed(pod.uid) and self._state.place_of(pod.uid) != call.node:
+                    return ELSEWHERE
                 if not self._changed_since(verdicts.generation, pod, call.node):
                     self._cycle_states.add(pod.uid, verdicts.kept)
                     self._state.release(pod.uid)  # what its claim had is outdated

@@ -20,7 +20,7 @@ from gateway.cycle.decision import Decision, FilterRecord
 from gateway.decisions.log import Attempt, DecisionLog
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
-from gateway.scheduling.bind_check import STALE, BindCheck
+from gateway.scheduling.bind_check import JUDGED_LIMIT, STALE, BindCheck
 from gateway.scheduling.claims import Claims
 from gateway.scheduling.groups import Groups
 from gateway.scheduling.metrics import CycleMetrics
@@ -134,11 +134,8 @@ class Scheduler:
             if filters is None and not has_scores:
                 self._pass_all(cycle)
                 return
-            decision = cycle.decision
             if self._state.place_of(uid):
-                await self._binding.unknown.resolve_pending_bind(
-                    decision.namespace, decision.pod, uid
-                )
+                await self._binding.unknown.resolve_pending_bind(pod.namespace, pod.name, uid)
             if filters is not None and filters.claimants:
                 await self._claims.prepare(cycle)
             await self._take_turn(cycle)
@@ -242,6 +239,12 @@ class Scheduler:
         cycle.judge(verdicts)
         record = verdicts.record
         decision.filter, decision.generation = record, verdicts.generation
+        judged = self._bind_check.judged
+        judged.pop(cycle.uid, None)
+        if record.feasible:
+            judged[cycle.uid] = verdicts, self._state.pods.get(cycle.uid)
+            if len(judged) > JUDGED_LIMIT:
+                judged.popitem(last=False)
         if verdicts.kept:
             self._cycle_states.begin(cycle.uid, verdicts.kept)
         self._rejected.note(cycle)

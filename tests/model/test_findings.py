@@ -52,6 +52,6 @@ def test_a_pod_may_move_once_its_bind_is_known_to_have_failed(machine: Failover)
     machine.time_passes(seconds=1.0)
     assert machine.gateways[0].state.place_of("uid-p0") == "n0"
     machine.schedule(at=0, node=1, pick=0)
-    assert machine.chosen == {"uid-p0": "n1"}
+    assert machine.chosen == {("uid-p0", 0): "n1"}
     machine.bind(at=0, pick=0, fault="ok")
     assert machine.api.pods["uid-p0"].spec.node_name == "n1"

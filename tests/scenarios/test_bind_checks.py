@@ -1,5 +1,7 @@
 """Rules across pods hold without claims: nodes are checked again at the bind."""
 
+from collections import Counter
+
 import pytest
 
 from tests.scenarios.world import World
@@ -30,3 +32,21 @@ async def test_two_schedulers_with_one_gateway_do_not_break_it_either(world: Wor
     async with world.scheduler("alone", name="first"), world.scheduler("alone-too", name="second"):
         await world.create(*(pod(f"p{i}", profiles[i % 2], labels=APP) for i in range(20)))
         await assert_apart(world)
+
+
+async def test_two_schedulers_of_the_same_pods_do_not_break_it_either(world: World) -> None:
+    """Each tries every pod; half of the pods find no node."""
+    await world.nodes(*map(node, NAMES))
+    apps = [f"app{i % 3}" for i in range(6 * len(NAMES))]
+    async with world.scheduler("alone", name="first"), world.scheduler("alone", name="second"):
+        pods = (pod(f"p{i}", "alone", labels={"app": app}) for i, app in enumerate(apps))
+        await world.create(*pods)
+        await world.placed(3 * len(NAMES))
+        places = await world.places()
+        for name in (name for name, place in places.items() if not place):
+            await world.condition(name, "Unschedulable")
+        found = Counter(
+            (obj["metadata"]["labels"]["app"], obj["spec"].get("nodeName", ""))
+            for obj in (await world.pods()).values()
+        )
+    assert {key: count for key, count in found.items() if key[1] and count > 1} == {}

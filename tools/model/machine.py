@@ -31,21 +31,25 @@ TTL = 1000.0
 FAULTS = ("ok", "ok", "ok", "lost", "refused", "held", "dark")
 """The answer of a Binding gets lost; it does not arrive; it waits; the pod cannot be read too."""
 
+NAMED = ("", "", "", "", "n0", "n1", "never")
+"""The node that a bind names if it is not the one that was chosen."""
+
 gateways = st.sampled_from((0, 1))
+schedulers = st.sampled_from((0, 0, 0, 1))
 picks = st.integers(0, 5)
 kinds = st.sampled_from(KINDS)
 faults = st.sampled_from(FAULTS)
 
 
 class Failover(RuleBasedStateMachine):
-    """Two gateways, one binder, kube-scheduler, and the truth.
+    """Two gateways, one binder, two kube-schedulers of the same pods, and the truth.
 
     Attributes:
         steps: That all machines of this process have made.
         found: How many until a rule was broken first.
-        chosen: kube-scheduler's decisions that it has not sent: nodes by uid.
+        chosen: What a kube-scheduler has decided and not sent: nodes by uid and scheduler.
         behind: Pods whose bind has failed; kube-scheduler does not see that they may be bound.
-        calls: Binds under way, with the number of their gateway and the pod's uid.
+        calls: Binds under way, with the numbers of gateway and scheduler, and the pod's uid.
     """
 
     steps = found = 0
@@ -55,9 +59,9 @@ class Failover(RuleBasedStateMachine):
         self.loop = VirtualLoop()
         self.api = Api()
         self.clock = 0.0
-        self.chosen: dict[str, str] = {}
+        self.chosen: dict[tuple[str, int], str] = {}
         self.behind: set[str] = set()
-        self.calls: dict[asyncio.Task[list[str]], tuple[int, str]] = {}
+        self.calls: dict[asyncio.Task[list[str]], tuple[int, int, str]] = {}
         self.generations: dict[int, int] = {}
         self.is_broken = False
         self.gateways: list[ModelGateway] = []
@@ -92,17 +96,18 @@ class Failover(RuleBasedStateMachine):
 
     # ---- kube-scheduler
 
-    @rule(at=gateways, pick=picks, node=picks)
-    def schedule(self, at: int, pick: int, node: int) -> None:
-        waiting = [pod for _, pod in sorted(self.api.pods.items()) if self.waits(pod)]
+    @rule(at=gateways, pick=picks, node=picks, by=schedulers)
+    def schedule(self, at: int, pick: int, node: int, by: int = 0) -> None:
+        waiting = [pod for _, pod in sorted(self.api.pods.items()) if self.waits(pod, by)]
         if waiting:
-            self.run(self.filter(at, waiting[pick % len(waiting)], node))
+            self.run(self.filter(at, waiting[pick % len(waiting)], node, by))
 
-    @rule(at=gateways, pick=picks, fault=faults)
-    def bind(self, at: int, pick: int, fault: str) -> None:
+    @rule(at=gateways, pick=picks, fault=faults, to=st.sampled_from(NAMED))
+    def bind(self, at: int, pick: int, fault: str, to: str = "") -> None:
         if self.chosen:
-            uid = sorted(self.chosen)[pick % len(self.chosen)]
-            self.run(self.settled(self.begin_bind(at, uid, fault)))
+            uid, by = sorted(self.chosen)[pick % len(self.chosen)]
+            self.chosen[uid, by] = to or self.chosen[uid, by]
+            self.run(self.settled(self.begin_bind(at, uid, fault, by)))
 
     @rule(kind=kinds, at=gateways, node=picks, fault=faults, seen=st.booleans())
     def place(self, kind: str, at: int, node: int, fault: str, seen: bool) -> None:
@@ -111,7 +116,7 @@ class Failover(RuleBasedStateMachine):
         if seen:
             self.see_all(at)
         self.run(self.filter(at, pod, node))
-        if pod.uid in self.chosen:
+        if (pod.uid, 0) in self.chosen:
             self.run(self.settled(self.begin_bind(at, pod.uid, fault)))
 
     @rule(kind=kinds, at=gateways, node=picks, fault=faults, seen=st.booleans())
@@ -122,8 +127,20 @@ class Failover(RuleBasedStateMachine):
             self.see_all(at)
         for pod in pods:
             self.run(self.filter(at, pod, node))
-        calls = [self.begin_bind(at, pod.uid, fault) for pod in pods if pod.uid in self.chosen]
-        self.run(self.settled(*calls))
+        chosen = [pod.uid for pod in pods if (pod.uid, 0) in self.chosen]
+        self.run(self.settled(*(self.begin_bind(at, uid, fault) for uid in chosen)))
+
+    @rule(kind=kinds, at=gateways, nodes=st.tuples(picks, picks, picks), fault=faults)
+    def two_schedulers(self, kind: str, at: int, nodes: tuple[int, int, int], fault: str) -> None:
+        """Have both try a pod while another one is placed, then bind what the first has chosen."""
+        pod, other = self.add_pod(kind), self.add_pod(kind)
+        self.see_all(at)
+        for tried, node, by in ((pod, nodes[0], 0), (other, nodes[1], 1), (pod, nodes[2], 1)):
+            self.run(self.filter(at, tried, node, by))
+            if tried is other and (other.uid, 1) in self.chosen:
+                self.run(self.settled(self.begin_bind(at, other.uid, "ok", 1)))
+        if (pod.uid, 0) in self.chosen:
+            self.run(self.settled(self.begin_bind(at, pod.uid, fault)))
 
     @rule()
     def kube_scheduler_sees_pods(self) -> None:
@@ -164,13 +181,14 @@ class Failover(RuleBasedStateMachine):
     def take_over_amid_a_bind(self, at: int, pick: int, fault: str) -> None:
         """The other gateway sends a bind while a term begins."""
         if self.chosen:
-            self.begin_bind(1 - at, sorted(self.chosen)[pick % len(self.chosen)], fault)
+            uid, by = sorted(self.chosen)[pick % len(self.chosen)]
+            self.begin_bind(1 - at, uid, fault, by)
         self.run(self.begin(at, arrive=True))
 
     @rule(at=gateways)
     def restart(self, at: int) -> None:
         """Kill a gateway: it forgets all, and its calls end without an answer."""
-        for call in [call for call, (number, _) in self.calls.items() if number == at]:
+        for call in [call for call, (number, _, _) in self.calls.items() if number == at]:
             call.cancel()
         self.generations.pop(at, None)
         self.run(self.replace(at))
@@ -243,9 +261,10 @@ class Failover(RuleBasedStateMachine):
     def add_pod(self, kind: str) -> Pod:
         return self.api.add_pod(f"p{len(self.api.created)}", kind)
 
-    def waits(self, pod: Pod) -> bool:
-        """Whether kube-scheduler would schedule a pod."""
-        if pod.uid in {uid for call, (_, uid) in self.calls.items() if not call.done()}:
+    def waits(self, pod: Pod, scheduler: int) -> bool:
+        """Whether a kube-scheduler would schedule a pod."""
+        under_way = [whose for call, (_, *whose) in self.calls.items() if not call.done()]
+        if [scheduler, pod.uid] in under_way:
             return False
         return not pod.spec.node_name or pod.uid in self.behind
 
@@ -266,9 +285,9 @@ class Failover(RuleBasedStateMachine):
         if newest.term.is_active:
             await newest.fence_others()
 
-    async def filter(self, at: int, pod: Pod, pick: int) -> None:
-        """Have kube-scheduler filter a pod, as it was created, and choose a node."""
-        self.chosen.pop(pod.uid, None)
+    async def filter(self, at: int, pod: Pod, pick: int, by: int = 0) -> None:
+        """Have a kube-scheduler filter a pod, as it was created, and choose a node."""
+        self.chosen.pop((pod.uid, by), None)
         created = self.api.created[pod.uid]
         nodes, end = NodeSet(sorted(self.api.nodes)), soon()
         cycle = Cycle(pod=created, pod_json=encode(created), nodes=nodes, deadline=end)
@@ -277,12 +296,12 @@ class Failover(RuleBasedStateMachine):
         except CallFailedError:
             return
         if names := cycle.feasible.names:
-            self.chosen[pod.uid] = names[pick % len(names)]
+            self.chosen[pod.uid, by] = names[pick % len(names)]
 
-    def begin_bind(self, at: int, uid: str, fault: str) -> asyncio.Task[list[str]]:
+    def begin_bind(self, at: int, uid: str, fault: str, by: int = 0) -> asyncio.Task[list[str]]:
         self.api.faults[uid] = fault
-        call = self.loop.create_task(self.send_bind(at, uid, self.chosen.pop(uid)))
-        self.calls[call] = at, uid
+        call = self.loop.create_task(self.send_bind(at, uid, self.chosen.pop((uid, by))))
+        self.calls[call] = at, by, uid
         return call
 
     async def send_bind(self, at: int, uid: str, node: str) -> list[str]:

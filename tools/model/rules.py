@@ -45,10 +45,19 @@ def nothing_is_sent_after_a_barrier(api: Api) -> Iterator[str]:
     yield from api.late
 
 
+def no_pod_is_on_a_node_that_never_was(api: Api) -> Iterator[str]:
+    """Yield pods on nodes that nobody has created."""
+    nodes = {event.node.name for event in api.events if event.node is not None}
+    for pod in api.pods.values():
+        if pod.spec.node_name and pod.spec.node_name not in nodes:
+            yield f"{pod.name} on {pod.spec.node_name}"
+
+
 OF_API: Sequence[Callable[[Api], Iterator[str]]] = (
     one_pod_of_a_kind_on_a_node,
     each_pod_is_written_once,
     nothing_is_sent_after_a_barrier,
+    no_pod_is_on_a_node_that_never_was,
 )
 
 

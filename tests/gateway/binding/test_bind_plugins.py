@@ -173,6 +173,7 @@ async def test_pods_that_the_gateway_has_not_seen_have_their_plugins_too(
         running(tmp_path, SCANNED, port) as process,
         binder_service(tmp_path, scan, port=port),
     ):
+        await process.node("n1")
         await ready(process)
         process.api.fault("watch", "pods", status=500, times=1000)
         obj = process.api.pod("web", schedulerName="moorage")
@@ -208,6 +209,7 @@ async def test_binds_go_on_without_a_filter_if_the_policy_cannot_have_plugins_fo
         gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None) as process,
         binder_service(tmp_path, port=port),
     ):
+        await process.node("n1")
         assert await bind(process, process.api.pod("web", schedulerName="moorage")) == ""
         assert process.api.node_of() == "n1"
 
@@ -226,6 +228,7 @@ async def test_no_pod_is_bound_without_the_plugins_that_it_may_have(
         ) as process,
         binder_service(tmp_path, scan, port=port),
     ):
+        await process.node("n1")
         obj = process.api.pod("web", schedulerName="moorage")
         for _ in range(2):  # the second finds the binder known
             error = await bind(process, obj)

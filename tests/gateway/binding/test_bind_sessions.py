@@ -34,6 +34,7 @@ def port() -> int:
 @pytest.fixture
 async def process(tmp_path: Path, port: int) -> AsyncIterator[Gateway]:
     async with gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None) as process:
+        await process.node("n1")
         yield process
 
 
@@ -85,7 +86,6 @@ async def test_many_binds_share_a_stream(tmp_path: Path, port: int, process: Gat
 
 
 async def test_binds_wait_for_the_first_binder(tmp_path: Path, port: int, process: Gateway) -> None:
-    await process.node("n1")
     waiting = await begin_known(process, "a")
     await until(lambda: assumed(process) == 1)
     async with binder_service(tmp_path, port=port):
@@ -254,6 +254,7 @@ async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, por
         odd_binder(port, "ending") as binder,
         gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0) as process,
     ):
+        await process.node("n1")
         [slow] = begin(process, "slow")
         await until(lambda: binder.streams == [["slow"]])
         [later] = begin(process, "later")

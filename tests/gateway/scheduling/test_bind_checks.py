@@ -1,10 +1,14 @@
 """Nodes are checked again at the bind, if the verdict of the cycle may be outdated."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gateway.scheduling.bind_check import NO_NODE
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
@@ -112,6 +116,93 @@ async def test_a_node_that_changed_since_the_decision_is_checked(tmp_path: Path)
             )
         )
         assert "Labelled rejects: node(s) closed" in await bind(process, first)
+
+
+Calls = Callable[[Gateway, Object], Coroutine[Any, Any, None]]
+
+
+async def filtered_on_both(process: Gateway, obj: Object) -> None:
+    assert (await process.filter(obj, "n1", "n2"))["NodeNames"] == ["n1", "n2"]
+
+
+async def rejected_since(process: Gateway, obj: Object) -> None:
+    """Have another scheduler place a pod on n1, and try the first pod again."""
+    await filtered_on_both(process, obj)
+    (other,) = pods(process, "other")
+    await process.filter(other, "n1")
+    assert await bind(process, other) == ""
+    assert (await process.filter(obj, "n1", "n2"))["NodeNames"] == ["n2"]
+
+
+async def never_named(process: Gateway, obj: Object) -> None:
+    pods(process, "there", nodeName="n1")
+    await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
+    assert (await process.filter(obj, "n2"))["NodeNames"] == ["n2"]
+
+
+async def named_by_the_decision_before(process: Gateway, obj: Object) -> None:
+    await filtered_on_both(process, obj)
+    assert (await process.filter(obj, "n2"))["NodeNames"] == ["n2"]
+
+
+async def preempting(process: Gateway, obj: Object) -> None:
+    await filtered_on_both(process, obj)
+    victims: Object = {"n2": {"Pods": []}}
+    await process.call("preempt", {"Pod": obj, "NodeNameToMetaVictims": victims})
+
+
+async def labelled(process: Gateway, obj: Object) -> None:
+    """Change what the pod itself is, after its decision."""
+    await until(
+        lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 1
+    )
+    await filtered_on_both(process, obj)
+    process.api.label("/api/v1/namespaces/default/pods/p", x="y")
+    await until(
+        lambda: process.sample("moorage_watch_events_total", resource="pods", type="MODIFIED") == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("calls", "node", "cause", "answer"),
+    [
+        (filtered_on_both, "n1", None, ""),
+        (rejected_since, "n1", "not feasible", REFUSED),
+        (rejected_since, "n2", None, ""),
+        (never_named, "n1", "not feasible", REFUSED),
+        (named_by_the_decision_before, "n1", "not feasible", ""),
+        (preempting, "n1", "no decision", ""),
+        (labelled, "n1", "pod changed", ""),
+        (filtered_on_both, "n9", "unknown node", NO_NODE),
+    ],
+)
+async def test_a_bind_is_carried_out_where_the_newest_decision_holds_or_the_filters_say_yes(
+    tmp_path: Path, calls: Calls, node: str, cause: str | None, answer: str
+) -> None:
+    async with running(tmp_path, "Alone") as process:
+        (obj,) = pods(process, "p")
+        await calls(process, obj)
+        assert await bind(process, obj, node) == answer
+        assert process.api.node_of("p") == (None if answer else node)
+        _, decisions = await process.get("/decisions/default/p")
+        assert decisions["attempts"][0].get("bindCheck", {}).get("cause") == cause
+
+
+@pytest.mark.parametrize("profile", ["moorage", "elsewhere"])
+async def test_no_pod_is_bound_to_a_node_that_does_not_exist(tmp_path: Path, profile: str) -> None:
+    """Neither without filter plugins, nor with a profile that is not ours."""
+    async with plane(tmp_path, policy=policy_of("{}"), nodes=("n1",), binder=True) as process:
+        obj = process.api.pod("p", schedulerName=profile)
+        assert await bind(process, obj, "n9") == NO_NODE
+        assert await bind(process, obj, "n1") == ""
+
+
+async def test_a_node_that_the_watch_shows_late_is_waited_for(tmp_path: Path) -> None:
+    async with plane(tmp_path, policy=policy_of("{}"), nodes=("n1",), binder=True) as process:
+        (obj,) = pods(process, "p")
+        bound = asyncio.create_task(bind(process, obj, "late"))
+        await process.node("late")
+        assert await bound == ""
 
 
 async def test_a_pod_does_not_count_against_itself(tmp_path: Path) -> None:
