@@ -21,7 +21,7 @@ from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judge, NodeSet
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import BindCheckRecord, Cause, Decision
-from gateway.cycle.nodes import Rows
+from gateway.cycle.nodes import Rows, index_of
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.metrics import BindCheckOutcome, CycleMetrics
@@ -199,7 +199,8 @@ class BindCheck:
             holds = self._state.place_of(call.uid) == call.node
             # Every cycle and check since has counted the pod on its node.
             return None if holds else "claim lost"
-        if verdicts is None or verdicts.on(row) != "feasible":
+        index = index_of(verdicts.bitmap, row) if verdicts is not None else None
+        if verdicts is None or index is None or verdicts.codes[index]:
             return "not feasible"
         if judged is not None and (judged.metadata, judged.spec) != (pod.metadata, pod.spec):
             return "pod changed"

@@ -77,10 +77,9 @@ class Scheduler:
             unknown_pod_wait: Seconds that a pod which the watch has not shown may be waited for.
             group_bind_wait: Seconds that members of a group keep what they claimed without a bind.
         """
-        state = cluster.state
         self._term = term
         self._cluster = cluster
-        self._state = state
+        self._state = state = cluster.state
         self._policy = policy
         self._queue = queue
         self._judge = judge
@@ -180,8 +179,8 @@ class Scheduler:
     async def preempt(self, cycle: Cycle) -> None:
         """Drop the candidates on which the pod could not run even without the victims."""
         await self._term.enter(cycle.deadline)
-        if not self._is_ours(cycle.profile):
-            return
+        if not self._is_ours(cycle.profile) or cycle.pod.spec.node_name:
+            return  # a pod on a node asks for room to grow there, not whether it may run there
         if cycle.profile not in self._policy.dependencies.filters:
             return
         self._begin(cycle, again=True)
@@ -204,7 +203,8 @@ class Scheduler:
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its node has to be checked again."""
         self._uncollected.pop(call.uid, None)
-        bound, member = False, self._binding.pods_ahead.pod(call.uid)
+        member = self._state.pods.get(call.uid) or self._binding.pods_ahead.pod(call.uid)
+        bound = False
         if member is not None and member.spec.scheduling_group is not None:
             self._groups.binds(member, call.node)
             await self._groups.wait(member, call)

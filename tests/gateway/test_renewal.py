@@ -150,6 +150,7 @@ async def test_a_connection_that_is_replaced_answers_its_bind(tmp_path: Path) ->
             tmp_path, binder=address, config=None, tls=ours, tls_reload_interval=0.01
         ) as process,
     ):
+        await process.node("n1")
         held = begin(process, "held")
         await until(lambda: binder.streams == [["held"]])
         renew(ours)

@@ -10,7 +10,7 @@ from cli.shared.manifests import Object, is_finished, key_of
 from cli.whatif.simulate.moorage import InProcess, why_not, why_pending
 from cli.whatif.simulate.reading import ClusterObjects, placed_mistakes, readable, uid_of
 from moorage.models import ObjectName
-from moorage.snapshot.placements import time_from_creation
+from moorage.snapshot.placements import placed_at
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration
 from moorage_host.kube_scheduler.attempt import SchedulingAttempt
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
@@ -185,5 +185,5 @@ def _add_pod(cache: SchedulerCache, where: str, pod: Object) -> None:
         cache.set_pod(known)
         node = cache.nodes.get(known.pod.spec.node_name)
         if node is not None:  # it has long been there, which plugins that measure load look at
-            since = time_from_creation(known.pod, cache.snapshot.placements.now())
+            since = placed_at(known.pod, cache.snapshot.placements.now())
             cache.snapshot.place_pod(node.row, known.pod, since=since)

@@ -3,6 +3,9 @@
 Decoded pods and nodes share what they have in common, so that large clusters fit in memory: 150,000
 pods come from a few hundred templates, and only names, uids and times differ. What they share is
 made read-only, before anyone else has seen it.
+
+Of a pod's status only what counts is kept: where it stands, since when it is on its node, and what
+it counts there while it is resized (`moorage.models.requests`).
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +19,7 @@ from msgspec.structs import force_setattr, replace
 from moorage.models.base import (
     NOTHING,
     LabelSelector,
+    Metadata,
     Model,
     OwnerReference,
     ReadOnlyDict,
@@ -25,6 +29,7 @@ from moorage.models.interning import Interned, InternedTexts
 from moorage.models.node import Condition, ContainerImage, NodeManifest, NodeSpec
 from moorage.models.pod import Pod, PodStatus
 from moorage.models.pod_spec import Affinity, PodSpec, Volume
+from moorage.models.requests import Actual, Counted, counted
 from moorage.units.quantity import Quantity
 
 
@@ -110,8 +115,48 @@ _sources_of = attrgetter(*Volume.__struct_fields__[1:])
 _NO_SOURCES = _sources_of(Volume())
 
 
-def trim_pod(pod: Pod) -> Pod:
+class _Condition(Model, frozen=True):
+    type: str = ""
+    reason: str | None = ""
+    last_transition_time: str | None = ""
+
+
+class _SeenStatus(Actual, frozen=True):
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str = ""
+    counted: Counted | None = None
+    conditions: tuple[_Condition, ...] | None = None
+
+
+class _SeenPod(Model, frozen=True):
+    """A pod as the API server has it."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: _SeenStatus = msgspec.field(default_factory=_SeenStatus)
+
+
+def trim_pod(pod: "Pod | _SeenPod") -> Pod:
     """Drop what nobody reads of a pod that nobody else has seen yet."""
+    if isinstance(pod, _SeenPod):
+        seen, since, infeasible, size = pod.status, pod.status.start_time, None, pod.status.counted
+        if pod.spec.node_name:
+            for condition in seen.conditions or ():
+                if condition.type == "PodScheduled":
+                    since = condition.last_transition_time or since
+                elif condition.type == "PodResizePending" and infeasible is None:
+                    infeasible = condition.reason == "Infeasible"
+            told = seen.container_statuses or seen.init_container_statuses or seen.resources
+            if told or infeasible:
+                size = counted(pod.spec, seen, infeasible=bool(infeasible))
+        status = PodStatus(
+            phase=seen.phase,
+            nominated_node_name=seen.nominated_node_name,
+            start_time=since,
+            counted=size,
+        )
+        pod = Pod(metadata=pod.metadata, spec=pod.spec, status=status)
     metadata, spec = pod.metadata, pod.spec
     if LAST_APPLIED in metadata.annotations:
         force_setattr(metadata, "annotations", _wanted(metadata.annotations))
@@ -139,9 +184,10 @@ def constraints_size(pod: Pod) -> int:
         return MAX_CONSTRAINTS + 1
 
 
-def share_pod(pod: Pod) -> Pod:
+def share_pod(pod: "Pod | _SeenPod") -> Pod:
     """Trim a pod, and give it the parts that other pods have as well."""
-    metadata = trim_pod(pod).metadata
+    pod = trim_pod(pod)
+    metadata = pod.metadata
     if constraints_size(pod) > MAX_CONSTRAINTS:
         force_setattr(pod.spec, "node_selector", NOTHING)
         force_setattr(pod.spec, "affinity", None)
@@ -228,13 +274,12 @@ def _wanted(annotations: Mapping[str, str]) -> Mapping[str, str]:
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 TOO_DEEP = "JSON is nested too deeply"
 
 
-def tolerant_decoder(
-    kind: type[T], finish: Callable[[T], T] = lambda obj: obj
-) -> Callable[[bytes | str], T]:
+def tolerant_decoder(kind: type[T], finish: Callable[[T], R]) -> Callable[[bytes | str], R]:
     """Return what reads JSON as *kind*, null being the same as nothing, and applies *finish*.
 
     It raises msgspec.DecodeError if the text is not JSON, is nested too deeply, or a field has the
@@ -242,7 +287,7 @@ def tolerant_decoder(
     """
     decode = msgspec.json.Decoder(kind).decode
 
-    def decode_tolerantly(text: bytes | str) -> T:
+    def decode_tolerantly(text: bytes | str) -> R:
         try:
             return finish(decode(text))
         except msgspec.ValidationError:
@@ -265,14 +310,14 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-decode_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, share_pod)
+decode_pod: Callable[[bytes | str], Pod] = tolerant_decoder(_SeenPod, share_pod)
 """Read a pod from JSON.
 
 Raises:
     msgspec.DecodeError: The text is not JSON, or a field has the wrong type (with its path).
 """
 
-decode_passing_pod: Callable[[bytes | str], Pod] = tolerant_decoder(Pod, trim_pod)
+decode_passing_pod: Callable[[bytes | str], Pod] = tolerant_decoder(_SeenPod, trim_pod)
 """Read the same from JSON, for less time: a pod that nobody keeps need not share its parts."""
 
 decode_passing_node: Callable[[bytes | str], NodeManifest] = tolerant_decoder(

@@ -6,14 +6,24 @@ import msgspec
 
 from moorage.models.base import Metadata, Model, OwnerReference
 from moorage.models.pod_spec import ContainerPort, Disk, PodSpec, Volume
-from moorage.models.requests import demands_of
+from moorage.models.requests import Counted, Demands, demands_of
 
 
 class PodStatus(Model, frozen=True):
-    """How far the pod is."""
+    """How far the pod is.
+
+    Attributes:
+        phase: The phase.
+        nominated_node_name: The node on which pods are evicted for it, or which it is to get.
+        start_time: Of a pod on a node, when it was scheduled; if only that is known, when the node
+            has taken it.
+        counted: What it counts on its node, if that is not what its spec says: it is resized.
+    """
 
     phase: str = ""
     nominated_node_name: str = ""
+    start_time: str = ""
+    counted: Counted | None = None
 
 
 class Pod(Model, frozen=True):
@@ -81,8 +91,11 @@ class Pod(Model, frozen=True):
         """What the pod needs: millicores of "cpu", bytes or counts of everything else.
 
         The larger of the running containers and each init container with the sidecars before it,
-        plus overhead, as kube-scheduler computes it.
+        plus overhead, as kube-scheduler computes it. On a node, while the pod is resized in place,
+        also what the node has set aside for it.
         """
+        if (counted := self.status.counted) is not None:
+            return counted.requests
         spec, demands = demands_of.latest  # looked at here, since plugins ask for each node
         return (demands if spec is self.spec else demands_of(self.spec)).requests
 
@@ -92,6 +105,8 @@ class Pod(Model, frozen=True):
 
         kube-scheduler scores nodes by these, so that pods without requests still count.
         """
+        if (counted := self.status.counted) is not None:
+            return counted.nonzero_requests
         spec, demands = demands_of.latest
         return (demands if spec is self.spec else demands_of(self.spec)).nonzero_requests
 
@@ -99,6 +114,14 @@ class Pod(Model, frozen=True):
     def host_ports(self) -> tuple[ContainerPort, ...]:
         """The ports that the pod takes on its node."""
         return demands_of(self.spec).host_ports
+
+    @property
+    def demands(self) -> Demands:
+        """Requests, requests with defaults, and host ports at once."""
+        demands, counted = demands_of(self.spec), self.status.counted
+        if counted is None:
+            return demands
+        return Demands(counted.requests, counted.nonzero_requests, demands.host_ports)
 
     def _claim_name(self, volume: Volume) -> str:
         if volume.ephemeral is not None:

@@ -2,15 +2,22 @@
 
 `Pod.requests`, `Pod.nonzero_requests` and `Pod.host_ports` call this; everything that compares pods
 with nodes builds on those. Limits are not read: the API server has copied them into requests.
+
+While a pod is resized in place, its spec says what it is to have, and its status what its node has
+set aside for it. On the node it counts with the largest total of the three: as specified, as
+allocated, as actuated; without the spec while the resize is infeasible there. `counted` works that
+out when a pod is read. Few pods are being resized, so nothing of the others' statuses is kept.
 """
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from moorage.models.base import NOTHING, read_only
+from msgspec.structs import replace
+
+from moorage.models.base import NOTHING, Model, read_only
 from moorage.models.interning import ValueCache
-from moorage.models.pod_spec import Container, ContainerPort, PodSpec
-from moorage.units.quantity import INT64_MAX, scaled, scaled_by
+from moorage.models.pod_spec import Container, ContainerPort, PodSpec, Resources
+from moorage.units.quantity import INT64_MAX, Quantity, QuantityError, scaled, scaled_by
 
 DEFAULT_REQUESTS: Final[Mapping[str, int]] = {"cpu": 100, "memory": 200 * 1024 * 1024}
 """What a container is taken to need, for scoring only, where it requests nothing."""
@@ -55,17 +62,151 @@ def nonzero_requests(spec: PodSpec) -> dict[str, int]:
 
 
 def _total(spec: PodSpec, defaults: Mapping[str, int]) -> dict[str, int]:
+    return _with_own(_of_containers(spec, defaults), spec, spec.resources.requests)
+
+
+def _of_containers(spec: PodSpec, defaults: Mapping[str, int]) -> dict[str, int]:
     total: dict[str, int] = {}
     for container in spec.containers:
         _add(total, _container_requests(container, defaults))
     if spec.init_containers:
         _apply_init_containers(total, spec.init_containers, defaults)
-    for resource, value in spec.resources.requests.items():
+    return total
+
+
+def _with_own(total: dict[str, int], spec: PodSpec, own: Mapping[str, Quantity]) -> dict[str, int]:
+    for resource, value in own.items():
         if _is_pod_level(resource):
             total[resource] = scaled(resource, value)
     for resource, value in spec.overhead.items():
         total[resource] = min(total.get(resource, 0) + scaled(resource, value), INT64_MAX)
     return total
+
+
+class ContainerStatus(Model, frozen=True):
+    """What a node has set aside for a container."""
+
+    name: str = ""
+    allocated_resources: Mapping[str, Quantity] | None = None
+    resources: Resources | None = None
+
+
+class Actual(Model, frozen=True):
+    """What a node has set aside for a pod."""
+
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    allocated_resources: Mapping[str, Quantity] | None = None
+    resources: Resources | None = None
+
+
+class Counted(Model, frozen=True):
+    """What a pod that is resized counts on its node, as `Pod.requests` says it."""
+
+    requests: Mapping[str, int] = NOTHING
+    nonzero_requests: Mapping[str, int] = NOTHING
+
+
+def counted(spec: PodSpec, actual: Actual, *, infeasible: bool) -> Counted | None:
+    """Return what a pod counts on its node; None if that is what its spec says.
+
+    Args:
+        spec: The spec.
+        actual: What the pod's status says.
+        infeasible: Whether the node can never have what the spec says.
+    """
+    if not infeasible and _is_as_specified(spec, actual):
+        return None
+    parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
+    found = _counted.get((*parts, actual, infeasible), (spec, actual, infeasible))
+    return None if found is AS_SPECIFIED else found
+
+
+def _is_as_specified(spec: PodSpec, actual: Actual) -> bool:
+    """Whether a status says what the spec says in the same words, as nearly all do."""
+    containers, own = (*spec.containers, *spec.init_containers), spec.resources.requests
+    statuses = (*(actual.init_container_statuses or ()), *(actual.container_statuses or ()))
+    told = {each.name: (each.allocated_resources, each.resources) for each in statuses}
+    for container in containers:
+        allocated, actuated = told.get(container.name, (None, None))
+        given = container.resources.requests
+        if allocated is not None and allocated != given:
+            return False
+        if actuated is not None and actuated.requests and actuated.requests != given:
+            return False
+    allocated, actuated = actual.allocated_resources, actual.resources
+    if allocated is None and actuated is None:
+        return True
+    if not own and len(containers) == 1:
+        own = containers[0].resources.requests
+    return allocated in (None, own) and (actuated is None or actuated.requests in (NOTHING, own))
+
+
+AS_SPECIFIED: Final = Counted()
+"""Of a pod that counts what its spec says."""
+
+
+def _count(parts: tuple[PodSpec, Actual, bool]) -> Counted:
+    spec, actual, infeasible = parts
+    try:
+        requests = _total_on_node(spec, actual, infeasible, NOTHING)
+        defaults = DEFAULT_REQUESTS
+        if any(map(_is_pod_level, spec.resources.requests)):
+            defaults = {name: size for name, size in defaults.items() if name not in requests}
+        total = _total_on_node(spec, actual, infeasible, defaults)
+        nonzero = {"cpu": total.get("cpu", 0), "memory": total.get("memory", 0)}
+        if requests == pod_requests(spec) and nonzero == nonzero_requests(spec):
+            return AS_SPECIFIED
+    except QuantityError:
+        return AS_SPECIFIED  # whoever reads the spec says so
+    return Counted(requests=read_only(requests), nonzero_requests=read_only(nonzero))
+
+
+_counted: ValueCache[tuple[PodSpec, Actual, bool], Counted] = ValueCache(_count)
+
+
+def _total_on_node(
+    spec: PodSpec, actual: Actual, infeasible: bool, defaults: Mapping[str, int]
+) -> dict[str, int]:
+    allocated, actuated = actual.allocated_resources, NOTHING
+    own = spec.resources.requests
+    if actual.resources is not None:
+        actuated = actual.resources.requests
+        own = {} if infeasible else dict(own)
+        for amounts in (actuated, allocated or NOTHING):
+            for name, amount in amounts.items():
+                if name not in own or scaled(name, amount) > scaled(name, own[name]):
+                    own[name] = amount
+    total = {} if infeasible else _of_containers(spec, defaults)
+    if allocated is not None and actuated:  # these are sums over all containers
+        for amounts in (allocated, actuated):
+            _raise_to(total, {name: scaled(name, amount) for name, amount in amounts.items()})
+    else:
+        for is_allocated in (True, False):
+            variant = _as_set_aside(spec, actual, infeasible, is_allocated)
+            _raise_to(total, _of_containers(variant, defaults))
+    return _with_own(total, spec, own if any(map(_is_pod_level, spec.resources.requests)) else {})
+
+
+def _as_set_aside(spec: PodSpec, actual: Actual, infeasible: bool, is_allocated: bool) -> PodSpec:
+    """Return a spec with what is allocated, or actuated, for each container."""
+    statuses = (*(actual.init_container_statuses or ()), *(actual.container_statuses or ()))
+    found = {each.name: each for each in statuses}
+
+    def of(container: Container) -> Container:
+        status = found.get(container.name)
+        requests = NOTHING if infeasible else container.resources.requests
+        if status is not None and status.allocated_resources is not None:
+            requests = status.allocated_resources
+        if status is not None and status.resources is not None and not is_allocated:
+            requests = status.resources.requests or requests
+        return replace(container, resources=Resources(requests=requests))
+
+    return replace(
+        spec,
+        containers=tuple(map(of, spec.containers)),
+        init_containers=tuple(map(of, spec.init_containers)),
+    )
 
 
 def _container_requests(container: Container, defaults: Mapping[str, int]) -> dict[str, int]:
@@ -153,3 +294,4 @@ def _computed(spec: PodSpec) -> Demands:
 
 
 demands_of = _CachedDemands()
+"""Returns the demands of a spec."""

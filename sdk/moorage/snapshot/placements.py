@@ -125,17 +125,21 @@ class Placements:
             self._columns[key] = np.concatenate([column, np.full(size, np.nan)])
 
 
-def time_from_creation(pod: Pod, now: float) -> float:
-    """Guess when a pod was placed of which only its creation is known: at once.
+def placed_at(pod: Pod, now: float) -> float:
+    """Return when a pod was placed whose bind was not seen; by its creation if nothing else says.
+
+    A pod that waits on its node and does not say since when is on its way there right now.
 
     Args:
         pod: A pod that has a node.
         now: The time of the clock of `Placements`.
     """
+    if not pod.status.start_time and pod.status.phase == "Pending":
+        return now
     try:
-        created = datetime.fromisoformat(pod.metadata.creation_timestamp)
+        placed = datetime.fromisoformat(pod.status.start_time or pod.metadata.creation_timestamp)
     except ValueError:
         return LONG_AGO
-    if created.tzinfo is None:
-        created = created.replace(tzinfo=UTC)
-    return now - max(time.time() - created.timestamp(), 0)
+    if placed.tzinfo is None:
+        placed = placed.replace(tzinfo=UTC)
+    return now - max(time.time() - placed.timestamp(), 0)

@@ -18,7 +18,7 @@ from moorage.models import (
     decode_pod,
 )
 from moorage.snapshot import Nodes, ObjectStore, Snapshot
-from moorage.snapshot.placements import time_from_creation
+from moorage.snapshot.placements import placed_at
 from moorage.snapshot.snapshot import MAX_NODES
 from moorage_host.plugins.host import Policy
 
@@ -174,7 +174,7 @@ class Replica:
 
     def _placed(self, pod: Pod) -> float:
         """Guess since when a pod of the full snapshot has its node; later ones come just now."""
-        return time_from_creation(pod, self.snapshot.placements.now())
+        return placed_at(pod, self.snapshot.placements.now())
 
     def _rows_for(self, given: Iterable[NodeManifest]) -> dict[int, NodeManifest]:
         """Give nodes the rows of their namesakes, or rows beyond the table."""
