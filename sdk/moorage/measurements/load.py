@@ -16,8 +16,9 @@ from moorage.measurements.in_flight import Expected, InFlight, InFlightArguments
 from moorage.measurements.plugin import (
     MeasuringPlugin,
     OnMissing,
+    annotated_ages,
     annotated_numbers,
-    annotated_times,
+    count_in_time,
     fill_missing,
     mark_missing,
     trouble_with_times,
@@ -32,7 +33,6 @@ from moorage.measurements.prometheus.query import (
 )
 from moorage.measurements.prometheus.source import PrometheusSource
 from moorage.models import Pod
-from moorage.plugin import clock
 from moorage.plugin.arguments import Arguments
 from moorage.plugin.hooks import ScorePlugin
 from moorage.plugin.normalization import Scores
@@ -64,8 +64,8 @@ class LoadArguments(InFlightArguments):
         prometheus: How to reach Prometheus; without an address, annotations of the nodes count.
         window: The time over which Prometheus takes mean and deviation.
         annotation_prefix: The prefix of annotation names, such as "example.com/".
-        annotation_max_age: The age from which annotations count as not measured; those without
-            load-measured-at always count.
+        annotation_max_age: The age from which annotations count as not measured, as do those whose
+            load-measured-at cannot be read or is in the future; those without it always count.
         on_missing: What nodes without measurements get: the mean of the others, 0, or the plugin
             fails.
     """
@@ -212,17 +212,16 @@ class LoadMeter:
         """Return how many seconds ago was measured; 0 where annotations have no time."""
         if self._source:
             return self._source.age
-        measured = annotated_times(nodes, self._prefix + MEASURED_AT)
-        age: Scores = np.nan_to_num(np.maximum(clock.now().timestamp() - measured, 0))
-        return age
+        ages = annotated_ages(nodes, self._prefix + MEASURED_AT)
+        age: Scores = np.where(count_in_time(ages, self._max_age), np.nan_to_num(ages), 0)
+        return np.maximum(age, 0)
 
     def _annotation(self, nodes: Nodes, name: str) -> Scores:
         return annotated_numbers(nodes, self._prefix + name)
 
     def _are_old(self, nodes: Nodes) -> Mask:
-        measured = annotated_times(nodes, self._prefix + MEASURED_AT)
-        old: Mask = clock.now().timestamp() - measured > self._max_age
-        return old
+        ages = annotated_ages(nodes, self._prefix + MEASURED_AT)
+        return ~count_in_time(ages, self._max_age)
 
 
 class LoadScorePlugin(MeasuringPlugin, ScorePlugin):

@@ -5,6 +5,7 @@ plugin scores such nodes `MISSING`, and `normalize` settles what that means amon
 """
 
 import math
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, Literal, Protocol
@@ -33,6 +34,15 @@ OnMissing = Literal["neutral", "worst", "fail"]
 
 MISSING: Final = -1.0
 """The score, before normalisation, of nodes without measurements; real ones are not negative."""
+
+
+MAX_AHEAD: Final = 10.0
+"""Seconds by which the clock of whoever measures may be ahead of ours."""
+
+_TIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
+)
+"""RFC 3339, also without a zone: that is UTC."""
 
 
 def mark_missing(scores: Scores, on_missing: str) -> Scores:
@@ -68,24 +78,49 @@ def annotated_numbers(nodes: Nodes, name: str) -> Scores:
     return nodes.annotation(name).map(_number)
 
 
-def annotated_times(nodes: Nodes, name: str) -> Scores:
-    """Return the annotation called *name*, a time in RFC 3339, in seconds since 1970; else NaN."""
-    return nodes.annotation(name).map(_seconds)
+def annotated_ages(nodes: Nodes, name: str) -> Scores:
+    """Return how many seconds ago the times in the annotation called *name* are.
+
+    NaN where it is not there, infinite where it is no time in RFC 3339, and below 0 in the future.
+    """
+    ages: Scores = now().timestamp() - nodes.annotation(name).map(_seconds)
+    return ages
+
+
+def count_in_time(ages: Scores, max_age: float) -> Mask:
+    """Return which ages count: not too old, not unreadable, not in the future; or not there."""
+    in_time: Mask = ~((ages > max_age) | (ages < -MAX_AHEAD))
+    return in_time
 
 
 def trouble_with_times(nodes: Nodes, name: str, max_age: float) -> str:
-    """Return how long ago the times in an annotation are, if that is long; empty if not.
+    """Return which times in an annotation do not count, and how long ago the newest is; else "".
 
-    Long is more than *max_age* seconds for one of *nodes*, or 50 % of that for all.
+    If all count, their age is trouble from half of *max_age* seconds on.
     """
-    ages = now().timestamp() - annotated_times(nodes, name)
-    newest = float(np.fmin.reduce(ages, initial=math.inf))
-    if math.isinf(newest):
-        return ""
-    ago = f"{format_duration(max(round(newest), 0))} ago"
-    if old := np.count_nonzero(ages > max_age):
-        return f"{name} of {old} is over {format_duration(max_age)} ago, the newest {ago}"
-    return f"the newest {name} is {ago}" if newest > max_age / 2 else ""
+    ages = annotated_ages(nodes, name)
+    unreadable, future = np.isinf(ages), ages < -MAX_AHEAD
+    parts = [
+        f"{name} of {np.count_nonzero(found)} {what}, such as {_first(nodes, name, found)}"
+        for found, what in ((unreadable, "is no time in RFC 3339"), (future, "is in the future"))
+        if found.any()
+    ]
+    newest = float(np.fmin.reduce(ages[~unreadable & ~future], initial=math.inf))
+    if not math.isinf(newest):
+        ago = f"{format_duration(max(round(newest), 0))} ago"
+        if old := np.count_nonzero((ages > max_age) & ~unreadable):
+            parts.append(
+                f"{name} of {old} is over {format_duration(max_age)} ago, the newest {ago}"
+            )
+        elif newest > max_age / 2:
+            parts.append(f"the newest {name} is {ago}")
+    return "; ".join(parts)
+
+
+def _first(nodes: Nodes, name: str, found: Mask) -> str:
+    """Return the text of the first node that was found, as far as it is short."""
+    node = nodes[int(found.argmax())]
+    return f"{node.annotations.get(name, '')[:40]!r} on {node.name}"
 
 
 def _number(text: str | None) -> float:
@@ -97,10 +132,14 @@ def _number(text: str | None) -> float:
 
 
 def _seconds(text: str | None) -> float:
-    try:
-        time = datetime.fromisoformat(text or "")
-    except ValueError:
+    if text is None:
         return math.nan
+    try:
+        time = datetime.fromisoformat(text.upper()) if _TIME.fullmatch(text) else None
+    except ValueError:  # such as the 30th of February
+        time = None
+    if time is None:
+        return -math.inf
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 

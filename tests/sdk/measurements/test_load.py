@@ -90,7 +90,7 @@ def test_annotations_that_are_too_old_count_no_more() -> None:
         loaded_node("of no age", free_cpu=1000, load_measured_at="yesterday"),
     )
     used = annotated(*nodes, forecast_weight=0.2).used.tolist()
-    assert used == pytest.approx([3000, math.nan, 3000, 3000, 3000], nan_ok=True)
+    assert used == pytest.approx([3000, math.nan, math.nan, 3000, math.nan], nan_ok=True)
     assert not math.isnan(annotated(nodes[1], annotationMaxAge="17m").used[0])
     assert math.isnan(annotated(nodes[0], annotationMaxAge="13m").used[0])
 

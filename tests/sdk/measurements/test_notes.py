@@ -18,9 +18,9 @@ from moorage.measurements import (
     PrometheusSource,
     mark_missing,
 )
-from moorage.measurements.load import LoadScorePlugin
+from moorage.measurements.load import LoadArguments, LoadMeter, LoadScorePlugin
 from moorage.models import NodeManifest
-from moorage.testing import make_node, make_nodes, make_pod
+from moorage.testing import make_node, make_nodes, make_pod, time_is
 from moorage_host.policy.checks import check_arguments
 from tests.annotated import loaded_node
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
@@ -172,7 +172,7 @@ def in_minutes(note: str) -> str:
         ([1, 7], ""),
         ([1, None], ""),
         ([8, 9, None], "the newest load-measured-at is 8m ago"),
-        ([-1, 20], "load-measured-at of 1 is over 15m ago, the newest 0s ago"),
+        ([0, 20], "load-measured-at of 1 is over 15m ago, the newest 0s ago"),
         ([3, 16, 17], "load-measured-at of 2 is over 15m ago, the newest 3m ago"),
         ([None, 17], "load-measured-at of 1 is over 15m ago, the newest 17m ago"),
     ],
@@ -184,6 +184,51 @@ def test_old_annotations_are_noted(minutes: list[float | None], note: str) -> No
     old = sum(ago is not None and ago > 15 for ago in minutes)
     missing = f"{old} of {len(nodes)} nodes have no measurements, such as n1 (onMissing: neutral); "
     assert found.removesuffix(note) == (missing if old else "")
+
+
+NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
+UNREADABLE = "load-measured-at of 1 is no time in RFC 3339, such as {!r} on node"
+FUTURE = "load-measured-at of 1 is in the future, such as {!r} on node"
+OLD = "load-measured-at of 1 is over 15m ago, the newest 1h ago"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("2026-11-28T12:00:00Z", ""),
+        ("2026-11-28t11:59:00z", ""),
+        ("2026-11-28 11:59:00Z", ""),
+        ("2026-11-28T11:59:00.123456789Z", ""),
+        ("2026-11-28T13:59:00+02:00", ""),
+        ("2026-11-28T13:59:00+0200", ""),
+        ("2026-11-28T11:59:00", ""),
+        ("2026-11-28T12:00:09Z", ""),
+        ("2026-11-28T12:00:11Z", FUTURE),
+        ("2099-01-01T00:00:00Z", FUTURE),
+        ("2026-11-28T14:01:00+01:00", FUTURE),
+        ("2026-11-28T11:00:00Z", OLD),
+        ("1767225600", UNREADABLE),
+        ("1767225600000", UNREADABLE),
+        ("20261128", UNREADABLE),
+        ("20261128T115900Z", UNREADABLE),
+        ("2026-11-28", UNREADABLE),
+        ("2026-W48-6", UNREADABLE),
+        ("2026-02-30T00:00:00Z", UNREADABLE),
+        ("Sat, 28 Nov 2026 11:59:00 GMT", UNREADABLE),
+        ("Sat Nov 28 11:59:00 UTC 2026", UNREADABLE),
+        ("11:59:00", UNREADABLE),
+        ("\u0662026-11-28T11:59:00Z", UNREADABLE),
+        ("garbage", UNREADABLE),
+        ("", UNREADABLE),
+    ],
+)
+def test_a_time_counts_if_it_can_be_read_and_has_come(text: str, note: str) -> None:
+    node = loaded_node(free_cpu=1000, load_measured_at=text)
+    with time_is(NOW):
+        found = note_of(Idle(), node)
+        used = LoadMeter(LoadArguments()).load(make_nodes(node), "cpu").used
+    assert found.rpartition("; ")[2] == note.format(text)
+    assert math.isnan(used[0]) == bool(note)
 
 
 def test_nodes_without_annotations_are_noted() -> None:
