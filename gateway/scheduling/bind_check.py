@@ -22,6 +22,7 @@ from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judg
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import BindCheckRecord, Cause, Decision
 from gateway.cycle.nodes import Rows, index_of
+from gateway.cycle.verdicts import Verdicts
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.metrics import BindCheckOutcome, CycleMetrics

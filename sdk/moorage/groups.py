@@ -32,6 +32,9 @@ GROUP_KINDS = (PODS, PODS_OF_POD_GROUPS, POD_GROUPS)
 Name = tuple[str, str]
 """The namespace and the name of a group."""
 
+INDEX = "batch.kubernetes.io/job-completion-index"
+"""The label of the pods of an indexed Job: a new pod of an index takes the place of the last."""
+
 GROUP_TIMEOUT = 60.0
 """Seconds for which the members of a group that fits hold their nodes, until they are bound."""
 
@@ -151,10 +154,25 @@ def group_members(nodes: Nodes) -> Mapping[Name, Sequence[Pod]]:
 
 
 def group_min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[int, str]:
-    """Return how many pods of a group are enough to begin, and what is wrong with the group.
+    """Return how many of *members* are enough to begin, and what is wrong with the group.
 
-    The text is constant; "" if nothing is wrong.
+    Members that have ended were placed, so they need not be placed again. Those that have failed
+    count for so long as others are on nodes: where a whole group has failed, it begins anew. The
+    text is constant; "" if nothing is wrong.
     """
+    least, problem = _min_count(name, members, nodes)
+    indices = {member.labels.get(INDEX) for member in members} - {None}
+    runs = any(member.spec.node_name for member in members)
+    ended = {
+        pod.uid
+        for kind in (PODS, PODS_OF_POD_GROUPS)
+        for pod in nodes.objects(kind, Pod).derived("ended", _ended).get(name, ())
+        if pod.labels.get(INDEX) not in indices and (runs or pod.status.phase == "Succeeded")
+    }
+    return max(least - len(ended), 1), problem
+
+
+def _min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[int, str]:
     labelled = {GROUP in member.labels for member in members}
     if len(labelled) > 1:
         return 1, f"pods of the group name it by {GROUP} and by {POD_GROUP}"
@@ -185,6 +203,16 @@ def to_number(text: str) -> int | None:
 
 def _members(nodes: Nodes, kind: ObjectKind) -> Mapping[Name, Sequence[Pod]]:
     return nodes.objects(kind, Pod).derived("groups", _by_group)
+
+
+def _ended(pods: Objects[Pod]) -> Mapping[Name, Sequence[Pod]]:
+    """Return by group the pods that were on nodes and have ended."""
+    found: dict[Name, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        name = group_name(pod)
+        if name is not None and pod.is_terminal and pod.spec.node_name:
+            found[name].append(pod)
+    return found
 
 
 def _by_group(pods: Objects[Pod]) -> Mapping[Name, Sequence[Pod]]:

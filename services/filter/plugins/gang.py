@@ -27,10 +27,11 @@ class Gang(FilterPlugin):
     """Places pods with the same label `moorage.io/group` together or not at all.
 
     The label `moorage.io/group-size` says how many they are, `moorage.io/group-min-count` how many
-    are enough to begin, `moorage.io/group-rank` in which order they are placed. The pods of a
-    PodGroup of scheduler-plugins are a group, too. A group is of one namespace and one
-    schedulerName. Of groups that are tried and fit, the one of the highest priority comes first,
-    then the oldest, then by name. A group that has had its turn for `timeout` seconds and still
+    are enough to begin, `moorage.io/group-rank` in which order they are placed. Pods that have
+    ended on a node count for both. The pods of a PodGroup of scheduler-plugins are a group, too. A
+    group is of one namespace and one schedulerName. Of groups that are tried and fit, the one of
+    the highest priority comes first, then the oldest, then by name. A group that has had its turn
+    for `timeout` seconds and still
     waits, such as for a volume, lets others of its priority go first for as long.
     """
 

@@ -208,6 +208,44 @@ def manifest(name: str, group: str, size: str, *, gated: bool = False, node: str
     return {"metadata": {**metadata, "creationTimestamp": created}, "spec": spec}
 
 
+def told(name: str, phase: str, node: str = "", index: str = "") -> Object:
+    """Return a pod of group a, of four, in a phase; *index* is that of its Job."""
+    obj = manifest(name, "a", "4", node=node)
+    if index:
+        obj["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = index
+    return {**obj, "status": {"phase": phase}}
+
+
+RUNNING = tuple(told(f"a-{i}", "Running", "n1", str(i)) for i in range(3))
+NEW = told("new", "Pending", index="3")
+
+
+@pytest.mark.parametrize(
+    ("pods", "members", "least"),
+    [
+        ((*RUNNING, NEW), 4, 4),
+        ((*RUNNING[:2], NEW), 3, 4),
+        ((*RUNNING[:2], NEW, told("ended", "Succeeded", "n1", "2")), 3, 3),
+        ((*RUNNING[:2], NEW, told("ended", "Failed", "n1", "2")), 3, 3),
+        ((*RUNNING[:2], NEW, told("ended", "Failed", "", "2")), 3, 4),
+        ((*RUNNING[:2], NEW, told("ended", "Failed", "n1", "3")), 3, 4),
+        ((*RUNNING, NEW, told("ended", "Failed", "n1", "3")), 4, 4),
+        ((NEW, *(told(f"ended-{i}", "Succeeded", "n1", str(i)) for i in range(3))), 1, 1),
+        ((NEW, *(told(f"ended-{i}", "Failed", "n1", str(i)) for i in range(4))), 1, 4),
+        ((told("new", "Pending"), *(told(f"x{i}", "Succeeded", "n1") for i in range(9))), 1, 1),
+    ],
+)
+async def test_members_that_have_ended_count_as_placed(
+    pods: tuple[Object, ...], members: int, least: int
+) -> None:
+    queue = Queue(*pods)
+    await queue.plugin.start()
+    new = next(pod for pod in group_members(queue.nodes)["default", "a"] if pod.name == "new")
+    group = queue.plugin.group(new, queue.nodes)
+    assert group is not None
+    assert (len(group.members), group.min_count, group.problem) == (members, least, "")
+
+
 class Queue:
     """Groups that wait, of which Gang is asked about one pod after another."""
 
