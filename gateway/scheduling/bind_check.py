@@ -19,10 +19,10 @@ from itertools import chain
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judge, NodeSet
+from gateway.cycle.answers import Codes
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import BindCheckRecord, Cause, Decision
 from gateway.cycle.nodes import Rows, index_of
-from gateway.cycle.verdicts import Verdicts
 from gateway.policy.dependencies import FilterDependencies
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.metrics import BindCheckOutcome, CycleMetrics
@@ -65,8 +65,8 @@ class BindCheck:
     """Checks the nodes of binds, in turns of the cycle queue.
 
     Attributes:
-        judged: The newest verdicts by the pod's uid, with the pod as the watch had shown it; cycles
-            put them in, and a bind takes those of its pod out.
+        judged: The newest verdicts by the pod's uid: rows and codes, and the pod as the watch had
+            shown it. Cycles put them in, and a bind takes those of its pod out.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class BindCheck:
             is_stale: Whether the state is too old to check by.
             unknown_pod_wait: Seconds that a bind of any other pod waits for the watch.
         """
-        self.judged: OrderedDict[str, tuple[Verdicts, Pod | None]] = OrderedDict()
+        self.judged: OrderedDict[str, tuple[bytes, Codes, Pod | None]] = OrderedDict()
         self._state = state
         self._policy = policy
         self._judge = judge
@@ -181,7 +181,7 @@ class BindCheck:
         self, pod: Pod | None, call: BindCall, decision: Decision | None, epoch: int
     ) -> Cause | None:
         """Return why the pod's node has to be checked; None if it need not be."""
-        verdicts, judged = self.judged.pop(call.uid, (None, None))
+        rows, codes, judged = self.judged.pop(call.uid, (b"", (), None))
         if pod is not None and pod.spec.node_name:
             return None
         row = self._state.rows.of.get(call.node)
@@ -200,8 +200,8 @@ class BindCheck:
             holds = self._state.place_of(call.uid) == call.node
             # Every cycle and check since has counted the pod on its node.
             return None if holds else "claim lost"
-        index = index_of(verdicts.bitmap, row) if verdicts is not None else None
-        if verdicts is None or index is None or verdicts.codes[index]:
+        index = index_of(rows, row)
+        if index is None or codes[index]:
             return "not feasible"
         if judged is not None and (judged.metadata, judged.spec) != (pod.metadata, pod.spec):
             return "pod changed"

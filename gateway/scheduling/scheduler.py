@@ -242,7 +242,8 @@ class Scheduler:
         judged = self._bind_check.judged
         judged.pop(cycle.uid, None)
         if record.feasible:
-            judged[cycle.uid] = verdicts, self._state.pods.get(cycle.uid)
+            pod = self._state.pods.get(cycle.uid)
+            judged[cycle.uid] = verdicts.bitmap, verdicts.codes, pod
             if len(judged) > JUDGED_LIMIT:
                 judged.popitem(last=False)
         if verdicts.kept:
