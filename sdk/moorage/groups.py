@@ -157,7 +157,7 @@ def group_min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[i
     """Return how many of *members* are enough to begin, and what is wrong with the group.
 
     Members that have ended were placed, so they need not be placed again. Those that have failed
-    count for so long as others are on nodes: where a whole group has failed, it begins anew. The
+    count for so long as others are on nodes: where a whole group has failed, it begins again. The
     text is constant; "" if nothing is wrong.
     """
     least, problem = _min_count(name, members, nodes)

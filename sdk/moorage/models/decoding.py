@@ -147,8 +147,8 @@ def trim_pod(pod: "Pod | _SeenPod") -> Pod:
                     since = condition.last_transition_time or since
                 elif condition.type == "PodResizePending" and infeasible is None:
                     infeasible = condition.reason == "Infeasible"
-            told = seen.container_statuses or seen.init_container_statuses or seen.resources
-            if told or infeasible:
+            given = seen.container_statuses or seen.init_container_statuses or seen.resources
+            if given or infeasible:
                 size = counted(pod.spec, seen, infeasible=bool(infeasible))
         status = PodStatus(
             phase=seen.phase,

@@ -126,9 +126,9 @@ def _is_as_specified(spec: PodSpec, actual: Actual) -> bool:
     """Whether a status says what the spec says in the same words, as nearly all do."""
     containers, own = (*spec.containers, *spec.init_containers), spec.resources.requests
     statuses = (*(actual.init_container_statuses or ()), *(actual.container_statuses or ()))
-    told = {each.name: (each.allocated_resources, each.resources) for each in statuses}
+    by_name = {each.name: (each.allocated_resources, each.resources) for each in statuses}
     for container in containers:
-        allocated, actuated = told.get(container.name, (None, None))
+        allocated, actuated = by_name.get(container.name, (None, None))
         given = container.resources.requests
         if allocated is not None and allocated != given:
             return False
