@@ -36,8 +36,8 @@ PR_SET_CHILD_SUBREAPER = 36
 LOOK_SECONDS = 0.2
 STACKS_SECONDS = 1.0
 
-REPLACING_SECONDS = 10.0
-"""For how long a new process may be one that is about to become a worker."""
+REPLACING_SECONDS = 60.0
+"""For how long after a loss a new process may be one that is about to become a worker."""
 
 SILENCE = 2.0
 """How many times the limit of a test may pass, after that of those which run, without a report."""
@@ -94,6 +94,7 @@ class Workers:
         self._lost = False
         self._reported = time.time()
         self._ended_all = False
+        self._ending = threading.Lock()
         self._over = threading.Event()
         self._watching = threading.Thread(target=self._watch, name="workers", daemon=True)
 
@@ -118,11 +119,12 @@ class Workers:
 
     def pytest_testnodedown(self, node: WorkerController, error: object) -> None:
         """End what a lost worker has left, before another comes in its place."""
-        self._running.pop(node, None)
-        if error:
-            self._lost = True
-            self._end_adopted()
-            self._replacing = time.time() + REPLACING_SECONDS
+        with self._ending:
+            self._running.pop(node, None)
+            if error:
+                self._lost = True
+                self._end_adopted()
+                self._replacing = time.time() + REPLACING_SECONDS
         self._note()
 
     def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
@@ -134,7 +136,8 @@ class Workers:
         """Let nothing outlive the run, and a run that has lost a worker fail."""
         yield
         self._over.set()
-        self._watching.join(20)
+        if self._watching.is_alive():
+            self._watching.join(20)
         kill_children()
         if self._lost and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -156,9 +159,10 @@ class Workers:
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            running = dict(self._running)
-            if self._replacing < time.time() and any(map(_has_ended, running.values())):
-                self._end_adopted()  # one may hold the pipe, whose end is what xdist waits for
+            with self._ending:
+                running = dict(self._running)
+                if self._replacing < time.time() and any(map(_has_ended, running.values())):
+                    self._end_adopted()  # one may hold the pipe, for whose end xdist waits
             for pid in self._adopted():
                 with suppress(ChildProcessError):
                     os.waitpid(int(pid), os.WNOHANG)

@@ -43,6 +43,7 @@ KUBEADM = {"--patches"}
 PYTEST = {"--extender-options", "--extender-url", "--pyargs"}
 
 FOREIGN = {
+    "--dist",
     "--enable-feature",
     "--help",
     "--machines",
@@ -172,7 +173,7 @@ def test_options_exist() -> None:
 
 def test_environment_variables_exist() -> None:
     known = {each.variable for cls in classes() for each in declared_settings(cls)}
-    known.add("MOORAGE_EXAMPLES")  # of tests: tests/conftest.py
+    known |= {"MOORAGE_EXAMPLES", "MOORAGE_REQUIRE_ALL"}  # of tests: tests/conftest.py
     known.add("MOORAGE_HOME")  # of builds: deploy/metadata.py
     assert set(re.findall(r"MOORAGE_[A-Z_]+", prose())) - known == set()
 

@@ -422,7 +422,7 @@ async def test_a_streamed_list_that_never_ends_is_replaced_by_a_list(tmp_path: P
 )
 async def test_a_line_that_cannot_be_read_leads_to_a_new_list(tmp_path: Path, line: bytes) -> None:
     async with odd_server(tmp_path, first_line=line + b"\n") as client:
-        async with following_nodes(client, initial_events=0.1) as recorded:
+        async with following_nodes(client, initial_events=2.0) as recorded:
             await until(lambda: recorded.calls == ["upsert listed"])
         assert recorded.restarts[0] is Restart.MALFORMED
 
