@@ -6,8 +6,10 @@ has locked is that of a process that ended without stopping.
 """
 
 import fcntl
+import math
 import os
 import stat
+import time
 from contextlib import suppress
 from mmap import mmap
 from pathlib import Path
@@ -21,6 +23,9 @@ from moorage.v1 import types_pb2 as pb
 
 FOLDERS: Final = ("/dev/shm", gettempdir())  # noqa: S108 - the folder in it is this user's alone
 """Where the files may be; the first that can be written to is used."""
+
+OLD_SECONDS: Final = 86400.0
+"""After which the file of any ended process is removed; nobody may serve on its port again."""
 
 log = structlog.get_logger()
 
@@ -81,15 +86,12 @@ def _folder() -> Path:
 
 def _former(folder: Path, port: int, end: str) -> pb.FormerProcess:
     """Return what the marks of the latest process say that has ended; remove such files."""
-    files, content = sorted(folder.glob(f"{port}-*"), key=lambda path: path.stat().st_mtime), b""
-    for path in files:
-        with path.open("rb+") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # it serves beside this one
-                continue
-            content = file.read(mark.SIZE)
-        path.unlink(missing_ok=True)
+    content = b""
+    for path in sorted(folder.iterdir(), key=_changed):
+        if path.name.startswith(f"{port}-"):
+            content = _taken(path) or content
+        elif time.time() - _changed(path) > OLD_SECONDS:
+            _taken(path)
     if len(content) < mark.SIZE:
         return pb.FormerProcess()
     pod = mark.text_at(content, slice(mark.POD, mark.CYCLE.stop))
@@ -103,3 +105,22 @@ def _former(folder: Path, port: int, end: str) -> pb.FormerProcess:
         plugin=mark.text_at(content, slice(1, mark.PLUGIN.stop)) if is_known else "",
         end=end,
     )
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:  # its process has just stopped
+        return math.inf
+
+
+def _taken(path: Path) -> bytes:
+    """Remove the file of a process that has ended; return what is in it."""
+    try:
+        with path.open("rb+") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            content = file.read(mark.SIZE)
+    except OSError:  # the process serves beside this one, or has just stopped
+        return b""
+    path.unlink(missing_ok=True)
+    return content

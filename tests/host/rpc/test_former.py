@@ -1,5 +1,6 @@
 """What a process learns of the one before it that ended without stopping."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,6 +113,18 @@ def test_one_that_serves_beside_it_is_left_alone(begin: Begin, folder: Path) -> 
         assert begin("r2").former == pb.FormerProcess()
         assert beside.exists()
         other.communicate(timeout=20)
+
+
+def test_files_of_other_ports_are_removed_once_they_are_old(begin: Begin, folder: Path) -> None:
+    begin("r1")
+    (own,) = folder.iterdir()
+    old, new = own / "1-1", own / "2-2"
+    for file in (old, new):
+        file.write_bytes(bytes(mark.SIZE))
+    os.utime(old, (0, 0))
+    begin("r2")
+    assert not old.exists()
+    assert new.exists()
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(begin: Begin, folder: Path) -> None:
