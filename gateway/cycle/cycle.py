@@ -78,7 +78,6 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
             scores; empty without an opinion.
         scoring: Scores the feasible nodes after the filter call was answered; None if nothing does.
         failure: Why that failed.
-        refused: Plugins that are not called for the pod, and why not, because replicas crashed.
     """
 
     pod: Pod
@@ -103,7 +102,6 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     points: Sequence[int] = ()
     scoring: "asyncio.Task[None] | None" = None
     failure: Exception | None = None
-    refused: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
         self.profile = self.pod.spec.scheduler_name

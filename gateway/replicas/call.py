@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle
 from gateway.cycle.nodes import NodeRows
-from gateway.replicas.kinds import Part
+from gateway.replicas.session import Part
 from gateway.replicas.set import SILENT, Member, ReplicaSet, VersionGoneError
 from moorage.execution.overruns import Owner
 from moorage.v1.replica_pb2 import CycleResult
@@ -47,7 +47,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
             member = replicas.next(version) or await replicas.until_next(deadline, version)
         if member is not None:
             if replicas.crash_suspects.pods:
-                _check_refused(replicas, cycle, owner, member)
+                _check_refused(replicas, part, owner, member)
             if again:
                 replicas.metrics.resent["lost" if again == "lost" else "slow"]()
             try:
@@ -84,10 +84,10 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
         again = "lost" if ended or not sent else "slow"
 
 
-def _check_refused(replicas: ReplicaSet, cycle: Cycle, owner: Owner, member: Member) -> None:
+def _check_refused(replicas: ReplicaSet, part: Part, owner: Owner, member: Member) -> None:
     """Have plugins that crashed replicas left out; fail if it is not known which they are."""
-    cycle.refused = replicas.crash_suspects.refusals(owner, member.session.version)
-    if why := cycle.refused.get(""):
+    part.refused = replicas.crash_suspects.refusals(owner, member.session.version)
+    if why := part.refused.get(""):
         raise CallFailedError(f"{replicas.name} service: {why}")
 
 

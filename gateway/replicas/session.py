@@ -5,16 +5,20 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, Literal
 
 import grpc.aio
+import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from gateway.cycle import Cycle
-from gateway.cycle.nodes import NodeRows
+from gateway.cycle import Cycle, NodeSet
+from gateway.cycle.nodes import NodeRows, Positions
 from gateway.policy.policy import digest_of
 from gateway.replicas.feed import Kinds, StateFeed, in_parts
-from gateway.replicas.kinds import Part, ServiceKind, fill
+from gateway.replicas.kinds import ServiceKind
 from gateway.replicas.metrics import SessionMetrics
+from moorage.models import encode
 from moorage.v1 import types_pb2 as pb
 from moorage.v1.replica_pb2 import FollowProblemsRequest, FollowRetriesRequest
 from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
@@ -37,8 +41,40 @@ PARTS_AHEAD = 16
 """Parts of a full snapshot that a replica gets before it has acknowledged the first of them."""
 
 
+Stage = Literal["whole", "shard", "normalize"]
+"""What is asked: see `Part`."""
+
+
 class SessionRefusedError(Exception):
     """The replica cannot use the policy."""
+
+
+class Part(msgspec.Struct, kw_only=True, eq=False):
+    """What one replica is asked about a cycle in one go.
+
+    Rows refer to the state at the time of sending, which may differ when it is sent again.
+
+    Attributes:
+        nodes: The nodes of the phase.
+        positions: Those of them that are asked about; None for all.
+        size: How many these are.
+        stage: A whole phase, the raw scores of a shard, or the normalisation of gathered scores.
+        version: Only replicas with this version of plugins may answer; empty if any may.
+        raw: The gathered scores by plugin, by position among all nodes.
+        profile: Another profile than that of the pod: a shadow, whose work is not traced.
+        rows: The rows of the nodes, if they must be those of an earlier moment.
+        refused: Plugins that are not called for the pod, and why not, because replicas crashed.
+    """
+
+    nodes: NodeSet
+    size: int
+    positions: Positions | None = None
+    stage: Stage = "whole"
+    version: str = ""
+    raw: Mapping[str, npt.NDArray[np.float64]] = {}
+    profile: str = ""
+    rows: NodeRows | None = None
+    refused: Mapping[str, str] = {}
 
 
 class Session:
@@ -210,7 +246,7 @@ class Session:
             state = self._outstanding()
         request = self._kind.request()
         message = request.cycle
-        about = fill(cycle, part, part.rows or feed.index.find(part.nodes), message)
+        about = _fill(cycle, part, part.rows or feed.index.find(part.nodes), message)
         message.id, answer = self._stream.expect(deadline)
         left = (deadline - asyncio.get_running_loop().time()) * REPLICA_SHARE
         message.timeout.FromNanoseconds(max(int(left * 1e9), 1_000_000))
@@ -305,6 +341,30 @@ class Session:
             self._metrics.sent[part](len(encoded))
         self._stream.send(encoded)
         return acknowledgement
+
+
+def _fill(cycle: Cycle, part: Part, rows: NodeRows, message: pb.Cycle) -> NodeRows:
+    """Write what is asked about a cycle; return the rows that the answer will be about."""
+    about = rows if part.positions is None else rows.subset(part.positions)
+    message.candidates = about.bitmap if part.stage != "shard" else rows.bitmap
+    if part.stage == "shard":
+        message.shard = about.bitmap or b"\0"  # an empty bitmap would mean all nodes
+    for plugin, values in part.raw.items():
+        gathered = values[about.positions].astype("<f8")
+        message.raw.add(plugin=plugin, raw=gathered.tobytes())
+    message.profile = part.profile or cycle.profile
+    message.pod.json = cycle.pod_json
+    if cycle.plugin:
+        message.plugin = cycle.plugin
+    if part.refused:
+        message.refused.update(part.refused)
+    for row, manifest in about.given:
+        message.overrides.add(row=row, json=encode(manifest))
+    if cycle.traceparent and not part.profile:
+        message.traceparent = cycle.traceparent
+    if cycle.excluded_pods:
+        message.excluded_pods.extend(cycle.excluded_pods)
+    return about
 
 
 async def _accepted(acknowledgement: "asyncio.Future[Any]") -> None:

@@ -25,8 +25,8 @@ from gateway.cycle.nodes import NodeRows
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.call import ReplicaAnswer
 from gateway.replicas.crashes import NOBODY
-from gateway.replicas.kinds import Part
 from gateway.replicas.reading import NonsenseError, read_scores, read_verdicts
+from gateway.replicas.session import Part
 from gateway.replicas.set import Member, ReplicaSet
 from gateway.scheduling.queue import CycleQueue
 from gateway.settings import GatewaySettings

@@ -23,8 +23,9 @@ from moorage_host.plugins.replica import Engine
 from moorage_host.rpc.adhoc import Chunks
 from moorage_host.rpc.describe import report_runs
 from moorage_host.rpc.errors import CallError
+from moorage_host.rpc.role import replica_service
 from moorage_host.rpc.serve import ServiceDefinition
-from moorage_host.rpc.session import Context, ReplicaServicer, replica_service
+from moorage_host.rpc.session import Context, ReplicaServicer
 from moorage_host.rpc.settings import CycleSettings
 from services.scorer.engine import continued, run_normalization, run_shard
 from services.scorer.plugins import BUILT_INS

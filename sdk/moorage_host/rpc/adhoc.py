@@ -16,14 +16,19 @@ import grpc
 from msgspec.structs import replace
 
 from moorage.execution import Supervisor, mark, owner_of
+from moorage.models import NodeManifest
+from moorage.v1 import filter_pb2, scorer_pb2
 from moorage_host.plugins import CycleInput, Replica
 from moorage_host.plugins.replica import Engine
+from moorage_host.rpc.convert import node_from_proto
 from moorage_host.rpc.errors import CallError
 from moorage_host.slots import Slots
 from moorage_host.tracing.spans import plugin_spans
 
 T = TypeVar("T")
 Run = TypeVar("Run")
+
+AdhocRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
 
 REFUSAL_SECONDS = 0.25
 """How long a refused call waits for its refusal, as most callers try again at once."""
@@ -128,6 +133,38 @@ class Throttle:
                     if time.perf_counter() >= end:
                         is_over = False
                         break
+
+
+def check_count(nodes: int, most: int) -> None:
+    """Refuse an ad-hoc call that is about too many nodes.
+
+    Raises:
+        CallError: It is (INVALID_ARGUMENT).
+    """
+    if nodes > most:
+        raise CallError(
+            grpc.StatusCode.INVALID_ARGUMENT,
+            f"{nodes} nodes: a call by hand may be about {most}; name at most so many (node_names)",
+        )
+
+
+async def given_nodes(
+    request: AdhocRequest, most: int, throttle: Throttle
+) -> tuple[NodeManifest, ...]:
+    """Return the nodes that a request brings.
+
+    Raises:
+        CallError: They are too many, or malformed (INVALID_ARGUMENT).
+    """
+    if len(request.nodes) > most:
+        raise CallError(
+            grpc.StatusCode.INVALID_ARGUMENT,
+            f"{len(request.nodes)} nodes: a call by hand may bring {most}; name nodes that the "
+            "cluster has (node_names)",
+        )
+    given: list[NodeManifest] = []
+    await throttle.each(request.nodes, lambda node: given.append(node_from_proto(node)[0]))
+    return tuple(given)
 
 
 class Chunks(Generic[Run]):

@@ -18,7 +18,7 @@ import asyncio
 import time
 import uuid
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
@@ -31,35 +31,29 @@ from moorage import __version__
 from moorage.errors import ConfigurationError
 from moorage.execution import PluginRun, Supervisor, mark
 from moorage.models import NodeManifest, decode_node
-from moorage.v1 import filter_pb2, replica_pb2, scorer_pb2
+from moorage.v1 import replica_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage.v1.replica_pb2 import CycleResult, SessionRequest, SessionResponse
-from moorage.v1.replica_pb2_grpc import (
-    ReplicaServiceServicer,
-    add_ReplicaServiceServicer_to_server,
-)
+from moorage.v1.replica_pb2_grpc import ReplicaServiceServicer
 from moorage_host.plugins import CycleInput, PluginHost, Replica
 from moorage_host.plugins.host import Policy
 from moorage_host.plugins.registry import Registry
 from moorage_host.plugins.replica import NODE_SECONDS, STEP_SECONDS, Engine
 from moorage_host.process.admin import Check
 from moorage_host.process.metrics import count_background_failure
-from moorage_host.rpc.adhoc import Chunks, Throttle
-from moorage_host.rpc.convert import node_from_proto, pod_from_proto
+from moorage_host.rpc.adhoc import AdhocRequest, Chunks, Throttle, check_count, given_nodes
+from moorage_host.rpc.convert import pod_from_proto
 from moorage_host.rpc.describe import describe_plugins, node_state, object_counts, report_runs
-from moorage_host.rpc.errors import CallError, report
+from moorage_host.rpc.errors import report
 from moorage_host.rpc.former import MarkFile
-from moorage_host.rpc.serve import ServiceDefinition, Servicer
-from moorage_host.rpc.settings import REPLICA_SERVICE, CycleSettings, adhoc_limit
+from moorage_host.rpc.serve import Servicer
+from moorage_host.rpc.settings import CycleSettings
 from moorage_host.rpc.state import MISTAKES, apply_state, check_room, refusal_of
 from moorage_host.tracing.spans import plugin_spans, sampled, span
 
 Run = TypeVar("Run")
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
-AdhocRequest = filter_pb2.FilterRequest | scorer_pb2.ScoreRequest
-
 
 _UNTRACED = nullcontext()
 
@@ -282,10 +276,11 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
         deadline = float("inf") if seconds is None else time.perf_counter() + seconds
         async with self.throttle.chunk():
             pod, _ = pod_from_proto(request.pod)
-        replica, given = self.current, await self._given(request)
+        replica, limits = self.current, self._settings
+        given = await given_nodes(request, limits.adhoc_manifests, self.throttle)
         names = list(request.node_names) or [node.name for node in given]
         if not names:
-            self._check_count(len(replica.snapshot))
+            check_count(len(replica.snapshot), limits.adhoc_nodes)
             names = replica.snapshot.nodes().names
         work = CycleInput(
             profile=request.profile or pod.spec.scheduler_name,
@@ -295,7 +290,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
             given=given,
             by_hand=True,
         )
-        self._check_count(len(work.names or ()))
+        check_count(len(work.names or ()), limits.adhoc_nodes)
         chunks: Chunks[Run] = Chunks(
             replica,
             work,
@@ -340,7 +335,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
         Raises:
             CallError: They are too many (INVALID_ARGUMENT), or one is unknown (NOT_FOUND).
         """
-        self._check_count(len(request.node_names))
+        check_count(len(request.node_names), self._settings.adhoc_nodes)
         replica = self.current
         response = replica_pb2.GetStateResponse(
             generation=replica.generation,
@@ -384,62 +379,6 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
         await self.host.close()
         if self._marks:
             self._marks.remove()
-
-    def _check_count(self, nodes: int) -> None:
-        """Refuse an ad-hoc call that is about too many nodes."""
-        most = self._settings.adhoc_nodes
-        if nodes > most:
-            raise CallError(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"{nodes} nodes: a call by hand may be about {most}; name at most so many "
-                "(node_names)",
-            )
-
-    async def _given(self, request: AdhocRequest) -> tuple[NodeManifest, ...]:
-        """Return the nodes that a request brings."""
-        most = self._settings.adhoc_manifests
-        if len(request.nodes) > most:
-            raise CallError(
-                grpc.StatusCode.INVALID_ARGUMENT,
-                f"{len(request.nodes)} nodes: a call by hand may bring {most}; name nodes that the "
-                "cluster has (node_names)",
-            )
-        given: list[NodeManifest] = []
-        await self.throttle.each(request.nodes, lambda node: given.append(node_from_proto(node)[0]))
-        return tuple(given)
-
-
-ReplicaServicerT = TypeVar("ReplicaServicerT", bound=ReplicaServicer[Any])
-
-
-def replica_service(
-    method: str,
-    create: Callable[[], ReplicaServicerT],
-    register: Callable[[ReplicaServicerT, grpc.aio.Server], None],
-    settings: CycleSettings,
-    name: str,
-) -> ServiceDefinition[ReplicaServicerT]:
-    """Return how a replica of filter or scorer is served.
-
-    Args:
-        method: What people call, such as "moorage.v1.FilterService/Filter".
-        create: Makes the servicer.
-        register: Adds the service of *method* to a server.
-        settings: The limits of calls by hand.
-        name: The short name.
-    """
-
-    def register_both(servicer: ReplicaServicerT, server: grpc.aio.Server) -> None:
-        add_ReplicaServiceServicer_to_server(servicer, server)
-        register(servicer, server)
-
-    return ServiceDefinition(
-        name=name,
-        grpc_names=(method.partition("/")[0], REPLICA_SERVICE),
-        create=create,
-        register=register_both,
-        limit=adhoc_limit(method, settings),
-    )
 
 
 def _overrides(cycle: pb.Cycle) -> dict[int, NodeManifest]:
