@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gateway.cycle.answers import Reason, Scores, Verdicts
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.nodes import bitmap_of
 from gateway.replicas.joining import join_kept
 from gateway.whatif.comparing import Outcome
@@ -24,10 +24,7 @@ async def filtered(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervi
     verdicts = Verdicts(
         bitmap=bitmap_of(nodes.rows),
         codes=run.codes,
-        reasons=[
-            Reason(each.plugin, each.rejection.reason, each.rejection.unresolvable)
-            for each in run.reasons
-        ],
+        reasons=run.reasons,
         kept=join_kept(each.kept for each in run.plugins if not each.failure),
     )
     return Outcome(

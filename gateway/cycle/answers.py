@@ -22,7 +22,7 @@ from gateway.cycle.decision import (
     ScoreRecord,
 )
 from gateway.cycle.nodes import NodeRows, NodeSet, Positions, index_of
-from moorage.execution import PluginScores
+from moorage.execution import PluginRejection, PluginScores
 from moorage.plugin.cycle_state import KeptValue
 from moorage_host.plugins.ranking import best
 
@@ -33,14 +33,6 @@ UNKNOWN_NODE_CODE = 0xFFFF
 
 NO_ROWS = NodeRows.at(np.zeros(0, np.intp), 0)
 """Stands in answers that are kept for people: the bitmap is enough there, and much smaller."""
-
-
-class Reason(msgspec.Struct, frozen=True, gc=False):
-    """Why a plugin rejects nodes; preempting pods does not help if that is unresolvable."""
-
-    plugin: str
-    text: str
-    unresolvable: bool = False
 
 
 def _no_filter_record() -> FilterRecord:
@@ -68,7 +60,7 @@ class Verdicts(msgspec.Struct, kw_only=True, eq=False):
 
     bitmap: bytes
     codes: Codes
-    reasons: Sequence[Reason] = ()
+    reasons: Sequence[PluginRejection] = ()
     rows: NodeRows = NO_ROWS
     record: FilterRecord = msgspec.field(default_factory=_no_filter_record)
     generation: int = 0
@@ -76,7 +68,7 @@ class Verdicts(msgspec.Struct, kw_only=True, eq=False):
     group: GroupRecord | None = None
     found: Mapping[str, str] = {}
 
-    def on(self, row: int) -> Reason | Literal["feasible"] | None:
+    def on(self, row: int) -> PluginRejection | Literal["feasible"] | None:
         """Return why the node in *row* was rejected; None if the phase was not about it."""
         index = index_of(self.bitmap, row)
         if index is None:

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import Codes, Reason, Scores, Verdicts
+from gateway.cycle.answers import Codes, Scores, Verdicts
 from gateway.cycle.decision import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from gateway.cycle.nodes import Mask, NodeRows, Rows
 from gateway.policy.dependencies import EqualPodsRule
 from gateway.replicas.reading import SINGLE
-from moorage.execution import PluginScores
+from moorage.execution import PluginRejection, PluginScores
 from moorage.plugin.values import Scope
 from moorage_host.plugins.ranking import compact, weighted_mean
 
@@ -173,7 +173,7 @@ class CachedVerdicts(CachedAnswers[Verdicts]):
 
     def __init__(self, _: Verdicts, capacity: int, version: str) -> None:
         super().__init__(1, np.uint16, capacity, version)
-        self._codes: dict[Reason, int] = {}
+        self._codes: dict[PluginRejection, int] = {}
 
     def _numbers(self, answer: Verdicts) -> Values | None:
         codes, code_of = [0], self._codes
@@ -248,7 +248,9 @@ class CachedScores(CachedAnswers[Scores]):
         return scores
 
 
-def _in_use(codes: Codes, reasons: Sequence[Reason]) -> tuple[Codes, list[Reason]]:
+def _in_use(
+    codes: Codes, reasons: Sequence[PluginRejection]
+) -> tuple[Codes, list[PluginRejection]]:
     """Return codes of those reasons alone that occur."""
     occurs = np.bincount(codes, minlength=len(reasons) + 1) > 0
     occurs[0] = False

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gateway.cycle.answers import Reason, Scores, Verdicts
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import NodeRows
+from moorage.execution import PluginRejection
 from moorage.plugin.cycle_state import KeptValue
 
 Raw = Mapping[str, npt.NDArray[np.float64]]
@@ -16,7 +17,7 @@ Raw = Mapping[str, npt.NDArray[np.float64]]
 
 def join_verdicts(shards: Sequence[Verdicts]) -> Verdicts:
     """Return the verdicts of all shards as one."""
-    numbers: dict[Reason, int] = {}
+    numbers: dict[PluginRejection, int] = {}
     codes_of_each = []
     for shard in shards:
         known = [numbers.setdefault(each, len(numbers) + 1) for each in shard.reasons]

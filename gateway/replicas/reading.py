@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from gateway.cycle import CallFailedError
-from gateway.cycle.answers import Codes, Reason, Scores, Verdicts
+from gateway.cycle.answers import Codes, Scores, Verdicts
 from gateway.cycle.decision import FilterRecord, GroupRecord, PluginRecord, ReasonNodes, ScoreRecord
 from gateway.replicas.call import ReplicaAnswer
-from moorage.execution import PluginScores
+from moorage.execution import PluginRejection, PluginScores
 from moorage.plugin.cycle_state import KeptValue
 from moorage.units.printable import printable
 from moorage.v1 import replica_pb2
@@ -39,7 +39,7 @@ def read_verdicts(answer: ReplicaAnswer) -> Verdicts:
         text = each.text
         if not text.isprintable():  # kube-scheduler writes it into an Event
             text = printable(text)
-        reasons.append(Reason(each.plugin, text, each.unresolvable))
+        reasons.append(PluginRejection(each.plugin, text, each.unresolvable))
     if not sent:
         codes: Codes = np.zeros(rows.count, np.uint16)
     elif len(sent) != 2 * rows.count:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gateway.cycle.answers import Reason, Scores, Verdicts
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.nodes import Mask, Rows, rows_of
+from moorage.execution import PluginRejection
 
 EQUAL = 1e-4
 """Totals, of 0..100, that differ by less are the same: they have single precision."""
@@ -78,7 +79,7 @@ class Outcome:
         found = np.flatnonzero(self.rows == row)
         return int(found[0]) if len(found) else None
 
-    def reason(self, position: int) -> Reason | None:
+    def reason(self, position: int) -> PluginRejection | None:
         """Return why the node at a position is rejected, None if it is not."""
         code = int(self.codes[position])
         return self.verdicts.reasons[code - 1] if code and self.verdicts is not None else None
@@ -109,11 +110,11 @@ class VerdictChange:
     """Nodes, in ascending rows, whose verdicts changed alike; None stands for none."""
 
     rows: Rows
-    before: Reason | None
-    after: Reason | None
+    before: PluginRejection | None
+    after: PluginRejection | None
 
     @property
-    def reason(self) -> Reason:
+    def reason(self) -> PluginRejection:
         """Why the nodes are rejected now, or were before."""
         reason = self.after or self.before
         assert reason is not None  # noqa: S101 - else nothing changed

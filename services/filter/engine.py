@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from moorage import Nodes, PluginFailedError, Pod, Rejection
+from moorage import Nodes, PluginFailedError, Pod
 from moorage.execution import (
     FilterRun,
     PluginRejection,
@@ -54,7 +54,7 @@ def _of_group(run: FilterRun, trial: Trial) -> FilterRun:
     if trial.nodes:
         claimants = [trial.plugin, *(name for name in run.claimants if name != trial.plugin)]
         return msgspec.structs.replace(run, claimants=claimants, trial=trial)
-    rejection = PluginRejection(trial.plugin, Rejection(trial.reason, unresolvable=False))
+    rejection = PluginRejection(trial.plugin, trial.reason)
     codes = np.where(run.codes == 0, len(run.reasons) + 1, run.codes).astype(np.uint16)
     return msgspec.structs.replace(
         run, codes=codes, reasons=[*run.reasons, rejection], claimants=(), trial=trial

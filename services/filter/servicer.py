@@ -81,8 +81,8 @@ class FilterServicer(ReplicaServicer[FilterRun], FilterServiceServicer):
 def _reason(reason: PluginRejection) -> types_pb2.Reason:
     return types_pb2.Reason(
         plugin=reason.plugin,
-        text=reason.rejection.reason,
-        unresolvable=reason.rejection.unresolvable,
+        text=reason.text,
+        unresolvable=reason.unresolvable,
     )
 
 

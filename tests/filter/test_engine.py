@@ -98,7 +98,7 @@ async def run(*plugins: FilterPlugin, aborts: bool = True, nodes: Nodes = NODES)
 
 
 def by_node(result: FilterRun) -> list[tuple[str, str] | None]:
-    reasons = [(reason.plugin, reason.rejection.reason) for reason in result.reasons]
+    reasons = [(reason.plugin, reason.text) for reason in result.reasons]
     return [reasons[code - 1] if code else None for code in result.codes.tolist()]
 
 
@@ -112,7 +112,7 @@ async def test_the_first_plugin_to_reject_a_node_gives_its_reason() -> None:
     result = await run(first, second)
     rejected = ("Rejects", "full")
     assert by_node(result) == [rejected, rejected, ("RejectsToo", "far"), None]
-    assert [reason.rejection.unresolvable for reason in result.reasons] == [False, True]
+    assert [reason.unresolvable for reason in result.reasons] == [False, True]
 
 
 async def test_plugins_are_asked_about_survivors_only_and_not_at_all_without_any() -> None:
@@ -138,7 +138,7 @@ async def test_prepare_may_narrow_the_nodes() -> None:
     outside = ("Narrows", "node(s) didn't satisfy plugin(s) [Narrows]")
     assert by_node(result) == [outside, None, outside, ("Narrows", "no")]
     assert plugin.asked == ["n1", "n3"]
-    assert all(reason.rejection.unresolvable for reason in result.reasons)
+    assert all(reason.unresolvable for reason in result.reasons)
 
 
 async def test_narrowing_to_nothing_rejects_all_without_asking_further() -> None:
@@ -281,7 +281,7 @@ class Verbose(FilterPlugin):
 
 async def test_long_reasons_are_cut() -> None:
     result = await run(Verbose())
-    listed, echoed = [each.rejection.reason for each in result.reasons]
+    listed, echoed = [each.text for each in result.reasons]
     assert listed.startswith("Insufficient example.com/n0-0, Insufficient example.com/n0-1, ")
     shown = listed.count("Insufficient")
     assert listed.endswith(f"example.com/n0-{shown - 1} and {6000 - shown} more")
@@ -299,7 +299,7 @@ class Names(FilterPlugin):
 async def test_an_answer_has_a_limited_number_of_reasons() -> None:
     nodes = make_nodes(*(make_node(f"n{i}") for i in range(MOST_REASONS + 3)))
     result = await run(Names(), nodes=nodes)
-    texts = [result.reasons[code - 1].rejection.reason for code in result.codes.tolist()]
+    texts = [result.reasons[code - 1].text for code in result.codes.tolist()]
     assert texts[:MOST_REASONS] == nodes.names[:MOST_REASONS]
     assert texts[MOST_REASONS:] == [OTHER_REASONS] * 3
 

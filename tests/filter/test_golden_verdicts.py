@@ -38,8 +38,8 @@ def feasible(outcome: FilterRun, nodes: Nodes) -> list[str]:
 
 
 def refused(outcome: FilterRun) -> Refused:
-    rejections = [outcome.reasons[code - 1].rejection for code in outcome.codes]
-    reasons = Counter(part for each in rejections for part in each.reason.split(", "))
+    rejections = [outcome.reasons[code - 1] for code in outcome.codes]
+    reasons = Counter(part for each in rejections for part in each.text.split(", "))
     return Refused(reasons, sum(each.unresolvable for each in rejections))
 
 

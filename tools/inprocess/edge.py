@@ -12,9 +12,10 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from gateway.cycle import BindCall, Cycle, NodeSet
-from gateway.cycle.answers import Reason, Verdicts
+from gateway.cycle.answers import Verdicts
 from gateway.cycle.nodes import NodeRows
 from gateway.edge import Edge, EdgeSettings, run_edge
+from moorage.execution import PluginRejection
 from tools.recordings import recorded_requests, recording_names
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
@@ -31,12 +32,14 @@ class Filtered:
     def put_into(self, cycle: Cycle) -> None:
         """Have the cycle say so."""
         cycle.feasible = self.feasible
-        reasons: dict[Reason, int] = {}
+        reasons: dict[PluginRejection, int] = {}
         codes = np.zeros(len(cycle.nodes), np.uint16)
         for position, name in enumerate(cycle.nodes.names):
             text, is_final = self.failed.get(name), name in self.unresolvable
             if text is not None or is_final:
-                reason = Reason("Scripted", self.unresolvable.get(name, text or ""), is_final)
+                reason = PluginRejection(
+                    "Scripted", self.unresolvable.get(name, text or ""), is_final
+                )
                 codes[position] = reasons.setdefault(reason, len(reasons) + 1)
         rows = NodeRows.at(np.arange(len(codes)), len(codes))
         cycle.verdicts = Verdicts(bitmap=rows.bitmap, codes=codes, reasons=list(reasons), rows=rows)

@@ -14,7 +14,7 @@ from gateway.cluster.cluster import Cluster
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import Reason, Scores, Verdicts
+from gateway.cycle.answers import Scores, Verdicts
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
@@ -29,6 +29,7 @@ from gateway.scheduling.metrics import CycleMetrics
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.rejected import RejectedPods
 from gateway.scheduling.scheduler import Scheduler
+from moorage.execution import PluginRejection
 from moorage.models import encode
 from moorage.plugin.cycle_state import ANNOTATION, KeptValue
 from moorage.v1 import types_pb2 as pb
@@ -91,7 +92,7 @@ class OneOfAKind:
         verdicts = Verdicts(
             bitmap=rows.bitmap,
             codes=codes,
-            reasons=[Reason(name, TAKEN)],
+            reasons=[PluginRejection(name, TAKEN)],
             rows=rows,
             record=FilterRecord(
                 nodes=0,

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cli.whatif.engines import filtered, scored
-from gateway.cycle.answers import Reason
 from gateway.cycle.rules import claimed, whole
 from gateway.whatif.comparing import Outcome
 from moorage import PluginFailedError
-from moorage.execution import Profile, Supervisor, owner_of
+from moorage.execution import PluginRejection, Profile, Supervisor, owner_of
 from moorage.plugin.cycle_state import KeptValue, annotations_at
 from moorage_host.kube_scheduler import ExtenderConfig
 from moorage_host.kube_scheduler.attempt import EXTENDER, NodeRejection, SchedulingAttempt
@@ -57,7 +56,7 @@ class InProcess:
         self._filters = filters
         self._scorers = scorers
         self._scale = score_scale
-        self.rejected: dict[str, Reason] = {}
+        self.rejected: dict[str, PluginRejection] = {}
         self.claimants: Sequence[str] = ()
         self._ranking = NOTHING
         self._kept: Mapping[str, KeptValue] = {}

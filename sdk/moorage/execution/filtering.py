@@ -29,16 +29,17 @@ OTHER_REASONS = "more different reasons than an answer can have"
 """What stands for those beyond."""
 
 
-class PluginRejection(msgspec.Struct, frozen=True):
-    """A rejection with the name of the plugin that made it."""
+class PluginRejection(msgspec.Struct, frozen=True, gc=False):
+    """Why a plugin rejects nodes; preempting pods does not help if that is unresolvable."""
 
     plugin: str
-    rejection: Rejection
+    text: str
+    unresolvable: bool = False
 
 
 def reasons_of(rejection: PluginRejection) -> Sequence[str]:
     """Return what is counted one by one: all that is short on a node is in one text."""
-    text = rejection.rejection.reason
+    text = rejection.text
     return text.split(", ") if rejection.plugin == NodeResourcesFit.name else (text,)
 
 
@@ -94,7 +95,7 @@ async def run_filter_plugins(
             codes[codes == 0] = np.where(verdicts.passed, 0, verdicts.codes + len(reasons))
         for reason in verdicts.reasons:
             kept = reason if len(reason.reason) <= LONGEST_REASON else _cut(reason)
-            reasons.append(PluginRejection(enabled.name, kept))
+            reasons.append(PluginRejection(enabled.name, kept.reason, kept.unresolvable))
     if codes is not None and len(reasons) > MOST_REASONS:
         codes, reasons = _limited(codes, reasons)
     return FilterRun(
@@ -120,7 +121,6 @@ def _limited(
     numbers = {reason: number for number, reason in enumerate(reasons[:MOST_REASONS], start=1)}
     table = [0, *numbers.values()]
     for reason in reasons[MOST_REASONS:]:
-        other = Rejection(OTHER_REASONS, reason.rejection.unresolvable)
-        merged = PluginRejection(reason.plugin, other)
+        merged = PluginRejection(reason.plugin, OTHER_REASONS, reason.unresolvable)
         table.append(numbers.setdefault(merged, len(numbers) + 1))
     return np.array(table, np.uint16)[codes], list(numbers)

@@ -76,7 +76,7 @@ class InTreePlugins:
                 NodeRejection(
                     reason.plugin,
                     tuple(reasons_of(reason)),
-                    unresolvable=reason.rejection.unresolvable,
+                    unresolvable=reason.unresolvable,
                 )
                 for reason in run.reasons
             ],

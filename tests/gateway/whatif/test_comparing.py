@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from gateway.cycle.answers import Reason, Verdicts
 from gateway.cycle.answers import Scores as NodeScores
+from gateway.cycle.answers import Verdicts
 from gateway.cycle.nodes import bitmap_of
 from gateway.whatif.comparing import Comparison, Outcome
 from gateway.whatif.differences import Difference, best_nodes, differences
 from gateway.whatif.shadow_tally import SIDES
-from moorage.execution import PluginScores
+from moorage.execution import PluginRejection, PluginScores
 
 ROWS = np.array([0, 2, 3, 9])
 NAMES = {0: "a", 2: "b", 3: "c", 9: "d"}
-FULL, TAINTED = Reason("Fit", "full"), Reason("Taints", "tainted")
+FULL, TAINTED = PluginRejection("Fit", "full"), PluginRejection("Taints", "tainted")
 
 Scores = Mapping[str, tuple[int, Sequence[float]]]
 """Scores of the feasible nodes, by plugin with its weight."""
@@ -25,7 +25,7 @@ def outcome(
     codes: Sequence[int] = (0, 0, 0, 0),
     scores: Scores | None = None,
     *,
-    reasons: Sequence[Reason] = (FULL, TAINTED),
+    reasons: Sequence[PluginRejection] = (FULL, TAINTED),
     claimants: Sequence[str] = (),
 ) -> Outcome:
     """Build an outcome of the first nodes, as many as there are codes."""
