@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.nodes import bitmap_of
 from gateway.replicas.joining import join_kept
 from gateway.whatif.comparing import Outcome
@@ -21,7 +21,7 @@ async def filtered(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Supervi
         PluginFailedError: A plugin failed whose failure aborts the cycle.
     """
     run = await run_filters(profile, pod, nodes, supervisor)
-    verdicts = Verdicts(
+    verdicts = PhaseVerdicts(
         bitmap=bitmap_of(nodes.rows),
         codes=run.codes,
         reasons=run.reasons,
@@ -41,7 +41,7 @@ async def scored(profile: Profile, pod: Pod, nodes: Nodes, supervisor: Superviso
     failures = _failures(run.plugins)
     if run.totals is None:
         return Outcome(rows=nodes.rows, failures=failures)
-    scores = Scores(
+    scores = PhaseScores(
         generation=0,
         bitmap=bitmap_of(nodes.rows),
         totals=run.totals.astype(np.float32),  # their precision on the wire

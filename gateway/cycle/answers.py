@@ -43,7 +43,7 @@ def _no_score_record() -> ScoreRecord:
     return ScoreRecord(nodes=0, seconds=0.0)
 
 
-class Verdicts(msgspec.Struct, kw_only=True, eq=False):
+class PhaseVerdicts(msgspec.Struct, kw_only=True, eq=False):
     """The verdicts of a filter phase.
 
     Attributes:
@@ -122,7 +122,7 @@ class Verdicts(msgspec.Struct, kw_only=True, eq=False):
                 )
 
 
-class Scores(msgspec.Struct, kw_only=True, eq=False):
+class PhaseScores(msgspec.Struct, kw_only=True, eq=False):
     """The scores of a score phase, in ascending order of rows.
 
     Attributes:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import Decision
 from gateway.cycle.nodes import NodeSet
 from gateway.cycle.rules import ties, whole
@@ -96,9 +96,9 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     start: float = 0.0
     names: Names = ()
     names_after: Names = ()
-    verdicts: Verdicts | None = None
+    verdicts: PhaseVerdicts | None = None
     feasible: NodeSet = NO_NODES
-    scores: Scores | None = None
+    scores: PhaseScores | None = None
     points: Sequence[int] = ()
     scoring: "asyncio.Task[None] | None" = None
     failure: Exception | None = None
@@ -117,13 +117,13 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
             trace = decision.traceparent.split("-")[1]
             self.exemplar_labels = {**self.exemplar_labels, "trace_id": trace}
 
-    def judge(self, verdicts: Verdicts) -> None:
+    def judge(self, verdicts: PhaseVerdicts) -> None:
         """Take over verdicts, which leave the feasible nodes."""
         self.verdicts, nodes = verdicts, self.nodes
         is_any_rejected = verdicts.record.feasible < len(nodes.names)
         self.feasible = verdicts.feasible(nodes) if is_any_rejected else nodes
 
-    def rank(self, scores: Scores, scale: int = 0) -> None:
+    def rank(self, scores: PhaseScores, scale: int = 0) -> None:
         """Take over scores; with a *scale* of answers, also the whole numbers that are sent."""
         record = self.decision.score = scores.record
         if not len(scores.totals):
@@ -145,10 +145,10 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         self.decision.seconds += time.perf_counter() - self.start
 
 
-Judge = Callable[[Cycle], Coroutine[Any, Any, Verdicts]]
+Judge = Callable[[Cycle], Coroutine[Any, Any, PhaseVerdicts]]
 """Asks filter plugins about the nodes of a cycle; raises CallFailedError."""
 
-Rank = Callable[[Cycle, NodeSet], Coroutine[Any, Any, Scores]]
+Rank = Callable[[Cycle, NodeSet], Coroutine[Any, Any, PhaseScores]]
 """Asks score plugins about some nodes for a cycle; raises CallFailedError."""
 
 

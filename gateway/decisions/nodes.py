@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from gateway.cycle.answers import NO_ROWS, Scores, Verdicts
+from gateway.cycle.answers import NO_ROWS, PhaseScores, PhaseVerdicts
 from gateway.cycle.cycle import Cycle, Names
 from gateway.cycle.decision import Decision, NodeScoreRecord, PluginScoreRecord, Record
 from gateway.cycle.nodes import index_of, rows_of
@@ -38,8 +38,8 @@ class NodeArrays(msgspec.Struct, kw_only=True, eq=False):
     names: Names
     names_after: Names
     offered: Sequence[str] = ()
-    verdicts: Verdicts | None = None
-    scores: Scores | None = None
+    verdicts: PhaseVerdicts | None = None
+    scores: PhaseScores | None = None
     size: int = 0
 
     def name_of(self) -> dict[int, str]:
@@ -207,7 +207,7 @@ def nodes_of(arrays: NodeArrays) -> list[NodeItem]:
     return list(nodes.values())
 
 
-def _add_scores(nodes: Mapping[int, NodeItem], scores: Scores) -> None:
+def _add_scores(nodes: Mapping[int, NodeItem], scores: PhaseScores) -> None:
     rows: list[int] = rows_of(scores.bitmap).tolist()
     ascending = np.sort(scores.totals)
     better = len(ascending) - np.searchsorted(ascending, scores.totals, side="right")

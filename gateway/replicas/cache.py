@@ -26,7 +26,7 @@ import numpy as np
 import structlog
 
 from gateway.cycle import CallFailedError, Cycle, Judge, NodeSet, Rank
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import PhaseName
 from gateway.cycle.nodes import NodeRows
 from gateway.policy.dependencies import EqualPodsRule
@@ -202,7 +202,7 @@ class AnswerCache:
             # It may be about a node of another sample: ask about those of this one alone.
             lookup.entry.pop(lookup.phase, None)
             return None
-        if isinstance(answer, Scores) and not lookup.rule.accepts(
+        if isinstance(answer, PhaseScores) and not lookup.rule.accepts(
             {each.plugin: each.raw for each in answer.plugins}
         ):
             lookup.entry.pop(lookup.phase, None)
@@ -210,13 +210,13 @@ class AnswerCache:
         self._learn(lookup, answer)
         return answer
 
-    def _learn(self, lookup: CacheLookup, answer: Verdicts | Scores) -> None:
+    def _learn(self, lookup: CacheLookup, answer: PhaseVerdicts | PhaseScores) -> None:
         """Take over an answer, if it may be kept.
 
         Where it may not, or does not go with earlier ones, these are forgotten.
         """
         phase, entry, capacity = lookup.phase, lookup.entry, self._state.rows.capacity
-        has_many_reasons = isinstance(answer, Verdicts) and len(answer.reasons) > MOST_REASONS
+        has_many_reasons = isinstance(answer, PhaseVerdicts) and len(answer.reasons) > MOST_REASONS
         if answer.kept or has_many_reasons or any(each.failure for each in answer.record.plugins):
             entry.pop(phase, None)
             return
@@ -278,16 +278,16 @@ def _nbytes(key: bytes, entry: Any) -> int:
     return len(key) + arrays
 
 
-def _difference(cached: Verdicts | Scores, fresh: Verdicts | Scores) -> str:
+def _difference(cached: PhaseVerdicts | PhaseScores, fresh: PhaseVerdicts | PhaseScores) -> str:
     """Return in words how answers differ; "" if they do not."""
-    if isinstance(cached, Verdicts) and isinstance(fresh, Verdicts):
+    if isinstance(cached, PhaseVerdicts) and isinstance(fresh, PhaseVerdicts):
         texts, now = _texts(cached), _texts(fresh)
         differing = [at for at, text in enumerate(texts) if text != now[at]]
         if not differing:
             return ""
         first = differing[0]
         return f"{len(differing)} verdicts, the first: cached {texts[first]}, now {now[first]}"
-    assert isinstance(cached, Scores) and isinstance(fresh, Scores)  # noqa: S101, PT018
+    assert isinstance(cached, PhaseScores) and isinstance(fresh, PhaseScores)  # noqa: S101, PT018
     before, after = cached.totals, fresh.totals
     if len(before) != len(after):
         return "only one answer has scores"
@@ -299,6 +299,6 @@ def _difference(cached: Verdicts | Scores, fresh: Verdicts | Scores) -> str:
     return f"{len(differing)} totals, the first at position {at}: {totals}"
 
 
-def _texts(verdicts: Verdicts) -> list[str]:
+def _texts(verdicts: PhaseVerdicts) -> list[str]:
     texts = ["feasible", *(f"{each.plugin}: {each.text}" for each in verdicts.reasons)]
     return [texts[code] for code in verdicts.codes.tolist()]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import Codes, Scores, Verdicts
+from gateway.cycle.answers import Codes, PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from gateway.cycle.nodes import Mask, NodeRows, Rows
 from gateway.policy.dependencies import EqualPodsRule
@@ -35,7 +35,7 @@ REASON_BYTES = 200
 
 Values = npt.NDArray[Any]
 
-AnswerT = TypeVar("AnswerT", Verdicts, Scores)
+AnswerT = TypeVar("AnswerT", PhaseVerdicts, PhaseScores)
 
 
 class CacheLookup(msgspec.Struct, eq=False, kw_only=True):
@@ -166,16 +166,16 @@ class CachedAnswers(ABC, Generic[AnswerT]):
         record.cached_nodes = lookup.rows.count - lookup.stale
 
 
-class CachedVerdicts(CachedAnswers[Verdicts]):
+class CachedVerdicts(CachedAnswers[PhaseVerdicts]):
     """For each row 0, or the number of the reason for which it was rejected."""
 
     __slots__ = ("_codes",)
 
-    def __init__(self, _: Verdicts, capacity: int, version: str) -> None:
+    def __init__(self, _: PhaseVerdicts, capacity: int, version: str) -> None:
         super().__init__(1, np.uint16, capacity, version)
         self._codes: dict[PluginRejection, int] = {}
 
-    def _numbers(self, answer: Verdicts) -> Values | None:
+    def _numbers(self, answer: PhaseVerdicts) -> Values | None:
         codes, code_of = [0], self._codes
         if len(code_of.keys() | answer.reasons) > MOST_REASONS:
             return None
@@ -186,12 +186,12 @@ class CachedVerdicts(CachedAnswers[Verdicts]):
             codes.append(code_of[reason])
         return np.array(codes, np.uint16)[answer.codes]
 
-    def answer(self, lookup: CacheLookup, fetched: Verdicts | None, top: int) -> Verdicts:
+    def answer(self, lookup: CacheLookup, fetched: PhaseVerdicts | None, top: int) -> PhaseVerdicts:
         """Return the verdicts."""
         codes, reasons = self.values[0, lookup.at], list(self._codes)
         if reasons:
             codes, reasons = _in_use(codes, reasons)
-        verdicts = Verdicts(
+        verdicts = PhaseVerdicts(
             bitmap=lookup.rows.bitmap,
             codes=codes,
             reasons=reasons,
@@ -208,22 +208,22 @@ class CachedVerdicts(CachedAnswers[Verdicts]):
         return verdicts
 
 
-class CachedScores(CachedAnswers[Scores]):
+class CachedScores(CachedAnswers[PhaseScores]):
     """For each row the raw score of each plugin with an opinion, by line."""
 
     __slots__ = ("_lines",)
 
-    def __init__(self, answer: Scores, capacity: int, version: str) -> None:
+    def __init__(self, answer: PhaseScores, capacity: int, version: str) -> None:
         super().__init__(len(answer.plugins), np.float64, capacity, version)
         self._lines = {each.plugin: line for line, each in enumerate(answer.plugins)}
 
-    def _numbers(self, answer: Scores) -> Values | None:
+    def _numbers(self, answer: PhaseScores) -> Values | None:
         raw = {each.plugin: each.raw for each in answer.plugins}
         if self._lines.keys() != raw.keys():
             return None
         return np.array([raw[plugin] for plugin in self._lines])
 
-    def answer(self, lookup: CacheLookup, fetched: Scores | None, top: int) -> Scores:
+    def answer(self, lookup: CacheLookup, fetched: PhaseScores | None, top: int) -> PhaseScores:
         """Return the scores, normalised over all nodes of the phase."""
         values, parts, opinions = self.values[:, lookup.at], [], []
         for plugin, line in self._lines.items():
@@ -235,7 +235,7 @@ class CachedScores(CachedAnswers[Scores]):
                 PluginScores(plugin=plugin, weight=weight, raw=kept_raw, normalized=rounded)
             )
         totals = weighted_mean(parts)
-        scores = Scores(
+        scores = PhaseScores(
             generation=lookup.generation,
             bitmap=lookup.rows.bitmap,
             totals=np.zeros(0, SINGLE) if totals is None else totals.astype(SINGLE),

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import PhaseName, ScoreRecord
 from gateway.cycle.nodes import Positions
 from gateway.replicas.call import ReplicaAnswer, ask
@@ -28,7 +28,7 @@ from moorage.execution.overruns import owner_of
 
 T = TypeVar("T")
 
-AnswerT = TypeVar("AnswerT", Verdicts, Scores)
+AnswerT = TypeVar("AnswerT", PhaseVerdicts, PhaseScores)
 
 
 class ReplicaClient(ABC, Generic[AnswerT]):
@@ -89,7 +89,7 @@ class ReplicaClient(ABC, Generic[AnswerT]):
             raise
         # A replica reports the generation it was sent; not all changes are sent to replicas.
         answer.generation = max(answer.generation, since)
-        if isinstance(answer, Scores) and len(answer.totals):
+        if isinstance(answer, PhaseScores) and len(answer.totals):
             answer.note_top(self._top, nodes.names, answer.rows.positions)
         self._metrics.ran(self.phase, answer.record, cycle.exemplar_labels)
         return answer
@@ -137,15 +137,15 @@ class ReplicaClient(ABC, Generic[AnswerT]):
         self._sharding.observe((cycle.profile, cycle.plugin), found.rows.count, seconds, again)
 
 
-class FilterClient(ReplicaClient[Verdicts]):
+class FilterClient(ReplicaClient[PhaseVerdicts]):
     """Has filter replicas split nodes into feasible and rejected ones."""
 
     phase = "filter"
     read = staticmethod(read_verdicts)
 
     async def join(
-        self, cycle: Cycle, nodes: NodeSet, shards: Sequence[Verdicts]
-    ) -> Verdicts | None:
+        self, cycle: Cycle, nodes: NodeSet, shards: Sequence[PhaseVerdicts]
+    ) -> PhaseVerdicts | None:
         """Join verdicts, unless which nodes later plugins saw depends on a failure in one shard."""
         is_group = any(shard.group is not None for shard in shards)
         if is_group or not agree([shard.record.plugins for shard in shards]):
@@ -153,14 +153,16 @@ class FilterClient(ReplicaClient[Verdicts]):
         return join_verdicts(shards)
 
 
-class ScoreClient(ReplicaClient[Scores]):
+class ScoreClient(ReplicaClient[PhaseScores]):
     """Has scorer replicas rank nodes."""
 
     phase = "score"
     shard_stage = "shard"
     read = staticmethod(read_scores)
 
-    async def join(self, cycle: Cycle, nodes: NodeSet, shards: Sequence[Scores]) -> Scores | None:
+    async def join(
+        self, cycle: Cycle, nodes: NodeSet, shards: Sequence[PhaseScores]
+    ) -> PhaseScores | None:
         """Have one replica normalise the raw scores of all shards."""
         version = shards[0].record.version
         raw = join_raw(shards, len(nodes))
@@ -177,7 +179,7 @@ class ScoreClient(ReplicaClient[Scores]):
             scores = self.read(await ask(self.replicas, cycle, part))
         else:
             rows = self.replicas.feed.index.find(nodes)
-            scores = Scores(
+            scores = PhaseScores(
                 generation=shards[0].generation,
                 bitmap=rows.bitmap,
                 totals=np.zeros(0, SINGLE),

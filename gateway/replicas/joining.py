@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import NodeRows
 from moorage.execution import PluginRejection
@@ -15,7 +15,7 @@ Raw = Mapping[str, npt.NDArray[np.float64]]
 """Raw scores by plugin."""
 
 
-def join_verdicts(shards: Sequence[Verdicts]) -> Verdicts:
+def join_verdicts(shards: Sequence[PhaseVerdicts]) -> PhaseVerdicts:
     """Return the verdicts of all shards as one."""
     numbers: dict[PluginRejection, int] = {}
     codes_of_each = []
@@ -27,7 +27,7 @@ def join_verdicts(shards: Sequence[Verdicts]) -> Verdicts:
     capacity = max(len(shard.rows.mask) for shard in shards) - 1
     rows = NodeRows.at(by_position, capacity, shards[0].rows.given)
     records = [shard.record for shard in shards]
-    joined = Verdicts(
+    joined = PhaseVerdicts(
         bitmap=rows.bitmap,
         codes=np.concatenate(codes_of_each)[order],
         reasons=list(numbers),
@@ -48,7 +48,7 @@ def join_verdicts(shards: Sequence[Verdicts]) -> Verdicts:
     return joined
 
 
-def join_raw(shards: Sequence[Scores], names: int) -> Raw:
+def join_raw(shards: Sequence[PhaseScores], names: int) -> Raw:
     """Return the raw scores by position among *names* nodes, NaN where there are none.
 
     A plugin without an opinion of one shard has none of the others.
@@ -61,7 +61,7 @@ def join_raw(shards: Sequence[Scores], names: int) -> Raw:
     return joined
 
 
-def add_shards(scores: Scores, shards: Sequence[Scores]) -> None:
+def add_shards(scores: PhaseScores, shards: Sequence[PhaseScores]) -> None:
     """Add to normalised scores what plugins reported and kept when they scored the shards."""
     scored = _common(shards)
     record = scores.record
@@ -122,7 +122,7 @@ def join_kept(parts: Iterable[Mapping[str, KeptValue]]) -> dict[str, KeptValue]:
     return found
 
 
-def _common(shards: Sequence[Scores]) -> list[str]:
+def _common(shards: Sequence[PhaseScores]) -> list[str]:
     """Return the plugins with an opinion of every shard, in the order in which they ran."""
     names = [[each.plugin for each in shard.plugins] for shard in shards]
     return [plugin for plugin in names[0] if all(plugin in other for other in names)]

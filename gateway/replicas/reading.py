@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from gateway.cycle import CallFailedError
-from gateway.cycle.answers import Codes, Scores, Verdicts
+from gateway.cycle.answers import Codes, PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import FilterRecord, GroupRecord, PluginRecord, ReasonNodes, ScoreRecord
 from gateway.replicas.call import ReplicaAnswer
 from moorage.execution import PluginRejection, PluginScores
@@ -27,7 +27,7 @@ class NonsenseError(CallFailedError):
     """A result of a replica that cannot be right."""
 
 
-def read_verdicts(answer: ReplicaAnswer) -> Verdicts:
+def read_verdicts(answer: ReplicaAnswer) -> PhaseVerdicts:
     """Return what a filter replica answered.
 
     Raises:
@@ -56,7 +56,7 @@ def read_verdicts(answer: ReplicaAnswer) -> Verdicts:
         claimants=list(result.claimants),
         version=answer.version,
     )
-    verdicts = Verdicts(
+    verdicts = PhaseVerdicts(
         bitmap=rows.bitmap,
         codes=codes,
         reasons=reasons,
@@ -71,7 +71,7 @@ def read_verdicts(answer: ReplicaAnswer) -> Verdicts:
     return verdicts
 
 
-def read_scores(answer: ReplicaAnswer) -> Scores:
+def read_scores(answer: ReplicaAnswer) -> PhaseScores:
     """Return what a scorer replica answered; of a shard, raw scores without totals.
 
     Raises:
@@ -100,7 +100,7 @@ def read_scores(answer: ReplicaAnswer) -> Scores:
         plugins=read_reports(result.plugins),
         version=answer.version,
     )
-    return Scores(
+    return PhaseScores(
         generation=result.generation,
         bitmap=rows.bitmap,
         totals=totals,

@@ -10,7 +10,7 @@ import asyncio
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
 from gateway.cycle import ANSWER_SECONDS, Cycle, Judge
-from gateway.cycle.answers import Verdicts
+from gateway.cycle.answers import PhaseVerdicts
 
 PAUSE = 9
 """After a recheck, there is none for nine times its length: at most a tenth of all time."""
@@ -26,7 +26,7 @@ class Recheck:
         self._seconds = seconds
         self._next = 0.0
 
-    async def run(self, cycle: Cycle, verdicts: Verdicts) -> Verdicts:
+    async def run(self, cycle: Cycle, verdicts: PhaseVerdicts) -> PhaseVerdicts:
         """Return newer verdicts if the state changes in time, else *verdicts*.
 
         Raises:

@@ -15,7 +15,7 @@ from opentelemetry.trace import Link, Span, StatusCode, Tracer, get_current_span
 from opentelemetry.util.types import AttributeValue
 
 from gateway.cycle import BindCall, Cycle, Cycles, Judge, NodeSet, Rank
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
 from gateway.decisions.log import DecisionLog
 from moorage_host.tracing.spans import sampled, span, traceparent
@@ -57,7 +57,7 @@ class Traces:
     def judge(self, judge: Judge) -> Judge:
         """Return *judge*, with a span in each traced cycle."""
 
-        async def traced(cycle: Cycle) -> Verdicts:
+        async def traced(cycle: Cycle) -> PhaseVerdicts:
             with self._phase(cycle, "filter") as made:
                 verdicts = await judge(cycle)
                 made.set_attributes(_about_phase(verdicts.record))
@@ -68,7 +68,7 @@ class Traces:
     def rank(self, rank: Rank) -> Rank:
         """Return *rank*, with a span in each traced cycle."""
 
-        async def traced(cycle: Cycle, nodes: NodeSet) -> Scores:
+        async def traced(cycle: Cycle, nodes: NodeSet) -> PhaseScores:
             with self._phase(cycle, "score") as made:
                 scores = await rank(cycle, nodes)
                 made.set_attributes(_about_phase(scores.record))

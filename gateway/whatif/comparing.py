@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.nodes import Mask, Rows, rows_of
 from moorage.execution import PluginRejection
 
@@ -33,8 +33,8 @@ class Outcome:
     """
 
     rows: Rows
-    verdicts: Verdicts | None = None
-    scores: Scores | None = None
+    verdicts: PhaseVerdicts | None = None
+    scores: PhaseScores | None = None
     claimants: Sequence[str] = ()
     failures: Sequence[str] = ()
 

@@ -12,7 +12,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from gateway.cycle import BindCall, Cycle, NodeSet
-from gateway.cycle.answers import Verdicts
+from gateway.cycle.answers import PhaseVerdicts
 from gateway.cycle.nodes import NodeRows
 from gateway.edge import Edge, EdgeSettings, run_edge
 from moorage.execution import PluginRejection
@@ -42,7 +42,9 @@ class Filtered:
                 )
                 codes[position] = reasons.setdefault(reason, len(reasons) + 1)
         rows = NodeRows.at(np.arange(len(codes)), len(codes))
-        cycle.verdicts = Verdicts(bitmap=rows.bitmap, codes=codes, reasons=list(reasons), rows=rows)
+        cycle.verdicts = PhaseVerdicts(
+            bitmap=rows.bitmap, codes=codes, reasons=list(reasons), rows=rows
+        )
         cycle.verdicts.record.feasible = int((codes == 0).sum())
 
 

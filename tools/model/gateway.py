@@ -14,7 +14,7 @@ from gateway.cluster.cluster import Cluster
 from gateway.cluster.rows import Rows
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
@@ -75,7 +75,7 @@ class OneOfAKind:
         self.replica.generation = reached
         return reached
 
-    async def judge(self, cycle: Cycle) -> Verdicts:
+    async def judge(self, cycle: Cycle) -> PhaseVerdicts:
         reached = await self.follow()
         rows = self._index.find(cycle.nodes)
         free = [self._free(row, cycle) for row in rows.rows]
@@ -89,7 +89,7 @@ class OneOfAKind:
         claims = cycle.profile == "claims" or (
             cycle.profile == "devices" and cycle.pod.name[-1] in "02468"
         )
-        verdicts = Verdicts(
+        verdicts = PhaseVerdicts(
             bitmap=rows.bitmap,
             codes=codes,
             reasons=[PluginRejection(name, TAKEN)],
@@ -290,7 +290,7 @@ class ModelGateway:
         await self._terms.fence_others()
 
 
-async def _no_scores(cycle: Cycle, nodes: NodeSet) -> Scores:
+async def _no_scores(cycle: Cycle, nodes: NodeSet) -> PhaseScores:
     raise AssertionError(cycle, nodes)
 
 

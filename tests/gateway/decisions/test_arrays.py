@@ -5,7 +5,7 @@ import numpy as np
 
 from gateway.cluster.rows import Rows
 from gateway.cycle import Cycle, GivenNode, NodeSet
-from gateway.cycle.answers import Scores, Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.cycle import Names
 from gateway.decisions.nodes import KeptArrays, NodeArrays
 from moorage.execution import PluginScores
@@ -20,14 +20,14 @@ def bitmap(*rows: int) -> bytes:
     return sum(1 << row for row in rows).to_bytes(max(rows) // 8 + 1, "little")
 
 
-def verdicts(*rows: int) -> Verdicts:
-    return Verdicts(bitmap=bitmap(*rows), codes=np.zeros(len(rows), np.uint16), reasons=())
+def verdicts(*rows: int) -> PhaseVerdicts:
+    return PhaseVerdicts(bitmap=bitmap(*rows), codes=np.zeros(len(rows), np.uint16), reasons=())
 
 
-def scores(*rows: int) -> Scores:
+def scores(*rows: int) -> PhaseScores:
     ones = np.ones(len(rows))
     plugin = PluginScores(plugin="P", weight=1, raw=ones, normalized=ones.astype(np.float32))
-    return Scores(
+    return PhaseScores(
         generation=1, bitmap=bitmap(*rows), totals=ones.astype(np.float32), plugins=[plugin]
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gateway.cycle.answers import Scores
+from gateway.cycle.answers import PhaseScores
 from gateway.cycle.decision import PluginRecord, ScoreRecord
 from gateway.cycle.nodes import NodeRows
 from gateway.replicas.joining import add_shards, join_reports
@@ -75,7 +75,7 @@ def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> 
         PluginScores(plugin=name, weight=0, raw=np.ones(1), normalized=totals[:0])
         for name in ("p0", "p1")
     ]
-    shard = Scores(
+    shard = PhaseScores(
         generation=1,
         bitmap=found.bitmap,
         totals=totals[:0],
@@ -83,7 +83,7 @@ def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> 
         rows=found,
         record=record("a", "b"),
     )
-    after = Scores(
+    after = PhaseScores(
         generation=1, bitmap=b"\1", totals=totals, plugins=(), record=record("", "normalised")
     )
     add_shards(after, [shard])

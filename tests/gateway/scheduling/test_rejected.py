@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import Verdicts
+from gateway.cycle.answers import PhaseVerdicts
 from gateway.cycle.decision import Decision, FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
 from gateway.policy.policy import PolicyHolder
@@ -70,7 +70,7 @@ class World:
         cycle.profile = "moorage"
         cycle.start = self.now
         rows = RowIndex(self.state).find(cycle.nodes)
-        cycle.verdicts = Verdicts(bitmap=rows.bitmap, codes=np.zeros(rows.count, np.uint16))
+        cycle.verdicts = PhaseVerdicts(bitmap=rows.bitmap, codes=np.zeros(rows.count, np.uint16))
         cycle.decision = Decision(
             namespace=pod.namespace,
             pod=pod.name,

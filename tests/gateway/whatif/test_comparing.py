@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from gateway.cycle.answers import Scores as NodeScores
-from gateway.cycle.answers import Verdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.nodes import bitmap_of
 from gateway.whatif.comparing import Comparison, Outcome
 from gateway.whatif.differences import Difference, best_nodes, differences
@@ -30,7 +29,9 @@ def outcome(
 ) -> Outcome:
     """Build an outcome of the first nodes, as many as there are codes."""
     rows = ROWS[: len(codes)]
-    verdicts = Verdicts(bitmap=bitmap_of(rows), codes=np.array(codes, np.uint16), reasons=reasons)
+    verdicts = PhaseVerdicts(
+        bitmap=bitmap_of(rows), codes=np.array(codes, np.uint16), reasons=reasons
+    )
     if scores is None:
         return Outcome(rows=rows, verdicts=verdicts, claimants=claimants)
     plugins = [
@@ -44,7 +45,7 @@ def outcome(
     ]
     weights = sum(each.weight for each in plugins)
     totals = sum(each.weight * each.normalized for each in plugins) / weights
-    made = NodeScores(
+    made = PhaseScores(
         generation=1,
         bitmap=bitmap_of(rows[verdicts.codes == 0]),
         totals=np.asarray(totals, np.float32),
