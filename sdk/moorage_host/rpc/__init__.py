@@ -2,6 +2,7 @@
 
 serve        runs a gRPC service from start to drain
 session      one gateway's session with a replica of filter or scorer; adhoc, state, describe
+role         how a replica is served as filter or as scorer
 stream       the calling side of a stream of numbered requests
 interceptor  status, metrics and log context of every call
 errors       CallError, and the one table from exceptions to gRPC's status codes
