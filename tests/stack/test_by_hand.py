@@ -14,7 +14,9 @@ from tools.planes.objects import node
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 BUF = Path(sys.executable).with_name("buf")
-FILTER, SCORER, BINDER = (f"moorage.v1.{kind}Service" for kind in ("Filter", "Scorer", "Binder"))
+FILTER, SCORER, BINDER, REPLICA = (
+    f"moorage.v1.{kind}Service" for kind in ("Filter", "Scorer", "Binder", "Replica")
+)
 
 
 async def curl(place: str, *arguments: str, data: object = None) -> tuple[int, str]:
@@ -42,9 +44,12 @@ async def ask(place: str, method: str, data: object) -> Any:
 
 
 async def test_the_methods_can_be_listed(stack: Stack) -> None:
+    of_replicas = {"GetState", "ListPlugins", "Session"}
     for name, service, methods in (
-        ("filter", FILTER, {"Filter", "GetState", "ListPlugins", "Session"}),
-        ("scorer-1", SCORER, {"GetState", "ListPlugins", "Score", "Session"}),
+        ("filter", FILTER, {"Filter"}),
+        ("filter", REPLICA, of_replicas),
+        ("scorer-1", SCORER, {"Score"}),
+        ("scorer-1", REPLICA, of_replicas),
         ("binder", BINDER, {"Bind", "ListPlugins"}),
     ):
         code, text = await curl(stack.addresses.services[name], "--list-methods", "")
@@ -77,7 +82,7 @@ async def test_score_by_hand_shows_what_totals_are_made_of(stack: Stack) -> None
     place, names = stack.addresses.services["scorer-1"], ["small", "large"]
 
     async def caught_up() -> bool:
-        code, text = await curl(place, f"/{SCORER}/GetState", data={"nodeNames": names})
+        code, text = await curl(place, f"/{REPLICA}/GetState", data={"nodeNames": names})
         return code == 0 and json.loads(text)["nodeCount"] == 2
 
     await stack.until(caught_up)
@@ -93,7 +98,7 @@ async def test_score_by_hand_shows_what_totals_are_made_of(stack: Stack) -> None
 
 async def test_plugins_are_listed_with_schema_and_defaults(stack: Stack) -> None:
     place = stack.addresses.services["filter"]
-    answer = await ask(place, f"{FILTER}/ListPlugins", {})
+    answer = await ask(place, f"{REPLICA}/ListPlugins", {})
     group = next(p for p in answer["plugins"] if p["name"] == "NodeGroup")
     assert group["extensionPoints"] == ["PreFilter", "Filter"]
     assert group["origin"] == "built-in"
@@ -109,11 +114,11 @@ async def test_the_state_is_shown_with_pods_and_what_they_request(stack: Stack) 
     place = stack.addresses.services["filter"]
 
     async def caught_up() -> bool:
-        state = await ask(place, f"{FILTER}/GetState", {"nodeNames": ["n1"]})
+        state = await ask(place, f"{REPLICA}/GetState", {"nodeNames": ["n1"]})
         return bool(state["nodes"][0].get("pods") == ["default/a", "default/b"])
 
     await stack.until(caught_up)
-    state = await ask(place, f"{FILTER}/GetState", {"nodeNames": ["n1"]})
+    state = await ask(place, f"{REPLICA}/GetState", {"nodeNames": ["n1"]})
     assert state["nodeCount"] == 1
     assert state["podCount"] == 2
     assert state["nodes"][0]["requested"] == {"cpu": "1250m", "pods": "2"}
@@ -131,17 +136,17 @@ async def test_filter_has_the_objects_that_its_plugins_read_and_scorer_has_not(
     zone = "topology.kubernetes.io/zone"
     await stack.create([node("na", labels={zone: "a"}), node("nb", labels={zone: "b"})])
 
-    async def object_counts(service: str, name: str) -> Any:
+    async def object_counts(name: str) -> Any:
         place = stack.addresses.services[name]
-        return (await ask(place, f"{service}/GetState", {})).get("objectCounts", {})
+        return (await ask(place, f"{REPLICA}/GetState", {})).get("objectCounts", {})
 
     async def known() -> bool:
-        counts = await object_counts(FILTER, "filter")
+        counts = await object_counts("filter")
         read = {kind: counts.get(kind) for kind in ("statefulsets.apps", "persistentvolumes")}
         return read == {"statefulsets.apps": 1, "persistentvolumes": 0}
 
     await stack.until(known)
-    assert await object_counts(SCORER, "scorer-1") == {}
+    assert await object_counts("scorer-1") == {}
     member = pod("db-1", labels={"statefulset.kubernetes.io/pod-name": "db-1"})
     member["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "name": "db", "uid": "u"}]
     request = {"pod": {"manifest": member}, "plugin": "StatefulSetZone"}
@@ -175,7 +180,7 @@ async def test_a_session_by_hand_takes_names_and_no_state(stack: Stack) -> None:
         "nodeNames": ["n2", "n1"],
     }
     place = stack.addresses.services["filter"]
-    code, text = await curl(place, f"/{FILTER}/Session", data={"cycle": cycle})
+    code, text = await curl(place, f"/{REPLICA}/Session", data={"cycle": cycle})
     assert code == 0, text
     hello, result = _values(text)
     assert hello["hello"]["plugins"]
