@@ -65,7 +65,7 @@ def _known_inside(key: str, item: Any, path: str) -> tuple[Any, list[Note]]:
 def extender_problems(extenders: tuple[Object, ...]) -> list[Problem]:
     """Return what kube-scheduler did not start with: wrong types, and weights that are missing.
 
-    Fields that are unknown are no mistake by themselves; beside one they are told too.
+    Fields that are unknown are no mistake by themselves; beside one they are listed too.
     """
     found: list[Problem] = []
     unknown: list[Note] = []

@@ -16,6 +16,7 @@ from moorage.units.durations import format_duration, parse_duration
 from moorage_host.policy.catalogue import IN_TREE
 from moorage_host.policy.checks import Problem, child, find_problems, merged, salvage
 from moorage_host.policy.effective import FailurePolicy, shadow_of
+from moorage_host.policy.kinds import OURS, what_it_is
 from moorage_host.policy.merge import ALL
 from moorage_host.policy.yaml_lines import MAX_BYTES, Tree, read_tree
 
@@ -239,6 +240,8 @@ def _header_problems(value: Any) -> list[Problem]:
     """Return why it is another kind of document: its fields would all be unknown."""
     if not isinstance(value, dict):
         return find_problems(value, MoorageConfiguration, "")
+    if (what := what_it_is(value)) and not what.startswith(OURS):
+        return [Problem("kind", f"{what}; a {KIND} is expected here")]
     header = {name: value[name] for name in ("apiVersion", "kind") if name in value}
     return find_problems(header, MoorageConfiguration, "")
 

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from moorage_host.policy.document import API_VERSION, KIND
+OURS = "this is a policy of Moorage"
+
+_GROUP = "moorage.io"
 
 
 def what_it_is(value: Any) -> str:
@@ -11,8 +13,8 @@ def what_it_is(value: Any) -> str:
         return ""
     version = value.get("apiVersion")
     group = version.partition("/")[0] if isinstance(version, str) else ""
-    if kind == KIND or group == API_VERSION.partition("/")[0]:
-        return "this is a policy of Moorage: moorage config validate FILE reads it"
+    if kind == "MoorageConfiguration" or group == _GROUP:
+        return f"{OURS}: moorage config validate FILE reads it"
     if kind == "KubeSchedulerConfiguration":
         return (
             "this is the configuration of kube-scheduler: moorage doctor --config FILE and "
