@@ -175,11 +175,12 @@ def test_a_quantity_is_what_it_is_to_kubernetes(text: str) -> None:
 
 def quantity(text: str) -> Fraction | None:
     """Read a quantity as the comment at Kubernetes' `resource.Quantity` has its grammar."""
-    match = re.fullmatch(r"([+-]?)([0-9.]+)((?:[eE][+-]?[0-9]+)|[a-zA-Z]*)", text, re.ASCII)
-    if match is None or len(text) > LONGEST or not re.search("[0-9]", match[2]):
+    text = text.strip("".join(each for each in text if each.isspace() and each >= " "))
+    match = re.fullmatch(r"([+-]?)([0-9.]*)((?:[eE][+-]?[0-9]+)|[a-zA-Z]*)", text, re.ASCII)
+    if match is None or not 0 < len(text) <= LONGEST or match[2].count(".") > 1:
         return None
-    if match[2].count(".") > 1:
-        return None
+    if not re.search("[0-9]", match[2]) and match[3] in ("Pi", "Ei"):
+        return None  # with any other suffix kube-apiserver reads 0
     if match[3] in SUFFIXES:
         factor = SUFFIXES[match[3]]
     elif re.fullmatch(r"[eE][+-]?[0-9]+", match[3]):

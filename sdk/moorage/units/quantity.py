@@ -20,7 +20,7 @@ _MAX_LENGTH: Final = 256  # characters; far beyond any real quantity, short of c
 _CACHE_SIZE: Final = 16_384  # nodes and pods repeat a few quantities all the time
 
 _GRAMMAR: Final = re.compile(
-    r"(?P<sign>[+-]?)(?=\.?[0-9])(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
     r"(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[numkMGTPE]|[KMGTPE]i)?)"
 )
 _DECIMAL: Final = {
@@ -29,6 +29,17 @@ _DECIMAL: Final = {
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BYTES: Final = frozenset(("memory", "ephemeral-storage", "storage"))
+
+
+_SPACES: Final = (
+    " \x85\xa0\u1680"
+    + "".join(map(chr, range(0x2000, 0x200B)))
+    + ("\u2028\u2029\u202f\u205f\u3000")
+)
+"""What may stand around a quantity: JSON writes other spaces as escapes, which are none."""
+
+_TOO_LARGE_FOR_NONE: Final = frozenset(("Pi", "Ei"))
+"""Suffixes that Kubernetes does not read without a digit; with any other one it reads 0."""
 
 
 class QuantityError(ValueError):
@@ -56,19 +67,25 @@ def format_quantity(resource: str, scaled_value: int) -> str:
 @lru_cache(maxsize=_CACHE_SIZE)
 def scaled_by(milli: bool, value: Quantity) -> int:
     """Return thousandths if *milli*, whole numbers otherwise; raises as `scaled` does."""
-    text = value if isinstance(value, str) else repr(value)
-    match = _GRAMMAR.fullmatch(text) if len(text) <= _MAX_LENGTH else None
+    text = value.strip(_SPACES) if isinstance(value, str) else repr(value)
+    match = _GRAMMAR.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if match is None:
-        raise QuantityError(
-            f'{text[:_MAX_LENGTH]!r} is not a quantity: write a number like "2", "1.5", "500m", '
-            '"16Gi" or "1e3", without spaces'
-        )
+        raise _no_quantity(text)
     fraction = match["fraction"] or ""
     suffix = match["suffix"] or ""
+    if suffix in _TOO_LARGE_FOR_NONE and not match["whole"] + fraction:
+        raise _no_quantity(text)
     power = int(match["exponent"] or _DECIMAL.get(suffix, 0)) - len(fraction) + 3 * milli
-    digits = int(match["whole"] + fraction) << _BINARY.get(suffix, 0)
+    digits = int(match["whole"] + fraction or "0") << _BINARY.get(suffix, 0)
     size = min(_times_power_of_ten(digits, power), INT64_MAX)
     return -size if match["sign"] == "-" else size
+
+
+def _no_quantity(text: str) -> QuantityError:
+    return QuantityError(
+        f'{text[:_MAX_LENGTH]!r} is not a quantity: write a number like "2", "1.5", "500m", '
+        '"16Gi" or "1e3", without spaces'
+    )
 
 
 def _times_power_of_ten(digits: int, power: int) -> int:
