@@ -18,7 +18,7 @@ from moorage.errors import ConfigurationError, suggestion
 from moorage_host.policy import read
 from moorage_host.policy.checks import Problem, child, find_problems, nulls_as_absent
 from moorage_host.policy.kinds import what_it_is
-from moorage_host.policy.yaml_lines import Tree, read_tree
+from moorage_host.policy.yaml_lines import Tree, check_depth, read_tree
 
 Object = dict[str, Any]
 
@@ -89,8 +89,9 @@ def read_policy(path: Path) -> tuple[LegacyPolicy, Tree]:
 def _documents(text: str, source: str) -> Iterator[Tree]:
     """Yield the documents of a text, each with its lines in it."""
     try:
-        roots = list(yaml.compose_all(text, yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError):
+        check_depth(text, source)
+        roots = list(yaml.compose_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except (yaml.YAMLError, ConfigurationError):
         roots = []  # a reader that names the place reads it once more
     starts = [root.start_mark for root in roots if root is not None and root.start_mark]
     if len(starts) < 2:

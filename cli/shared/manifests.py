@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from moorage.errors import ConfigurationError
+from moorage_host.policy.yaml_lines import check_depth
 
 Object = dict[str, Any]
 
@@ -105,6 +106,7 @@ def _documents(path: Path) -> list[Any]:
         # The YAML parser reads JSON too, but a large dump would take it minutes.
         if text.lstrip().startswith("{") and "\n---" not in text:
             return [json.loads(text)]
+        check_depth(text, str(path))
         return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
@@ -113,6 +115,8 @@ def _documents(path: Path) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigurationError(f"{path}{line}: not YAML: {error.problem}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{path}: nested too deep") from error
     except (ValueError, yaml.YAMLError) as error:
         text = " ".join(str(error).split())
         raise ConfigurationError(f"{path}: neither YAML nor JSON: {text}") from error

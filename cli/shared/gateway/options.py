@@ -123,10 +123,9 @@ def embedded_admin(kubeconfig: Path | None, context: str = "") -> str:
         context: The context; "" for the current one.
     """
     documents, chosen = _chosen(kubeconfig, context)
-    cluster = _named(documents, "clusters", chosen.get("cluster")).get("cluster") or {}
-    extensions = cluster.get("extensions") or ()
-    found = [each.get("extension") for each in extensions if each.get("name") == EXTENSION]
-    return str((found[0] or {}).get("admin", "")) if found else ""
+    cluster = _object(_named(documents, "clusters", chosen.get("cluster")).get("cluster"))
+    found = _named([cluster], "extensions", EXTENSION)
+    return str(_object(found.get("extension")).get("admin", ""))
 
 
 def current_namespace(kubeconfig: Path | None, context: str = "") -> str:
@@ -141,16 +140,22 @@ def _chosen(kubeconfig: Path | None, context: str) -> tuple[list[dict[str, Any]]
     for path in list(filter(None, paths)) or ["~/.kube/config"]:
         try:
             document = yaml.safe_load(Path(path).expanduser().read_text())
-        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        except (OSError, ValueError, RecursionError, yaml.YAMLError):
             continue
         if isinstance(document, dict):
             documents.append(document)
     current = (each["current-context"] for each in documents if each.get("current-context"))
     name = context or next(current, "")
-    return documents, _named(documents, "contexts", name).get("context") or {}
+    return documents, _object(_named(documents, "contexts", name).get("context"))
 
 
 def _named(documents: Iterable[dict[str, Any]], kind: str, name: object) -> dict[str, Any]:
     """Return the first item of this name: the first file that has it wins, as for kubectl."""
-    items = (item for each in documents for item in each.get(kind) or ())
-    return next((each for each in items if each.get("name") == name), {})
+    lists = (each.get(kind) for each in documents)
+    items = (item for each in lists if isinstance(each, list) for item in each)
+    return next((each for each in items if _object(each).get("name") == name), {})
+
+
+def _object(value: object) -> dict[str, Any]:
+    """Return a part of a kubeconfig, empty if it is malformed."""
+    return value if isinstance(value, dict) else {}

@@ -92,7 +92,7 @@ def read_tree(text: str, source: str, *, as_kubernetes: bool = False) -> Tree:
 
 def _root(text: str, source: str, *, only_first: bool) -> yaml.Node:
     try:
-        _check_depth(text, source, only_first=only_first)
+        check_depth(text, source, only_first=only_first)
         documents = yaml.compose_all(text, _LOADER)
         listed = itertools.islice(documents, 1) if only_first else documents
         roots = [node for node in listed if not _is_empty(node)]
@@ -112,8 +112,13 @@ def _root(text: str, source: str, *, only_first: bool) -> yaml.Node:
     return roots[0]
 
 
-def _check_depth(text: str, source: str, *, only_first: bool) -> None:
-    """Refuse deep nesting before `compose`, whose recursion in C would end the process."""
+def check_depth(text: str, source: str, *, only_first: bool = False) -> None:
+    """Refuse deep nesting before YAML is composed: a recursion in C would end the process.
+
+    Raises:
+        ConfigurationError: A document, or the first one, is nested too deep.
+        yaml.YAMLError: It is not YAML.
+    """
     depth = 0
     for event in yaml.parse(text, _LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent)
