@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from cli.shared.manifests import Object
 from moorage.errors import ConfigurationError
-from moorage.models import ObjectKind
+from moorage.models import ObjectKind, decode_pod
 from sandbox.client import Api, ApiError
 
 AT_ONCE = 16
@@ -22,6 +24,11 @@ OWN_STATUS = (
     "StatefulSet", "DaemonSet", "Job",
 )  # fmt: skip
 """Kinds whose status the embedded cluster writes."""
+
+SET_ASIDE = (
+    "conditions", "containerStatuses", "initContainerStatuses", "resources", "allocatedResources",
+)  # fmt: skip
+"""What of a pod's status says what its node has set aside while the pod is resized."""
 
 MAY_EXIST = ("Namespace", "PriorityClass")
 """Kinds that the API server has objects of from its start."""
@@ -80,15 +87,30 @@ async def check_serves(api: Api, readers: Iterable[tuple[ObjectKind, str]]) -> N
                 ) from error
 
 
+def _set_aside(pod: Object) -> Object | None:
+    """Return what counts of the status of a pod that is resized on its node; None of others."""
+    try:
+        if decode_pod(msgspec.json.encode(pod)).status.counted is None:
+            return None
+    except msgspec.DecodeError:  # the API server ignores the status of new pods
+        return None
+    return {key: pod["status"][key] for key in SET_ASIDE if key in pod["status"]}
+
+
 async def _create(api: Api, obj: Object, paths: dict[str, dict[str, str]]) -> Object:
     kind, metadata = obj["kind"], obj["metadata"]
     path = (await _path(api, obj, paths)).format(namespace=metadata.get("namespace") or "default")
     try:
         answer = await api.request("POST", path, obj)
-        if obj.get("status") not in (None, {}, answer.get("status")) and kind not in OWN_STATUS:
+        status = obj.get("status")
+        if kind == "Pod" and status:
+            status = _set_aside(obj)
+        elif kind in OWN_STATUS:
+            status = None
+        if status not in (None, {}, answer.get("status")):
             # Creating ignores the status, which plugins may read.
             path = f"{path}/{answer['metadata']['name']}/status"
-            answer = await api.request("PATCH", path, {"status": obj["status"]}, MERGE_PATCH)
+            answer = await api.request("PATCH", path, {"status": status}, MERGE_PATCH)
     except ApiError as error:
         if error.code == CONFLICT and kind in MAY_EXIST:
             return obj

@@ -197,8 +197,12 @@ class ClusterState:
         if old != pod:
             self.pods[uid] = pod
             assumed = self._assumed.pop(uid, None) if node else None
-            if assumed is not None and _is_as_assumed(pod, assumed.pod):
-                return  # replicas know it
+            if assumed is not None:
+                was, status = assumed.pod, pod.status
+                # All but the time, and the end of a nomination.
+                now = (pod.metadata, pod.spec, status.phase, status.counted)
+                if now == (was.metadata, was.spec, was.status.phase, was.status.counted):
+                    return  # as it was assumed: replicas know it
             # Replicas do not need a pod before it has a place.
             if node or (old is not None and old.spec.node_name):
                 self._update_placement(uid)
@@ -422,15 +426,6 @@ class ClusterState:
                 backlog.note(key)
         for listener in self.listeners:
             listener()
-
-
-def _is_as_assumed(pod: Pod, assumed: Pod) -> bool:
-    """Whether a bound pod is as it was assumed, but for the time and the end of a nomination."""
-    return (pod.metadata, pod.spec, pod.status.phase) == (
-        assumed.metadata,
-        assumed.spec,
-        assumed.status.phase,
-    )
 
 
 def _placed(pod: Pod, node: str, annotations: Mapping[str, str]) -> Pod:

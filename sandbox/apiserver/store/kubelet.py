@@ -81,13 +81,20 @@ def _lease(node: Object) -> Object:
 def running_status(pod: Object) -> Object:
     """Return the status of the pod when all its containers run."""
     started = stamp(now())
-    conditions = [c for c in pod["status"].get("conditions", ()) if c.get("type") == "PodScheduled"]
+    before = pod["status"]
+    kept = ("PodScheduled", "PodResizePending", "PodResizeInProgress")
+    conditions = [c for c in before.get("conditions", ()) if c.get("type") in kept]
     conditions += [
         {"type": kind, "status": "True", "lastTransitionTime": started}
         for kind in ("Initialized", "ContainersReady", "Ready")
     ]
-    statuses = [_container_status(each, started) for each in pod["spec"]["containers"]]
-    status: Object = pod["status"]
+    # What another cluster's node has set aside for a pod may differ from the pod's spec.
+    aside = {each["name"]: each for each in before.get("containerStatuses", ())}
+    statuses = [
+        _container_status(each, started, aside.get(each["name"], {}))
+        for each in pod["spec"]["containers"]
+    ]
+    status: Object = before
     return status | {
         "phase": "Running",
         "startTime": started,
@@ -121,8 +128,9 @@ def _run_seconds(pod: Object) -> float:
     return float(pod["metadata"].get("annotations", {}).get(RUN_SECONDS, 0))
 
 
-def _container_status(container: Object, started: str) -> dict[str, Any]:
+def _container_status(container: Object, started: str, before: Object) -> dict[str, Any]:
     return {
+        **{key: before[key] for key in ("allocatedResources", "resources") if key in before},
         "name": container["name"],
         "image": container.get("image", ""),
         "imageID": "",

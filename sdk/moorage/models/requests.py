@@ -115,31 +115,24 @@ def counted(spec: PodSpec, actual: Actual, *, infeasible: bool) -> Counted | Non
         actual: What the pod's status says.
         infeasible: Whether the node can never have what the spec says.
     """
-    if not infeasible and _is_as_specified(spec, actual):
+    # Nearly all statuses say what the spec says in the same words; this runs for each event.
+    containers, own = (*spec.containers, *spec.init_containers), spec.resources.requests
+    statuses = (*(actual.init_container_statuses or ()), *(actual.container_statuses or ()))
+    by_name = {each.name: (each.allocated_resources, each.resources) for each in statuses}
+    differs = infeasible
+    for container in containers:
+        allocated, actuated = by_name.get(container.name, (None, None))
+        given = container.resources.requests
+        differs = differs or allocated not in (None, given)
+        differs = differs or (actuated is not None and actuated.requests not in (NOTHING, given))
+    if not own and len(containers) == 1:
+        own = containers[0].resources.requests
+    pod_level = actual.resources.requests if actual.resources is not None else NOTHING
+    if not differs and actual.allocated_resources in (None, own) and pod_level in (NOTHING, own):
         return None
     parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
     found = _counted.get((*parts, actual, infeasible), (spec, actual, infeasible))
     return None if found is AS_SPECIFIED else found
-
-
-def _is_as_specified(spec: PodSpec, actual: Actual) -> bool:
-    """Whether a status says what the spec says in the same words, as nearly all do."""
-    containers, own = (*spec.containers, *spec.init_containers), spec.resources.requests
-    statuses = (*(actual.init_container_statuses or ()), *(actual.container_statuses or ()))
-    by_name = {each.name: (each.allocated_resources, each.resources) for each in statuses}
-    for container in containers:
-        allocated, actuated = by_name.get(container.name, (None, None))
-        given = container.resources.requests
-        if allocated is not None and allocated != given:
-            return False
-        if actuated is not None and actuated.requests and actuated.requests != given:
-            return False
-    allocated, actuated = actual.allocated_resources, actual.resources
-    if allocated is None and actuated is None:
-        return True
-    if not own and len(containers) == 1:
-        own = containers[0].resources.requests
-    return allocated in (None, own) and (actuated is None or actuated.requests in (NOTHING, own))
 
 
 AS_SPECIFIED: Final = Counted()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from moorage.errors import TooManyNodesError
 from moorage.models import NodeManifest, Pod
-from moorage.models.requests import Demands
+from moorage.models.requests import Demands, demands_of
 from moorage.snapshot.columns.encoded import EncodedColumn, EncodedColumns, resized
 from moorage.snapshot.columns.inverted import DiskIndex, ImageIndex, PortIndex
 from moorage.snapshot.columns.pods import PodIndex
@@ -130,7 +130,8 @@ class Snapshot:
             KeyError: There is no node in *row*.
             QuantityError: A request is not a quantity; nothing has changed.
         """
-        demands = pod.demands  # raises before anything has changed
+        resized = pod.status.counted is not None
+        demands = pod.demands if resized else demands_of(pod.spec)  # raises before any change
         if row >= self.capacity or self.node_table[row] is None:
             raise KeyError(f"no node in row {row} for pod {pod.namespace}/{pod.name}")
         uid = pod.metadata.uid
@@ -151,7 +152,8 @@ class Snapshot:
             return
         self.placements.remove(uid)
         pod = self._pods[row].pop(uid)
-        self._account(row, pod, pod.demands, -1)
+        resized = pod.status.counted is not None
+        self._account(row, pod, pod.demands if resized else demands_of(pod.spec), -1)
 
     def nodes(self, rows: npt.NDArray[np.intp] | None = None) -> Nodes:
         """Select the nodes of *rows*, or all in the order of rows."""

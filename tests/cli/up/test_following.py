@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
 from cli.up.cluster import create
 from cli.up.following import Following, PodProgress
 from moorage.errors import ConfigurationError, causes
-from sandbox.apiserver import ApiServer, Fault
+from moorage.models import decode_pod
+from sandbox.apiserver import ApiServer, Fault, Settings
 from sandbox.client import Api
 from tests.cli.support import PATIENCE, Object, pod
 from tools.planes.objects import node
@@ -101,6 +103,30 @@ async def test_no_pods_are_settled_at_once(world: World) -> None:
     following = await world.create(pod("old", nodeName="n"))
     await following.until_settled(lambda _: None)
     assert following.pods == []
+
+
+async def test_a_pod_that_is_resized_keeps_what_its_node_has_set_aside() -> None:
+    """The dump has it in the status, which the embedded cluster's nodes write again."""
+    small = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    obj = pod("old", nodeName="n", containers=[small])
+    resize = {"type": "PodResizeInProgress", "status": "True"}
+    aside = {"name": "c", "image": "x", "allocatedResources": {"cpu": "6"}}
+    obj["status"] = {
+        "phase": "Running",
+        "conditions": [resize],
+        "containerStatuses": [aside | {"resources": {"requests": {"cpu": "6"}}}],
+    }
+    async with ApiServer(Settings(run_bound_pods=True)) as server, Api(server.url) as api:
+        await create(api, [node("n")])
+        await create(api, [obj])
+
+        async def runs() -> bool:
+            found = await api.request("GET", f"{PODS}/old")
+            read = decode_pod(msgspec.json.encode(found))
+            assert read.requests == {"cpu": 6000}
+            return read.status.phase == "Running"
+
+        await until(runs)
 
 
 async def test_all_pods_must_have_a_verdict(world: World) -> None:

@@ -107,6 +107,15 @@ async def test_preemption_keeps_the_nodes_that_fit_without_the_victims(running: 
     assert answer == {"NodeNameToMetaVictims": {"n1": victims["n1"]}}
 
 
+async def test_a_pod_on_a_node_that_is_to_grow_keeps_all_candidates(running: Gateway) -> None:
+    """kube-scheduler makes room for a deferred resize where the pod runs, not elsewhere."""
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "99"}}}
+    grows = running.api.pod("g", schedulerName="moorage", nodeName="n1", containers=[container])
+    victims = {"n1": {"Pods": [{"UID": "of-another-pod"}], "NumPDBViolations": 0}}
+    _, answer = await running.call("preempt", {"Pod": grows, "NodeNameToMetaVictims": victims})
+    assert answer == {"NodeNameToMetaVictims": victims}
+
+
 async def test_attempts_on_a_pod_are_kept_newest_first(running: Gateway) -> None:
     await running.filter(pod(), "n1")
     await running.filter(pod(), "n1", "n2")

@@ -1,14 +1,23 @@
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 
 from moorage import Pod
-from moorage.models import Metadata, encode
+from moorage.models import Metadata, decode_pod, encode
 from moorage.snapshot import Snapshot
-from moorage.snapshot.placements import FIRST_CAPACITY, HORIZON, MAX_COLUMNS, Placements
+from moorage.snapshot.placements import (
+    FIRST_CAPACITY,
+    HORIZON,
+    MAX_COLUMNS,
+    Placements,
+    placed_at,
+)
 from moorage.testing import make_node, make_nodes, make_pod
 from moorage_host.plugins import Replica
 
@@ -198,6 +207,41 @@ def test_a_full_snapshot_brings_old_pods_unless_they_were_created_of_late() -> N
     assert placed(90) == 1
     replica.place_pods([(0, pod("pended for long", now - timedelta(hours=2)))])
     assert placed(90) == 2
+
+
+SCHEDULED = {"type": "PodScheduled", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds"),
+    [
+        ({"conditions": [SCHEDULED | {"lastTransitionTime": "T20"}], "startTime": "T10"}, 20),
+        ({"conditions": [SCHEDULED], "startTime": "T10"}, 10),
+        ({"conditions": [{"type": "Ready", "lastTransitionTime": "T30"}], "startTime": "T10"}, 10),
+        ({"startTime": "T10", "phase": "Running"}, 10),
+        ({"phase": "Running"}, 3600),
+        ({"phase": "Pending"}, 0),
+        ({}, 3600),
+    ],
+)
+def test_after_a_restart_a_pod_counts_from_when_it_was_scheduled(
+    status: dict[str, Any], seconds: float
+) -> None:
+    """Not from its creation, an hour ago; T10 is ten seconds ago."""
+    now = datetime.now(UTC)
+
+    def ago(count: float) -> str:
+        return (now - timedelta(seconds=count)).isoformat().replace("+00:00", "Z")
+
+    text = re.sub(r"T(\d+)\b", lambda found: ago(int(found[1])), json.dumps({"status": status}))
+    obj = {
+        **json.loads(text),
+        "metadata": {"name": "p", "uid": "p", "creationTimestamp": ago(3600)},
+        "spec": {"nodeName": "n0", "containers": [{"name": "c"}]},
+    }
+    pod = decode_pod(json.dumps(obj))
+    for each in (pod, decode_pod(encode(pod))):  # as replicas get it
+        assert 5000.0 - placed_at(each, 5000.0) == pytest.approx(seconds, abs=5)
 
 
 def test_tests_say_which_pods_are_new() -> None:
