@@ -205,6 +205,8 @@ class BindCheck:
             return "not feasible"
         if judged is not None and (judged.metadata, judged.spec) != (pod.metadata, pod.spec):
             return "pod changed"
+        if self._state.generation <= decision.generation:
+            return None
         outdated = changed_on(self._state, call.node, filters) > decision.generation
         return "node changed" if outdated else None
 
