@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
+from gateway.decisions.explanation import Explanation
 from gateway.inspector.assets import asset_routes
 
 Object = dict[str, Any]
@@ -48,20 +50,20 @@ def summary(number: int, outcome: str = "bound", **more: Any) -> Object:
     }
 
 
-def waiting(number: int, reason: str, **more: Any) -> Object:
+def waiting(number: int, reason: str, *, pod: str = "", node: str = "", **more: Any) -> Object:
     """Return a pod that waits, as the list of pods shows it."""
-    return {
-        "namespace": "shop",
-        "name": f"waiting-{number:04d}",
-        "uid": f"waiting-{number}",
-        "schedulerName": "moorage",
-        "created": (BEGIN + timedelta(seconds=number)).isoformat(),
-        "attempts": 0,
-        "node": "",
-        "reason": reason,
-        "since": (BEGIN + timedelta(seconds=10 - number)).isoformat(),
-        **more,
-    }
+    found = Explanation(
+        pod=pod or f"shop/waiting-{number:04d}",
+        uid=f"waiting-{number}",
+        scheduler_name="moorage",
+        created=(BEGIN + timedelta(seconds=number)).isoformat(),
+        place=f"is on {node}" if node else "is pending",
+        node=node,
+        reason=reason,
+        since=(BEGIN + timedelta(seconds=10 - number)).isoformat(),
+    )
+    shown: Object = msgspec.to_builtins(found)
+    return shown | more
 
 
 def node_item(number: int, rank: int) -> Object:
@@ -240,8 +242,9 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
             }
         ]
         attempts = [attempt(each, cluster.nodes) for each in found]
+        shown = waiting(0, found[0]["reason"], pod="/".join(key), since="")
         return web.json_response(
-            {"attempts": attempts, "created": BEGIN.isoformat(), "events": events}
+            shown | {"attempts": attempts, "created": BEGIN.isoformat(), "events": events}
         )
 
     async def nodes(request: web.Request) -> web.Response:
@@ -260,15 +263,15 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
             waiting(
                 0,
                 each["reason"],
-                **{key: each[key] for key in ("namespace", "uid")},
-                name=each["pod"],
+                pod=f"{each['namespace']}/{each['pod']}",
+                uid=each["uid"],
                 since=each["time"],
-                attempts=1,
+                tried=1,
             )
             for each in cluster.decisions
             if each["outcome"] != "bound" and each["pod"] not in cluster.gone
         ]
-        found = [each for each in [*cluster.waiting, *without_node] if search in each["name"]]
+        found = [each for each in [*cluster.waiting, *without_node] if search in each["pod"]]
         items = [each for each in found if not each["node"]]
         placed = [each for each in found if each["node"]] if search else []
         return web.json_response({"items": items, "placed": placed, "pods": len(items)})

@@ -53,7 +53,7 @@ async def test_pods_that_wait_come_first_asked_or_not_and_the_address_keeps_the_
     cluster.waiting = [
         waiting(1, gate),
         waiting(2, "none of 50 nodes suits it: 50 Insufficient cpu (kube-scheduler)"),
-        waiting(3, "it is bound to n7; Moorage was not asked", name="quiet", node="n7"),
+        waiting(3, "it is bound to n7; Moorage was not asked", pod="shop/quiet", node="n7"),
     ]
     async with serving(cluster) as url:
         await page.goto(url)
@@ -309,6 +309,15 @@ async def test_a_pod_without_a_decision_has_the_reason_and_a_way_back(page: Page
         await all_can_use(page)
         await page.get_by_role("link", name="Pods").last.click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Pods")
+
+
+async def test_what_is_no_character_is_written_out(page: Page) -> None:
+    cluster = a_cluster(decisions=1)
+    cluster.waiting = [waiting(1, "too \x1b[2J hot \u202eyllaer")]
+    async with serving(cluster) as url:
+        await page.goto(f"{url}#/pods")
+        row = page.locator(".window .row", has_text="waiting-0001")
+        await expect(row).to_contain_text(r"too \u001b[2J hot \u202eyllaer")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
