@@ -81,6 +81,8 @@ def advice(
     groups = _by_obstacles(survey, reasons)
     suiting = groups.pop((), [])
     found = list(_unseen(rejections, survey, rejecting, suiting))
+    if suiting and not found:  # the cluster has changed since
+        return [f"wait: {_where(suiting, survey)} suits it by now, as far as the gateway sees"]
     single = {each[0]: names for each, names in groups.items() if len(each) == 1}
     ranked = sorted(single.items(), key=lambda each: (each[0].kind in UNFIXABLE, -len(each[1])))
     for obstacle, names in ranked:

@@ -63,6 +63,11 @@ def survey(by_obstacles: dict[tuple[Obstacle, ...], list[str]], **largest: int) 
         ),
         (
             survey({(): ["a"], (CPU,): ["b"]}),
+            ["Insufficient cpu"],
+            ["wait: a suits it by now, as far as the gateway sees"],
+        ),
+        (
+            survey({(): ["a"], (CPU,): ["b"]}),
             ["Insufficient cpu", "node(s) didn't match pod topology spread constraints"],
             [
                 "relax the pod's topologySpreadConstraints",

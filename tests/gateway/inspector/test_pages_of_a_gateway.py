@@ -131,7 +131,8 @@ async def test_a_pod_that_moorage_was_not_asked_about_is_explained(
     page: Page, tmp_path: Path
 ) -> None:
     async with a_gateway(tmp_path) as running:
-        running.api.pod("big", schedulerName="moorage")
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}
+        running.api.pod("big", schedulerName="moorage", containers=[container])
         condition = {
             "type": "PodScheduled",
             "status": "False",
