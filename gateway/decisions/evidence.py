@@ -43,6 +43,7 @@ class PodEvidence:
         events: The pod's Events, newest first; None if they could not be read.
         group: The pod's group of Kubernetes, if it has one.
         gated: Pods of the group that a plugin sees which wait for scheduling gates.
+        existing: How many pods of that group exist now; 0 if nobody has looked.
         missing: The ResourceClaims that the pod names and that do not exist.
         has_claims: Whether those that it names are known to exist, all of them.
         lost_node: The node that the pod is on or nominated to, if it does not exist; else "".
@@ -68,6 +69,7 @@ class PodEvidence:
     events: Sequence[Object] | None = ()
     group: PodGroup | None = None
     gated: Sequence[str] = ()
+    existing: int = 0
     missing: Sequence[str] = ()
     has_claims: bool = False
     node: str = ""

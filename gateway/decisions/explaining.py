@@ -47,9 +47,6 @@ SECONDS = 2.0
 MOST_HOLDERS = 100
 """Pods among which those are looked for that hold nodes, the newest ones."""
 
-MOST_EVENTS = 50
-"""Events of a pod that are read."""
-
 MOST_SURVEYED = 20
 """Unlike pods of a list for which all nodes are looked at; the others get general advice."""
 
@@ -72,7 +69,7 @@ EventsOf = Callable[[Object], Awaitable[Sequence[Object] | None]]
 async def read_events(client: KubeClient, pod: Object) -> Sequence[Object] | None:
     """Return the Events of a pod; see `EventsOf`."""
     path = f"/apis/events.k8s.io/v1/namespaces/{pod['metadata']['namespace']}/events"
-    query = {"fieldSelector": f"regarding.uid={pod['metadata']['uid']}", "limit": str(MOST_EVENTS)}
+    query = {"fieldSelector": f"regarding.uid={pod['metadata']['uid']}", "limit": "50"}
     try:
         response = await client.request("GET", path, query=query, timeout=SECONDS)
         items: list[Object] = msgspec.json.decode(response.check().body)["items"] or []
@@ -103,10 +100,8 @@ MayRead = Callable[[str], Awaitable[bool]]
 class ReadByCaller(NamedTuple):
     """What a caller has read for themselves, since the gateway may not.
 
-    Attributes:
-        missing: The ResourceClaims of the pod that do not exist.
-        claims: Those that do.
-        needed: How many pods its group needs at once; 0 if that is not known.
+    ResourceClaims of the pod that are `missing`, or do exist; how many pods its group needs at
+    once, 0 if that is not known.
     """
 
     missing: Sequence[str] = ()
@@ -120,7 +115,7 @@ class _Fellows:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._nodes: dict[tuple[str, SchedulingGroup], list[str]] = {}
-        self._gated: dict[Name, list[str]] = {}
+        self._labelled: dict[Name, list[Pod]] = {}
         self._is_read = False
 
     async def group(self, pod: Pod | None, needed: int = 0) -> PodGroup | None:
@@ -132,12 +127,12 @@ class _Fellows:
         nodes = tuple(self._nodes.get((pod.namespace, group), ()))
         return PodGroup(name=group.pod_group_name, needed=needed, nodes=nodes)
 
-    async def gated(self, pod: Pod) -> Sequence[str]:
-        """Return which pods of the group that its labels name wait for scheduling gates."""
+    async def labelled(self, pod: Pod) -> Sequence[Pod]:
+        """Return the pods of the group that a pod's labels name."""
         if (name := group_name(pod)) is None:
             return ()
         await self._read()
-        return sorted(self._gated.get(name, ()))
+        return self._labelled.get(name, ())
 
     async def _read(self) -> None:
         if self._is_read:
@@ -150,8 +145,8 @@ class _Fellows:
                 continue
             if (group := pod.spec.scheduling_group) is not None:
                 self._nodes.setdefault((pod.namespace, group), []).append(pod.spec.node_name)
-            if pod.spec.scheduling_gates and (name := group_name(pod)) is not None:
-                self._gated.setdefault(name, []).append(f"{pod.namespace}/{pod.name}")
+            if (name := group_name(pod)) is not None:
+                self._labelled.setdefault(name, []).append(pod)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,11 +307,16 @@ class Explainer:
         is_rejected = known.scheduled.get("reason") == "Unschedulable"
         if pod is None or pod.spec.node_name or not is_rejected:
             return {}
-        survey, trial = await self.surveyor.survey(pod), known.filtered and known.filtered.group
+        survey = await self.surveyor.survey(pod)
+        trial = known.filtered.group if known.filtered is not None else None
+        is_short = trial is not None and trial.members < trial.min_count
+        others = await fellows.labelled(pod) if is_short else ()
+        gated = (each for each in others if each.spec.scheduling_gates)
         return {
             "survey": survey,
             "rejecting": self._rejecting(survey, known),
-            "gated": await fellows.gated(pod) if trial and trial.members < trial.min_count else (),
+            "gated": sorted(f"{each.namespace}/{each.name}" for each in gated),
+            "existing": len(others),
         }
 
     def _rejecting(self, survey: Survey, known: PodEvidence) -> Mapping[str, str]:

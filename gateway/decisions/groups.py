@@ -51,10 +51,18 @@ def group_evidence(group: GroupRecord, gated: Sequence[str] = ()) -> Iterator[st
         yield f"nodes for {group.failing}: {counted}"
 
 
-def group_steps(group: GroupRecord, gated: Sequence[str] = ()) -> list[str]:
-    """Return what would help; *gated* are pods of the group that wait for scheduling gates."""
+def group_steps(group: GroupRecord, gated: Sequence[str] = (), existing: int = 0) -> list[str]:
+    """Return what would help.
+
+    Args:
+        group: How its trial placement ended.
+        gated: The pods of the group that wait for scheduling gates.
+        existing: How many pods of the group exist now.
+    """
     if group.members < group.min_count:
-        missing = group.min_count - group.members - len(gated)
+        missing = group.min_count - max(group.members + len(gated), existing)
+        if missing < 1 and not gated:
+            return ["wait: all pods of the group exist by now"]
         steps = ["whoever set the gates has to remove them from spec.schedulingGates"][: len(gated)]
         if missing > 0:
             steps.append(f"{missing} more pod{'s' * (missing > 1)} of the group must be created")

@@ -335,7 +335,10 @@ def _unschedulable(known: PodEvidence, found: Rejections) -> _Cause:
 
 def _group_steps(known: PodEvidence, trial: GroupRecord) -> list[str]:
     """Return what would help a group; where uncordoning does, that first."""
-    steps, cordoned = group_steps(trial, known.gated), sorted(uncordoning(known.survey))
+    steps, cordoned = (
+        group_steps(trial, known.gated, known.existing),
+        sorted(uncordoning(known.survey)),
+    )
     if not (cordoned and trial.failing):
         return steps
     if not trial.more_nodes:

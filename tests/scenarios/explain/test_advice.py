@@ -211,7 +211,7 @@ async def test_a_group_waits_for_members_with_gates_and_for_cordoned_nodes(world
                 )
             ],
         )
-        found = await explained(world, "one")
+        found = await explained(world, "two")
         assert not any("must be created" in each for each in found.next)
         assert not any(each.evicting for each in found.rejections)
         ungated = {"spec": {"schedulingGates": None}}
@@ -221,7 +221,7 @@ async def test_a_group_waits_for_members_with_gates_and_for_cordoned_nodes(world
             [
                 Row(
                     "",
-                    "one",
+                    "two",
                     "group default/ring does not fit: 1 of 2",
                     "uncordon n2$",
                 )
