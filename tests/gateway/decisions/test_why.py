@@ -285,6 +285,21 @@ def test_one_sentence_has_the_state_of_a_group(
     assert "".join(group_steps(group)) == step
 
 
+@pytest.mark.parametrize(
+    ("gated", "existing", "steps"),
+    [
+        ([], 1, ["1 more pod of the group must be created"]),
+        ([], 2, ["wait: all pods of the group exist by now"]),
+        (["ml/b"], 2, ["whoever set the gates has to remove them from spec.schedulingGates"]),
+    ],
+)
+def test_a_group_lacks_only_pods_that_do_not_exist(
+    gated: list[str], existing: int, steps: list[str]
+) -> None:
+    lacking = record(members=1, min_count=2, problem="pods of the group are missing")
+    assert group_steps(lacking, gated, existing) == steps
+
+
 def test_the_evidence_names_nodes_by_reason() -> None:
     assert list(group_evidence(LACKING)) == [
         (
