@@ -223,7 +223,7 @@ async def test_a_group_waits_for_members_with_gates_and_for_cordoned_nodes(world
                     "",
                     "two",
                     "group default/ring does not fit: 1 of 2",
-                    "uncordon n2$",
+                    "uncordon n2(: then it starts)?$",
                 )
             ],
         )
