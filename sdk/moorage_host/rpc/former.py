@@ -54,11 +54,13 @@ class MarkFile:
         mark.memory[mark.REPLICA] = replica.encode().ljust(32, b"\0")
 
     def _map(self, path: Path) -> None:
-        self._file = path.open("xb+")
+        self._file = path.open("xb+", buffering=0)
+        self._path = path
         # Unlike flock, this lock is not handed on to children of plugins, which may live longer.
         fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._file.truncate(mark.SIZE)
-        self._path, mark.memory = path, mmap(self._file.fileno(), mark.SIZE)
+        # A mark in a file without pages would end the process, by SIGBUS, if memory is full.
+        self._file.write(bytes(mark.SIZE))
+        mark.memory = mmap(self._file.fileno(), mark.SIZE)
 
     def remove(self) -> None:
         """Remove the file: this process stops in order."""

@@ -15,6 +15,7 @@ from moorage.execution.mark import marked
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc import former
 from moorage_host.rpc.former import MarkFile
+from tests.needs import needed
 
 PORT = 50051
 
@@ -24,6 +25,16 @@ file = open(sys.argv[1], "rb+")
 fcntl.lockf(file, fcntl.LOCK_EX)
 print("locked", flush=True)
 sys.stdin.read()
+"""
+
+IN_FULL_MEMORY = """
+import sys
+from moorage.execution import mark
+from moorage_host.rpc import former
+former.FOLDERS = (sys.argv[1],)
+former.MarkFile(1, "r1")
+mark.memory[mark.RUNS] = 1
+print(len(mark.memory))
 """
 
 
@@ -135,3 +146,22 @@ def test_a_folder_that_others_may_write_to_is_not_used(begin: Begin, folder: Pat
     assert begin("r2").former == pb.FormerProcess()
     own.chmod(0o700)
     first.remove()
+
+
+def test_a_process_lives_without_marks_if_shared_memory_is_full(tmp_path: Path) -> None:
+    namespace = [needed("unshare"), "--map-root-user", "--mount"]
+    if subprocess.run([*namespace, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine allows no namespaces of mounts")
+    own = tmp_path / "moorage-0"
+    script = f"""
+        mount -t tmpfs -o size=64k tmpfs {tmp_path}
+        mkdir -m 700 {own}
+        head -c 100k /dev/zero > {tmp_path}/other
+        exec {sys.executable} - {tmp_path}
+    """
+    command = [*namespace, "sh", "-c", script]
+    ended = subprocess.run(
+        command, input=IN_FULL_MEMORY, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended
+    assert ended.stdout.splitlines()[-1] == str(mark.SIZE)
