@@ -60,7 +60,9 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
                 member.unanswered[answer] = owner, start
                 answer.add_done_callback(member.on_end)
         ended: Collection[asyncio.Future[Any]] = ()
-        if sent and len(replicas.all) == 1 and member is replicas.all[0]:
+        is_only = len(replicas.all) == 1 and member is replicas.all[0]
+        # That of a pod that crashes replicas may be slow because it is about to end.
+        if sent and (is_only or owner in replicas.crash_suspects.pods):
             ended, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
         elif sent:
             ended = await _first_ended(replicas, sent, part, latency_key, deadline)

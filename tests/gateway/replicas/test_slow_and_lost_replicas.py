@@ -9,12 +9,22 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from cli.up.processes import free_ports
 from gateway.replicas.latency import ENOUGH, LatencyTracker
 from gateway.replicas.sharding import Sharding
 from gateway.settings import GatewaySettings
 from moorage import Node, Pod, ScorePlugin
 from tests.gateway.sharing import NAMES, ByNumber, place, same, sharing
-from tools.inprocess.gateway import Gate, Gateway, Options, is_open, pod, policy_of, scorer_service
+from tools.inprocess.gateway import (
+    Gate,
+    Gateway,
+    Options,
+    filter_service,
+    is_open,
+    pod,
+    policy_of,
+    scorer_service,
+)
 from tools.waiting import until
 
 KINDS = ("filter", "scorer")
@@ -112,6 +122,39 @@ async def test_replicas_that_hang_until_the_deadline_have_to_catch_up(
         await until(lambda: running.sample(opened, service="filter") == 2 * replicas)
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["NodeNames"] == ["n1", "n2"]
+
+
+async def test_a_pod_that_may_crash_replicas_is_asked_of_one_at_a_time(tmp_path: Path) -> None:
+    hung: list[Any] = []
+
+    async def gate(request: Any) -> bool:
+        if request.HasField("cycle"):
+            hung.append(request)
+            await asyncio.Event().wait()
+        return True
+
+    first, second = free_ports(2)
+    addresses = f"127.0.0.1:{first}", f"127.0.0.1:{second}"
+    settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
+    nodes: Options = {"nodes": ("n1", "n2"), "filters": addresses, "waits": False}
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(sharing(tmp_path, **nodes, **settings))
+
+        async def ready(count: int) -> None:
+            await until(lambda: running.sample("moorage_replicas_ready", service="filter") == count)
+
+        async with filter_service(port=first, gate=gate):
+            await ready(1)
+            call = asyncio.create_task(running.filter(pod(), "n1", "n2"))
+            await until(lambda: hung)
+        await stack.enter_async_context(filter_service(port=first, gate=gate))  # another process
+        assert "Error" in await call
+        await stack.enter_async_context(filter_service(port=second, gate=gate))
+        await ready(2)
+        hung.clear()
+        answer = await running.filter(pod(), "n1", "n2")
+        assert answer["Error"] == "filter service does not answer in time"
+        assert len(hung) == 1
 
 
 async def not_serving(address: str) -> None:
