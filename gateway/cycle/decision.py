@@ -95,8 +95,9 @@ class FilterRecord(Record):
 class ClaimRecord(Record):
     """The node that the pod has held since its cycle, and the plugins that wanted that.
 
-    `outdated` means that something changed between the verdict and the claim, so that the bind is
-    checked. `annotations` are what the pod gets there, such as a device.
+    `outdated` means that the bind is checked, because something changed between the verdict and the
+    claim, or not all filter plugins were asked. `annotations` are what the pod gets there, such as
+    a device.
     """
 
     node: str

@@ -82,11 +82,13 @@ class FilterDependencies:
     """What the filter plugins of a profile depend on.
 
     Attributes:
+        count: How many they are.
         scope: The widest scope among them.
         claimants: The plugins that may want the pod to claim its node.
         reads_placements: Whether one of them reads which pods are on a node.
     """
 
+    count: int
     scope: Scope
     claimants: tuple[str, ...]
     reads_placements: bool
@@ -123,6 +125,7 @@ def dependencies_of(resolved: ResolvedPolicy) -> ProfileDependencies:
 def _of_filters(infos: Sequence[PluginInfo | None]) -> FilterDependencies:
     claimants = tuple(info.name for info in infos if info is not None and "Reserve" in info.points)
     return FilterDependencies(
+        count=len(infos),
         scope=_widest(infos),
         claimants=claimants,
         reads_placements=any(info is None or info.reads_placements for info in infos),

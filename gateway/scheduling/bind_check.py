@@ -65,8 +65,9 @@ class BindCheck:
     """Checks the nodes of binds, in turns of the cycle queue.
 
     Attributes:
-        judged: The newest verdicts by the pod's uid: rows and codes, and the pod as the watch had
-            shown it. Cycles put them in, and a bind takes those of its pod out.
+        judged: The newest verdicts of all filter plugins by the pod's uid: rows and codes, and the
+            pod as the watch had shown it. Cycles put them in, and a bind takes those of its pod
+            out.
     """
 
     def __init__(

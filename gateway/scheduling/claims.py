@@ -70,8 +70,13 @@ class Claims:
         chosen = (group and self._found(cycle)) or await self._choose(cycle)
         (node,) = chosen.names
         filters = self._policy.dependencies.filters.get(cycle.profile)
-        # Binds do not wait for cycles: one may have put a pod there while this one was scored.
-        outdated = filters is None or (changed_on(self._state, node, filters) > decision.generation)
+        # Binds do not wait for cycles: one may have put a pod there while this one was scored. A
+        # call of one plugin leaves the others out.
+        outdated = (
+            filters is None
+            or (cycle.plugin != "" and filters.count > 1)
+            or changed_on(self._state, node, filters) > decision.generation
+        )
         annotations = self._cycle_states.annotations(cycle.uid, node)
         failure, seconds = waiting_of(cycle.pod_json).failure, math.inf
         if group is not None:

@@ -241,7 +241,8 @@ class Scheduler:
         decision.filter, decision.generation = record, verdicts.generation
         judged = self._bind_check.judged
         judged.pop(cycle.uid, None)
-        if record.feasible:
+        filters = self._policy.dependencies.filters.get(cycle.profile)
+        if record.feasible and filters is not None and not (cycle.plugin and filters.count > 1):
             pod = self._state.pods.get(cycle.uid)
             judged[cycle.uid] = verdicts.bitmap, verdicts.codes, pod
             if len(judged) > JUDGED_LIMIT:

@@ -46,9 +46,10 @@ class Labelled(FilterPlugin):
 
 
 def running(
-    folder: Path, plugin: str, gate: Gate = is_open, **more: Any
+    folder: Path, *plugins: str, gate: Gate = is_open, **more: Any
 ) -> AbstractAsyncContextManager[Gateway]:
-    policy = policy_of(f"{{filter: {{enabled: [{{name: {plugin}}}]}}}}")
+    enabled = ", ".join(f"{{name: {each}}}" for each in plugins)
+    policy = policy_of(f"{{filter: {{enabled: [{enabled}]}}}}")
     options: Options = {
         "policy": policy,
         "nodes": ("n1", "n2"),
@@ -151,6 +152,14 @@ async def preempting(process: Gateway, obj: Object) -> None:
     await process.call("preempt", {"Pod": obj, "NodeNameToMetaVictims": victims})
 
 
+async def by_one_of_two(process: Gateway, obj: Object) -> None:
+    """Ask a single plugin, which a path of the extender names."""
+    pods(process, "there", nodeName="n1")
+    await until(lambda: process.sample("moorage_cache_size", type="pods") == 1)
+    _, answer = await process.call("filter/Labelled", {"Pod": obj, "NodeNames": ["n1", "n2"]})
+    assert answer["NodeNames"] == ["n1", "n2"]
+
+
 async def labelled(process: Gateway, obj: Object) -> None:
     """Change what the pod itself is, after its decision."""
     await until(
@@ -171,6 +180,8 @@ async def labelled(process: Gateway, obj: Object) -> None:
         (rejected_since, "n2", None, ""),
         (never_named, "n1", "not feasible", REFUSED),
         (named_by_the_decision_before, "n1", "not feasible", ""),
+        (by_one_of_two, "n1", "not feasible", REFUSED),
+        (by_one_of_two, "n2", "not feasible", ""),
         (preempting, "n1", "no decision", ""),
         (labelled, "n1", "pod changed", ""),
         (filtered_on_both, "n9", "unknown node", NO_NODE),
@@ -179,7 +190,8 @@ async def labelled(process: Gateway, obj: Object) -> None:
 async def test_a_bind_is_carried_out_where_the_newest_decision_holds_or_the_filters_say_yes(
     tmp_path: Path, calls: Calls, node: str, cause: str | None, answer: str
 ) -> None:
-    async with running(tmp_path, "Alone") as process:
+    plugins = ("Alone", "Labelled") if calls is by_one_of_two else ("Alone",)
+    async with running(tmp_path, *plugins) as process:
         (obj,) = pods(process, "p")
         await calls(process, obj)
         assert await bind(process, obj, node) == answer

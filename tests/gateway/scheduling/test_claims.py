@@ -63,6 +63,18 @@ async def test_the_best_node_is_claimed_and_no_other_is_offered(process: Gateway
     assert attempt["score"]["top"][0]["node"] == "n3"
 
 
+async def test_a_claim_by_one_of_two_filters_is_checked_at_the_bind(tmp_path: Path) -> None:
+    one = "enabled: [{name: OneNodePerPipelineRun}"
+    policy = POLICY.replace("SCORE", "{name: Later}").replace(one, f"{one}, {{name: NodeAffinity}}")
+    async with plane(tmp_path, Later, policy=policy, nodes=NAMES, binder=True) as process:
+        run, selector = {"tekton.dev/pipelineRun": "a"}, {"disk": "ssd"}
+        obj = process.api.pod("p", labels=run, schedulerName="moorage", nodeSelector=selector)
+        body = {"Pod": obj, "NodeNames": NAMES}
+        _, answer = await process.call("filter/OneNodePerPipelineRun", body)
+        (node,) = answer["NodeNames"]
+        assert "NodeAffinity rejects" in await bind(process, obj, node)
+
+
 async def test_later_cycles_see_the_claim_before_the_bind(process: Gateway) -> None:
     first, second, other = (task(process, n, n[0]) for n in ("a-1", "a-2", "b-1"))
     answers = await asyncio.gather(*(process.filter(o, *NAMES) for o in (first, second, other)))
