@@ -221,7 +221,7 @@ class Explainer:
     async def listing(self, may_read: MayRead) -> Callable[[Pod], Awaitable[Explanation | None]]:
         """Return what explains one waiting pod after another, for a list that a caller gets."""
         holders = await self._holders(may_read)
-        fellows, surveyed = _Fellows(self.state), set[int]()
+        fellows, surveyed = _Fellows(self.state), dict[int, Survey]()
 
         async def explained(pod: Pod) -> Explanation | None:
             if (waiting := self.waiting.get(pod.uid)) is None:
@@ -231,7 +231,7 @@ class Explainer:
             if len(surveyed) < MOST_SURVEYED:
                 more = await self._surveyed(pod, known, fellows)
                 if (survey := more.get("survey")) is not None:
-                    surveyed.add(id(survey))
+                    surveyed[id(survey)] = survey  # kept, so that no other gets its id
             group = await fellows.group(pod)
             known = dataclasses.replace(known, missing=waiting.claims, group=group, **more)
             return replace(explain(known), attempts=())

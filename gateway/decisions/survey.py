@@ -103,9 +103,10 @@ class Surveyor:
 
     async def survey(self, pod: Pod) -> Survey:
         """Return what the nodes lack for a pod; those that come or go meanwhile may be missing."""
-        if self._generation != self._state.generation or len(self._kept) >= MOST_SURVEYS:
+        generation = self._state.generation
+        if self._generation != generation or len(self._kept) >= MOST_SURVEYS:
             self._kept.clear()
-        self._generation = self._state.generation
+        self._generation = generation
         affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
         of_pod = (pod.spec.node_selector, affinity, pod.spec.tolerations, pod.requests)
         key = msgspec.json.encode(of_pod)
@@ -136,7 +137,8 @@ class Surveyor:
                 await asyncio.sleep(0)
         for gone in self._used.keys() - entries.keys():
             del self._used[gone]
-        self._kept[key] = found
+        if self._state.generation == generation:
+            self._kept[key] = found
         return found
 
     def lacks(self, pod: Pod, name: str) -> list[str]:
