@@ -46,7 +46,7 @@ Registries = Mapping[Kind, Registry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class ChosenPolicy:
     """The policy that runs.
 
     Attributes:
@@ -68,7 +68,7 @@ class Policy:
 
 def choose_policy(
     config: Path | None, plugins: Sequence[Path], weights: Mapping[Path, int] = NO_WEIGHTS
-) -> Policy:
+) -> ChosenPolicy:
     """Resolve the policy in *config*; without one, a profile with just *plugins*.
 
     Args:
@@ -84,7 +84,7 @@ def choose_policy(
     if config is None and given:
         return _made(given, registries, _weights(registries["score"], weights))
     if config is None:
-        return Policy(resolved=resolve(default_document(), _catalogue(registries)))
+        return ChosenPolicy(resolved=resolve(default_document(), _catalogue(registries)))
     if weights:
         path, weight = next(iter(weights.items()))
         raise ConfigurationError(
@@ -93,7 +93,7 @@ def choose_policy(
         )
     resolved = resolve_file(config, registries)
     unused = (f"plugin {text}" for text in unused_plugins(resolved, registries))
-    return Policy(resolved=resolved, notes=(*resolved.warnings, *unused))
+    return ChosenPolicy(resolved=resolved, notes=(*resolved.warnings, *unused))
 
 
 def load_registries(plugins: Sequence[Path]) -> Registries:
@@ -148,7 +148,7 @@ def _is_from(registry: Registry, name: str, path: Path) -> bool:
     return path in (origin, origin.parent)
 
 
-def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -> Policy:
+def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -> ChosenPolicy:
     names = sorted(given)
     entries = [
         {"name": name} | ({"weight": weights[name]} if name in weights else {}) for name in names
@@ -166,7 +166,7 @@ def _made(given: set[str], registries: Registries, weights: Mapping[str, int]) -
             f"{text}  pluginConfig:\n{config.rstrip()}"
         ) from error
     note = f"without --config, profile {DEFAULT_PROFILE} enables just {', '.join(names)}"
-    return Policy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
+    return ChosenPolicy(resolved=resolved, text=text, notes=(note, *resolved.warnings))
 
 
 def _given(registries: Registries) -> set[str]:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from cli.config.policies import KINDS, NO_WEIGHTS, Policy, choose_policy
+from cli.config.policies import KINDS, NO_WEIGHTS, ChosenPolicy, choose_policy
 from cli.shared.failures import described
 from cli.shared.gateway.client import Gateway
 from cli.shared.gateway.finding import GatewayError
@@ -117,7 +117,7 @@ async def _checked(
     return Checked(text=text or policy.text, revision=revision, notes=policy.notes)
 
 
-async def _start_and_stop(kind: Kind, policy: Policy, plugins: Sequence[Path]) -> None:
+async def _start_and_stop(kind: Kind, policy: ChosenPolicy, plugins: Sequence[Path]) -> None:
     host = PluginHost(load_registry(*KINDS[kind], plugins))
     effective = policy.resolved.policies[kind]
     try:
@@ -138,7 +138,7 @@ async def reload_changes(
     *,
     config: Path | None,
     weights: Mapping[Path, int],
-    policy: Policy,
+    policy: ChosenPolicy,
 ) -> None:
     """Take changed plugin files into use, and the policy file that they go with, until cancelled.
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.config.policies import Policy, choose_policy
+from cli.config.policies import ChosenPolicy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway
 from cli.shared.given import GivenPlugin, weights_of
@@ -121,7 +121,7 @@ class _Up:
     """One run of `moorage up`."""
 
     def __init__(
-        self, screen: Screen, stack: StackOptions, options: UpOptions, policy: Policy
+        self, screen: Screen, stack: StackOptions, options: UpOptions, policy: ChosenPolicy
     ) -> None:
         self._screen = screen
         self._stack = stack

@@ -5,6 +5,8 @@ from typing import Literal
 
 import msgspec
 
+from moorage.groups import ReasonNodes
+
 PhaseName = Literal["filter", "score"]
 
 Outcome = Literal[
@@ -104,14 +106,6 @@ class ClaimRecord(Record):
     plugins: list[str]
     outdated: bool = False
     annotations: dict[str, str] = {}
-
-
-class ReasonNodes(Record):
-    """Why nodes were no place for a pod: how many they are, and some of them."""
-
-    reason: str
-    nodes: int
-    examples: list[str] = []
 
 
 class GroupRecord(Record):

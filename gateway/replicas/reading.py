@@ -9,9 +9,10 @@ import numpy as np
 
 from gateway.cycle import CallFailedError
 from gateway.cycle.answers import Codes, PhaseScores, PhaseVerdicts
-from gateway.cycle.decision import FilterRecord, GroupRecord, PluginRecord, ReasonNodes, ScoreRecord
+from gateway.cycle.decision import FilterRecord, GroupRecord, PluginRecord, ScoreRecord
 from gateway.replicas.call import ReplicaAnswer
 from moorage.execution import PluginRejection, PluginScores
+from moorage.groups import ReasonNodes
 from moorage.plugin.cycle_state import KeptValue
 from moorage.units.printable import printable
 from moorage.v1 import replica_pb2

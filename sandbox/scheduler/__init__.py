@@ -10,6 +10,6 @@ disruption budgets and no leader election; backoffs are not rounded to whole sec
 are deleted before the preemptor is queued again, not in the background.
 """
 
-from sandbox.scheduler.scheduler import Scheduler, running
+from sandbox.scheduler.scheduler import StandInScheduler, running
 
-__all__ = ["Scheduler", "running"]
+__all__ = ["StandInScheduler", "running"]

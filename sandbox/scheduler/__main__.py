@@ -24,7 +24,7 @@ from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, annou
 from moorage_host.settings import parse_settings, setting
 from sandbox import SHIPPED
 from sandbox.scheduler.decisions import Decisions
-from sandbox.scheduler.scheduler import Scheduler
+from sandbox.scheduler.scheduler import StandInScheduler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ async def _schedule(settings: SchedulerSettings) -> None:
         # As two processes of a cluster: each has its own queue and its own view of the cluster.
         decisions: Decisions = OrderedDict()
         schedulers = [
-            Scheduler(each, settings.api_server, seed=settings.seed, decisions=decisions)
+            StandInScheduler(each, settings.api_server, seed=settings.seed, decisions=decisions)
             for each in configurations
         ]
         async with (
@@ -82,7 +82,9 @@ async def _schedule(settings: SchedulerSettings) -> None:
             announcing.cancel()
 
 
-async def _announce(schedulers: Sequence[Scheduler], names: Sequence[str], api_server: str) -> None:
+async def _announce(
+    schedulers: Sequence[StandInScheduler], names: Sequence[str], api_server: str
+) -> None:
     for scheduler in schedulers:
         await scheduler.wait_until_synced()
     cache = schedulers[0].cache

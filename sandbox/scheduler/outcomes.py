@@ -21,7 +21,7 @@ from sandbox.client import Api, ApiError
 _log = structlog.get_logger()
 
 
-class BindError(Exception):
+class NotBoundError(Exception):
     """A pod was not bound, as far as the scheduler knows."""
 
 
@@ -35,7 +35,7 @@ async def bind(api: Api, extenders: Sequence[Extender], pod: Pod, node: str) -> 
         node: The node that was chosen for it.
 
     Raises:
-        BindError: The extender or the API server refused, or did not answer.
+        NotBoundError: The extender or the API server refused, or did not answer.
     """
     for extender in extenders:
         if not extender.config.bind_verb or not extender.is_interested(pod):
@@ -44,7 +44,7 @@ async def bind(api: Api, extenders: Sequence[Extender], pod: Pod, node: str) -> 
             return await _ask(extender, pod, node)
         except ExtenderError as error:
             if not extender.config.ignorable:
-                raise BindError(str(error)) from error
+                raise NotBoundError(str(error)) from error
             _log.info("extender skipped", extender=extender.name, error=str(error))
     binding = {
         "kind": "Binding",
@@ -55,7 +55,7 @@ async def bind(api: Api, extenders: Sequence[Extender], pod: Pod, node: str) -> 
     try:
         await api.request("POST", f"{path_of(pod)}/binding", binding)
     except ApiError as error:
-        raise BindError(f'running Bind plugin "DefaultBinder": {error}') from error
+        raise NotBoundError(f'running Bind plugin "DefaultBinder": {error}') from error
 
 
 async def _ask(extender: Extender, pod: Pod, node: str) -> None:

@@ -25,7 +25,7 @@ from sandbox.client import Api, ApiError, Informer
 from sandbox.scheduler.decisions import Decisions, keep
 from sandbox.scheduler.outcomes import (
     STRATEGIC,
-    BindError,
+    NotBoundError,
     Recorder,
     bind,
     path_of,
@@ -39,7 +39,7 @@ GRACE_SECONDS = 2.0
 """How long binding cycles under way may take when the scheduler stops."""
 
 
-class Scheduler:
+class StandInScheduler:
     """A stand-in for one kube-scheduler process.
 
     Args:
@@ -160,7 +160,7 @@ class Scheduler:
     async def _bind(self, queued: QueuedPod, node: str) -> None:
         try:
             await bind(self._api, self._extenders, queued.pod.pod, node)
-        except BindError as error:
+        except NotBoundError as error:
             self.cache.forget(queued.pod.uid)
             self.queue.happened(ClusterEvent.POD_DELETED)
             await self._scheduling.break_off(queued, error, "SchedulerError")
@@ -273,9 +273,9 @@ class Scheduler:
 @asynccontextmanager
 async def running(
     configuration: KubeSchedulerConfiguration, api_url: str, *, seed: int | None = None
-) -> AsyncIterator[Scheduler]:
+) -> AsyncIterator[StandInScheduler]:
     """Run a scheduler in this process for as long as the block lasts; it is synced at its start."""
-    scheduler = Scheduler(configuration, api_url, seed=seed)
+    scheduler = StandInScheduler(configuration, api_url, seed=seed)
     async with asyncio.TaskGroup() as group:
         group.create_task(scheduler.run())
         await scheduler.wait_until_synced()

@@ -70,7 +70,7 @@ MOST_MEMBERS = 512
 TOO_LARGE = f"the group has more than {MOST_MEMBERS} pods"
 
 
-class ReasonNodes(msgspec.Struct, kw_only=True):
+class ReasonNodes(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Why nodes were no place for a member: how many they are, and some of them."""
 
     reason: str

@@ -4,6 +4,7 @@ A banned word is one that this project once used in a sense of its own. The mess
 and a better word. A line that needs the word in its usual sense is in `ALLOWED`, with the reason.
 """
 
+import ast
 import io
 import re
 import subprocess
@@ -147,3 +148,20 @@ def test_a_banned_word_is_found(text: str, word: str) -> None:
 @pytest.mark.parametrize("text", ["# after half an hour", "half_life = 1", "behalf = retell = 0"])
 def test_usual_words_are_allowed(text: str) -> None:
     assert not [*_in_prose(text), *_in_names(text.strip())]
+
+
+def test_no_public_class_name_means_two_things() -> None:
+    """But for plugins that kube-scheduler, too, has as filter and as score."""
+    found: dict[str, list[str]] = {}
+    for package in ("gateway", "services", "sdk", "cli", "sandbox"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            place = file.relative_to(ROOT)
+            if {"plugins", "in_tree"} & set(
+                place.parts[1:-1]
+            ) and "moorage_host" not in place.parts:
+                continue
+            for each in ast.parse(file.read_text()).body:
+                if isinstance(each, ast.ClassDef) and not each.name.startswith("_"):
+                    found.setdefault(each.name, []).append(f"{place}:{each.lineno}")
+    twice = {name: places for name, places in found.items() if len(places) > 1}
+    assert not twice

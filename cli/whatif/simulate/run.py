@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 from rich.console import Console
 
-from cli.config.policies import Policy as ChosenPolicy
-from cli.config.policies import choose_policy, load_registries
+from cli.config.policies import ChosenPolicy, choose_policy, load_registries
 from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object, key_of, serve
 from cli.shared.screen import Screen

@@ -15,7 +15,6 @@ from gateway.cycle.decision import (
     GroupRecord,
     PluginRecord,
     ReasonCount,
-    ReasonNodes,
 )
 from gateway.decisions.evidence import PodEvidence, why_no_attempt
 from gateway.decisions.explaining import as_shown
@@ -24,6 +23,7 @@ from gateway.decisions.groups import group_evidence, group_sentence, group_steps
 from gateway.decisions.nodes import NodeView
 from gateway.decisions.rejections import NO_NODE_LEFT
 from gateway.decisions.why import explain
+from moorage.groups import ReasonNodes
 
 AGO = "2026-11-23T01:00:00+00:00"
 

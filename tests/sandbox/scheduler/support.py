@@ -13,7 +13,7 @@ from moorage_host.kube_scheduler.cache import KnownPod
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse
 from sandbox.apiserver.store.lists import Selection, selected
-from sandbox.scheduler import Scheduler, running
+from sandbox.scheduler import StandInScheduler, running
 from tools.inprocess.api import Api, Object
 from tools.inprocess.extender import ScriptedExtender
 from tools.recordings import recorded_requests, recording_names
@@ -105,7 +105,7 @@ class World:
         return [event for event in shown if event["regarding"]["name"] == pod]
 
     @asynccontextmanager
-    async def scheduler(self, *extenders: Object, **fields: Any) -> AsyncIterator[Scheduler]:
+    async def scheduler(self, *extenders: Object, **fields: Any) -> AsyncIterator[StandInScheduler]:
         """Run a scheduler; the extenders' URLs default to the scripted one's."""
         entries = [{"urlPrefix": self.extender.url, **extender} for extender in extenders]
         async with running(
