@@ -21,8 +21,8 @@ import structlog
 from moorage.execution import mark
 from moorage.v1 import types_pb2 as pb
 
-FOLDERS: Final = ("/dev/shm", gettempdir())  # noqa: S108 - the folder in it is this user's alone
-"""Where the files may be; the first that can be written to is used."""
+FOLDERS: Final = ("/dev/shm",)  # noqa: S108 - the folder in it is this user's alone
+"""Where the files may be, else in the temporary folder; a forked process may have another one."""
 
 OLD_SECONDS: Final = 86400.0
 """After which the file of any ended process is removed; nobody may serve on its port again."""
@@ -77,7 +77,7 @@ def _folder() -> Path:
     Raises:
         OSError: There is none, or it is not safe.
     """
-    parent = next((each for each in FOLDERS if os.access(each, os.W_OK)), FOLDERS[-1])
+    parent = next((each for each in FOLDERS if os.access(each, os.W_OK)), gettempdir())
     folder = Path(parent) / f"moorage-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

@@ -426,10 +426,12 @@ def test_every_policy_becomes_documents_that_are_understood_without_warnings(
     for index, name in enumerate(predicates or ()):
         assert set(PREDICATES[name]) <= set(converted.filters)
         assert any(note.startswith(f"predicates[{index}]: {name} ") for note in converted.notes)
+    opposites = {"LeastRequestedPriority", "MostRequestedPriority"}
     for index, name in enumerate(priorities or ()):
         assert any(note.startswith(f"priorities[{index}]: {name} ") for note in converted.notes)
         plugin = PRIORITIES[name]
-        assert plugin is None or plugin in converted.scores
+        is_outweighed = name in opposites and opposites <= set(priorities or ())
+        assert plugin is None or plugin in converted.scores or is_outweighed
 
 
 def test_it_prints_the_configuration_on_stdout_and_notes_on_stderr() -> None:

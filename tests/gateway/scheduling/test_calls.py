@@ -126,8 +126,7 @@ async def test_attempts_on_a_pod_are_kept_newest_first(running: Gateway) -> None
 async def test_a_decision_that_is_not_kept_is_a_404_that_says_so(running: Gateway) -> None:
     status, answer = await running.get("/decisions/default/nobody")
     assert status == 404
-    text = "there is no decision about pod default/nobody: there is no such pod"
-    assert answer == {"error": text}
+    assert answer == {"error": "there is no pod default/nobody"}
 
 
 async def test_a_pod_that_is_tried_again_waits_for_news_that_is_on_its_way(
