@@ -150,7 +150,8 @@ def test_a_folder_that_others_may_write_to_is_not_used(begin: Begin, folder: Pat
 
 def test_a_process_lives_without_marks_if_shared_memory_is_full(tmp_path: Path) -> None:
     namespace = [needed("unshare"), "--map-root-user", "--mount"]
-    if subprocess.run([*namespace, "true"], check=False, capture_output=True).returncode:
+    probe = subprocess.run([*namespace, "true"], check=False, capture_output=True, timeout=60)
+    if probe.returncode:
         pytest.skip("this machine allows no namespaces of mounts")
     own = tmp_path / "moorage-0"
     script = f"""
