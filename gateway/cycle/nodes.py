@@ -152,11 +152,6 @@ class NodeSet:
             self._encoded = _encode(self.names)
         return self._encoded
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the names can stand between quotes without escaping anything."""
-        return b"\\" not in self.encoded
-
     def same_nodes(self, other: "NodeSet") -> bool:
         """Whether both have the same nodes, in any order."""
         if self is other or self.names == other.names:

@@ -142,7 +142,8 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
                         )
                 if has_cycle:
                     yield await self._answer(replica, request)
-                    mark.memory[mark.POD] = 0  # it has been answered
+                    if not self._turn.locked():  # a cycle of another session may run
+                        mark.memory[mark.POD] = 0
 
     async def _answer(self, replica: Replica, request: SessionRequest) -> SessionResponse:
         """Run a cycle; a session without state uses that of ad-hoc calls."""
