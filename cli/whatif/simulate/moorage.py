@@ -76,7 +76,8 @@ class InProcess:
         self.rejected, self.claimants, self._ranking, self._kept = {}, (), NOTHING, {}
         attempt.offered = attempt.accepted = 0
         pod = attempt.pod.pod
-        if not nodes or not self._extender.is_interested(pod):
+        is_asked = self._extender.config.filter_verb and self._extender.is_interested(pod)
+        if not nodes or not is_asked:
             return nodes
         attempt.offered = attempt.accepted = len(nodes)
         profile = self._filters.profiles.get(pod.spec.scheduler_name)
@@ -104,6 +105,8 @@ class InProcess:
         profile = self._scorers.profiles.get(pod.pod.spec.scheduler_name)
         if profile is None or not self._extender.is_interested(pod.pod):
             return {}
+        if not self._extender.config.prioritize_verb:
+            return dict.fromkeys(nodes, 0)
         totals = await self._totals(profile, pod, nodes)
         if totals is None:
             return {}

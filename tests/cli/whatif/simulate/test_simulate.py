@@ -348,6 +348,50 @@ def test_a_given_configuration_is_used_as_kube_scheduler_uses_it(
     assert len(notes) == noted
 
 
+@pytest.mark.parametrize(
+    ("verbs", "chosen"),
+    [
+        ({"filterVerb": "f", "prioritizeVerb": "p", "weight": 15}, "best"),
+        ({"filterVerb": "f", "weight": 15}, "passes"),
+        ({"prioritizeVerb": "p", "weight": 15}, "rejected"),
+    ],
+)
+def test_what_kube_scheduler_would_not_ask_does_not_count(
+    files: Files, verbs: Object, chosen: str
+) -> None:
+    plugin = files.folder / "plugin.py"
+    plugin.write_text(SIDES)
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    entry = {"urlPrefix": "http://h:1", **verbs}
+    profiles = [{"schedulerName": "moorage"}]
+    config = files.write("config.yaml", {**head, "profiles": profiles, "extenders": [entry]})
+    others = (sized(f"on-{name}", "4", nodeName=name) for name in ("rejected", "best"))
+    files.write("dump.json", dump(*map(node, ("rejected", "passes", "best")), *others))
+    files.write("pods.yaml", sized("p", "1"))
+    answer = files.json(f"--scheduler-config={config}", f"--plugin={plugin}")
+    (place,) = places(answer).values()
+    assert place == chosen
+
+
+SIDES = """
+from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+
+
+class Sides(FilterPlugin):
+    \"\"\"One node may not be used.\"\"\"
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return Rejection("taken") if node.name == "rejected" else None
+
+
+class Best(ScorePlugin):
+    \"\"\"One node is best; of the others, the one that may not be used.\"\"\"
+
+    def score_node(self, pod: Pod, node: Node) -> float:
+        return {"best": 50, "rejected": 100}.get(node.name, 0)
+"""
+
+
 def test_a_weight_that_go_lets_wrap_around_is_no_failure(files: Files) -> None:
     entry = {"urlPrefix": "http://h:1", "prioritizeVerb": "p", "weight": 2**63 - 1}
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
