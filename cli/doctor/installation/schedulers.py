@@ -105,7 +105,7 @@ def parsed(
         return NotReadError(f"kube-scheduler 1.{minor} would not start with it: {lines}")
 
 
-_TAG = re.compile(r":v1\.(\d+)")
+_TAG = re.compile(r":v1\.([0-9]{1,4})")
 
 
 def scheduler_pods(objects: ReadObjects) -> Sequence[Object]:

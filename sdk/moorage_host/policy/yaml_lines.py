@@ -150,12 +150,7 @@ class _Reader:
         self._count = 0
 
     def value(self, node: yaml.Node, path: str, depth: int) -> Any:
-        self._count += 1
-        if self._count > MAX_VALUES or depth > MAX_DEPTH:
-            where = f"{self._tree.source}:{_line(node)}"
-            raise ConfigurationError(
-                f"{where}: aliases make more than {MAX_VALUES} values or {MAX_DEPTH} levels"
-            )
+        self._bound(node, depth)
         if isinstance(node, yaml.MappingNode):
             return self._object(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
@@ -163,10 +158,18 @@ class _Reader:
         assert isinstance(node, yaml.ScalarNode)  # noqa: S101 - there is no fourth kind
         return self._scalar(node, path)
 
+    def _bound(self, node: yaml.Node, depth: int) -> None:
+        self._count += 1
+        if self._count > MAX_VALUES or depth > MAX_DEPTH:
+            where = f"{self._tree.source}:{_line(node)}"
+            raise ConfigurationError(
+                f"{where}: aliases make more than {MAX_VALUES} values or {MAX_DEPTH} levels"
+            )
+
     def _object(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
         self._check_tag(node, path, "map")
         result: dict[str, Any] = {}
-        for key_node, value_node in self._pairs(node):
+        for key_node, value_node in self._pairs(node, depth):
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
             inner = child(path, key)
             if problem := _key_problem(key_node, key in result):
@@ -177,7 +180,8 @@ class _Reader:
             result[key] = self.value(value_node, inner, depth + 1)
         return result
 
-    def _pairs(self, node: yaml.MappingNode) -> Iterable[tuple[yaml.Node, yaml.Node]]:
+    def _pairs(self, node: yaml.MappingNode, depth: int) -> Iterable[tuple[yaml.Node, yaml.Node]]:
+        del depth
         pairs: list[tuple[yaml.Node, yaml.Node]] = node.value
         return pairs
 
@@ -193,7 +197,7 @@ class _Reader:
     def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
         try:
             value = _plain_value(node)
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, IndexError):
             self._tree.problems.append(Problem(path, f"{node.value} is not {_short(node.tag)}"))
             return node.value
         if problem := _scalar_problem(node, value):
@@ -221,14 +225,15 @@ class _KubernetesReader(_Reader):
         super().__init__(tree)
         self._is_json = is_json
 
-    def _pairs(self, node: yaml.MappingNode) -> Iterable[tuple[yaml.Node, yaml.Node]]:
+    def _pairs(self, node: yaml.MappingNode, depth: int) -> Iterable[tuple[yaml.Node, yaml.Node]]:
         for key, value in node.value:
             if key.tag != _TAG + "merge":
                 yield key, value
                 continue
             for each in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 if isinstance(each, yaml.MappingNode):
-                    yield from self._pairs(each)
+                    self._bound(each, depth + 1)
+                    yield from self._pairs(each, depth + 1)
 
     def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
         implied = _RESOLVER.resolve(yaml.ScalarNode, node.value, (True, False))
@@ -262,6 +267,8 @@ def _as_go(text: str, *, is_json: bool) -> Any:
     if _SPECIAL.fullmatch(text):
         return float(text.replace(".", ""))
     number = text.replace("_", "")
+    if not number.isascii():
+        return text  # Python reads the digits of other scripts too
     try:
         return int(number, 8 if _OCTAL.fullmatch(number) else 0)
     except ValueError:
@@ -301,6 +308,8 @@ def _scalar_problem(node: yaml.ScalarNode, value: Any) -> str:
 
 def _plain_value(node: yaml.ScalarNode) -> Any:
     kind = node.tag.removeprefix(_TAG)
+    if kind == "null" and node.value not in _NULLS:
+        raise ValueError(node.value)
     if kind in _CONSTRUCTORS:
         return _CONSTRUCTORS[kind](yaml.constructor.SafeConstructor(), node)
     if kind == "str" and not node.style and _EXPONENT.fullmatch(node.value):

@@ -1,5 +1,6 @@
 """The node affinity that a profile may add for all its pods, and what kube-scheduler asks of it."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -58,6 +59,7 @@ class AddedAffinity(ConfigurationPart, frozen=True, omit_defaults=True):
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")
+_INTEGER = re.compile(r"[-+]?0*[0-9]{1,19}")
 
 
 def _label_problems(requirement: NodeSelectorRequirement, path: str) -> Iterator[Problem]:
@@ -85,7 +87,8 @@ def _number_problems(requirement: NodeSelectorRequirement, path: str) -> Iterato
         yield Problem(f"{path}.values", f"must have one value with {requirement.operator}")
         return
     (value,) = requirement.values
-    if not value.lstrip("+-").isdecimal():
+    is_read = _INTEGER.fullmatch(value) and -(2**63) <= int(value) < 2**63
+    if not is_read:
         where = child(f"{path}.values", 0)
         yield Problem(where, f'must be an integer with {requirement.operator}, got "{value}"')
 

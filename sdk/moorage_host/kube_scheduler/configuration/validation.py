@@ -47,6 +47,9 @@ FIT = "NodeResourcesFit"
 
 _MOST_TOTAL = 2**63 - 1
 
+_LINE_ENDS = str.maketrans("", "", "\r\n")
+"""Go reads base64 in lines."""
+
 
 def configuration_problems(
     configuration: KubeSchedulerConfiguration, value: Mapping[str, Any], minor: int
@@ -82,7 +85,8 @@ def _listed(value: Any, key: str) -> list[Any]:
 def _newer_points(profiles: list[Any], minor: int) -> Iterator[Problem]:
     for index, profile in enumerate(profiles):
         for point, since in GROUP_POINTS.items():
-            if minor < since and point in (_part(profile, "plugins") or {}):
+            plugins = _part(profile, "plugins")
+            if minor < since and isinstance(plugins, Mapping) and point in plugins:
                 path = f"{child('profiles', index)}.plugins.{point}"
                 yield Problem(path, f"kube-scheduler 1.{minor} has no such extension point")
 
@@ -346,7 +350,7 @@ def _tls_problems(tls: ExtenderTLS, path: str) -> Iterator[Problem]:
     )
     for name, data, is_used in given:
         try:
-            pem = base64.b64decode(data, validate=True)
+            pem = base64.b64decode(data.translate(_LINE_ENDS), validate=True)
         except ValueError:
             yield Problem(f"{path}.{name}", "must be in base64")
             continue
