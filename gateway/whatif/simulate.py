@@ -37,6 +37,7 @@ from gateway.whatif.question import (
     read_question,
     reweighed,
 )
+from moorage.execution.overruns import owner_of
 from moorage.models import encode
 from moorage.v1 import filter_pb2, scorer_pb2
 from moorage.v1 import types_pb2 as pb
@@ -54,6 +55,9 @@ REFUSAL_SECONDS: Final = 1.0
 
 BYTES_PER_SECOND: Final = 4 << 20
 """How fast bodies are read: what a large one costs is time that live pods wait for."""
+
+MOST_LOST: Final = 2
+"""Tries that may end with a lost replica: the question may be why."""
 
 PAUSE: Final = 0.2
 """Seconds between two tries."""
@@ -216,6 +220,7 @@ class Simulator:
         )
         response: filter_pb2.FilterResponse = await self._ask(
             self._filters,
+            question,
             lambda channel: FilterServiceStub(channel).Filter(request, timeout=SERVICE_SECONDS),
         )
         return response
@@ -225,21 +230,31 @@ class Simulator:
         request = scorer_pb2.ScoreRequest(node_names=names, **_common(question))
         response: scorer_pb2.ScoreResponse = await self._ask(
             self._scorers,
+            question,
             lambda channel: ScorerServiceStub(channel).Score(request, timeout=SERVICE_SECONDS),
         )
         return response
 
-    async def _ask(self, pool: ReplicaSet, call: Callable[[grpc.aio.Channel], Any]) -> Any:
-        service = f"{pool.kind.name} service"
+    async def _ask(
+        self, pool: ReplicaSet, question: Question, call: Callable[[grpc.aio.Channel], Any]
+    ) -> Any:
+        service, lost = f"{pool.kind.name} service", 0
         for left in reversed(range(TRIES)):
             members = pool.all
             if not members:
                 raise CallFailedError(f"{service} is not available: {pool.problem}")
             member = members[next(self._turns) % len(members)]
+            if pool.crash_suspects.pods:
+                version = member.session.version
+                refused = pool.crash_suspects.refusals(owner_of(question.pod), version)
+                for plugin, why in refused.items():
+                    named = f"plugin {plugin}: " if plugin else ""
+                    raise CallFailedError(f"{service}: {named}{why}")
             try:
                 return await call(member.session.channel)
             except grpc.aio.AioRpcError as error:
-                if not left or error.code() not in _PASSING:
+                lost += error.code() is grpc.StatusCode.UNAVAILABLE
+                if not left or lost == MOST_LOST or error.code() not in _PASSING:
                     kind = BadRequestError if error.code() in _WRONG else CallFailedError
                     raise kind(f"{service}: {error.details()}") from error
             await asyncio.sleep(PAUSE)

@@ -4,15 +4,25 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
+from cli.up.processes import free_ports
 from gateway.whatif import simulate
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from moorage_host.plugins.registry import Registry
+from moorage_host.rpc.errors import CallError
+from moorage_host.rpc.serve import running as serving
+from moorage_host.rpc.settings import CycleSettings
+from services.filter.plugins import BUILT_INS as FILTERS
+from services.filter.servicer import FilterServicer
+from services.filter.servicer import filter_service as filter_definition
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import Gateway, Options, plane
+from tools.inprocess.gateway import SETTINGS, Gateway, Options, filter_service, plane
 from tools.waiting import until
 
 POLICY = """
@@ -217,6 +227,56 @@ async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
     assert sorted(status for status, _ in answers) == [200, 200, 429, 429]
     assert [status for status, _ in refusals] == [429, 429]
     assert "ask again later" in refusals[0][1]["error"]
+
+
+async def test_a_question_that_may_end_replicas_is_asked_of_two_at_most(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    class Ends(FilterServicer):
+        async def Filter(self, request: Any, context: Any) -> Any:
+            asked.append(request)
+            raise CallError(grpc.StatusCode.UNAVAILABLE, "the process has ended")
+
+    registry = Registry(FilterPlugin, (*FILTERS, Cool))
+    service = replace(
+        filter_definition(CycleSettings(), registry), create=lambda: Ends(registry), limit=None
+    )
+    async with (
+        serving(service, SETTINGS) as server,
+        plane(tmp_path, ByNumber, filters=server.grpc, policy=POLICY, nodes=NAMES) as process,
+    ):
+        status, answer = await post(process, "/simulate", {"pod": pod()})
+        assert (status, len(asked)) == (503, 2), answer
+
+
+async def test_a_pod_that_ended_replicas_is_not_asked_about(tmp_path: Path) -> None:
+    hung: list[Any] = []
+
+    async def gate(request: Any) -> bool:
+        if request.HasField("cycle"):
+            hung.append(request)
+            await asyncio.Event().wait()
+        return True
+
+    (port,) = free_ports(1)
+    ready = "moorage_replicas_ready"
+    options: Options = {"policy": POLICY, "nodes": NAMES, "waits": False, "http_timeout": 60.0}
+    async with plane(tmp_path, ByNumber, filters=f"127.0.0.1:{port}", **options) as process:
+        call: asyncio.Task[Any] | None = None
+        for count in range(3):  # processes, of which the first two end
+            async with filter_service(Cool, port=port, gate=gate):
+                await until(lambda: process.sample(ready, service="filter") == 1)
+                if call is None:
+                    call = asyncio.create_task(process.filter(pod(), *NAMES))
+                if count < 2:
+                    await until(lambda: len(hung) > count)  # noqa: B023 - it is awaited here
+                    continue
+                refused = "a replica of filter ended while it worked on this pod, 2 times"
+                assert refused in (await call)["Error"]
+                status, answer = await post(process, "/simulate", {"pod": pod()})
+                assert (status, refused in str(answer)) == (503, True), answer
+                other = pod() | {"metadata": {"name": "other", "namespace": "default"}}
+                await simulated(process, pod=other)
 
 
 async def test_a_pod_of_the_cluster_is_compared_with_what_might_be(process: Gateway) -> None:
