@@ -27,18 +27,20 @@ _Weight = Annotated[int, Meta(ge=1, le=2**31 - 1, title="an integer from 1 to 21
 _Percent = Annotated[int, Meta(ge=0, le=100, title="an integer from 0 to 100")]
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class _LegacyPart(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
+):
     """A part of the Policy."""
 
 
-class LegacyPredicate(_Part, frozen=True, kw_only=True):
+class LegacyPredicate(_LegacyPart, frozen=True, kw_only=True):
     """A rule for nodes; one of the user's own has an argument, by what it does."""
 
     name: _Name
     argument: dict[str, Object] = {}
 
 
-class LegacyPriority(_Part, frozen=True, kw_only=True):
+class LegacyPriority(_LegacyPart, frozen=True, kw_only=True):
     """A score for nodes; one of the user's own has an argument, by what it does."""
 
     name: _Name
@@ -46,7 +48,7 @@ class LegacyPriority(_Part, frozen=True, kw_only=True):
     argument: dict[str, Object] = {}
 
 
-class LegacyPolicy(_Part, frozen=True, kw_only=True):
+class LegacyPolicy(_LegacyPart, frozen=True, kw_only=True):
     """The whole document; None is what kube-scheduler did by default."""
 
     api_version: Literal["v1", "kubescheduler.config.k8s.io/v1"]

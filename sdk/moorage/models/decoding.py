@@ -115,7 +115,7 @@ _sources_of = attrgetter(*Volume.__struct_fields__[1:])
 _NO_SOURCES = _sources_of(Volume())
 
 
-class _Condition(Model, frozen=True):
+class _SeenCondition(Model, frozen=True):
     type: str = ""
     reason: str | None = ""
     last_transition_time: str | None = ""
@@ -126,7 +126,7 @@ class _SeenStatus(Actual, frozen=True):
     nominated_node_name: str = ""
     start_time: str = ""
     counted: Counted | None = None
-    conditions: tuple[_Condition, ...] | None = None
+    conditions: tuple[_SeenCondition, ...] | None = None
 
 
 class _SeenPod(Model, frozen=True):
