@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from yarl import URL
 
 from moorage.errors import ConfigurationError
 
@@ -106,6 +107,14 @@ def _namespace(folder: Path) -> str:
         return DEFAULT_NAMESPACE
 
 
+def _is_url(text: str) -> bool:
+    try:
+        url = URL(text)
+        return url.scheme in ("http", "https") and bool(url.host) and bool(url.port)
+    except ValueError:
+        return False
+
+
 def _files(kubeconfig: Path | None) -> str:
     text = str(kubeconfig or os.environ.get("KUBECONFIG") or Path("~/.kube/config"))
     paths = [Path(part).expanduser() for part in text.split(os.pathsep) if part]
@@ -131,6 +140,11 @@ async def _of_files(files: str, context: str | None, refresh_interval: float) ->
             f"cannot use the kubeconfig {files}: {error or type(error).__name__}; "
             "try `kubectl cluster-info` with the same file and context"
         ) from error
+    if not _is_url(found.host):
+        raise ConfigurationError(
+            f"cannot use the kubeconfig {files}: server must be a URL such as "
+            f'https://192.0.2.1:6443, got "{found.host}"'
+        )
     try:
         tls = ssl.create_default_context(cafile=found.ssl_ca_cert)
         if found.cert_file:

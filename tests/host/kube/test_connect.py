@@ -68,6 +68,17 @@ async def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "server",
+    ["api", "127.0.0.1:6443", "//h", "http://", "http://[::1", "http://h:99999", "ftp://h"],
+)
+async def test_a_server_that_is_no_url_is_named(tmp_path: Path, server: str) -> None:
+    file = write_kubeconfig(tmp_path / "file", server)
+    with pytest.raises(ConfigurationError, match="server must be a URL such as") as caught:
+        await connect(file)
+    assert server in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "text",
     ["", "{", "a string", "{}", "current-context: x\ncontexts: []\nclusters: []\nusers: []\n"],
     ids=["empty", "not YAML", "not a map", "nothing in it", "no such context"],
