@@ -62,6 +62,8 @@ class ClusterState:
         manifests_changed: The generation in which a node or an object last came, went or changed.
         pods: The pods that have not ended, bound or not, by UID.
         objects: The objects of the additional kinds that plugins read.
+        nominated: The nodes that pods without a node are nominated for, by UID. They are no places:
+            cycles of other pods count them, see `gateway.scheduling.nominated`.
         heavy: The large pods.
         listeners: Called after each change, also of pods without a place; must not change anything.
     """
@@ -92,6 +94,7 @@ class ClusterState:
         self._assumed_ttl, self._claim_ttl, self._clock = assumed_ttl, claim_ttl, clock
         self.heavy = HeavyPods()
         self.pods: dict[str, Pod] = {}
+        self.nominated: dict[str, str] = {}
         self._assumed: dict[str, Assumption] = {}
         self._ended: deque[str] = deque(maxlen=ended_pods)
         self._place: dict[str, str] = {}
@@ -196,6 +199,9 @@ class ClusterState:
         old = self.pods.get(uid)
         if old != pod:
             self.pods[uid] = pod
+            nominated = "" if node else pod.status.nominated_node_name
+            if nominated or uid in self.nominated:
+                self._nominate(uid, "" if pod.metadata.deletion_timestamp else nominated)
             assumed = self._assumed.pop(uid, None) if node else None
             if assumed is not None:
                 was, status = assumed.pod, pod.status
@@ -216,11 +222,21 @@ class ClusterState:
     def drop_pod(self, uid: str) -> None:
         """Forget a pod that was deleted or has ended."""
         self.pods.pop(uid, None)
+        if uid in self.nominated:
+            self._nominate(uid, "")
         if uid in self.heavy.of:
             self.heavy.drop(uid)
         self._ended.append(uid)
         self._assumed.pop(uid, None)
         self._update_placement(uid)
+
+    def _nominate(self, uid: str, node: str) -> None:
+        """Note the node that a pod is nominated for; "" if none. Replicas need not know."""
+        if node:
+            self.nominated[uid] = node
+        elif not self.nominated.pop(uid, ""):
+            return
+        self._record()
 
     # What is known before the watch shows it.
 
@@ -247,8 +263,8 @@ class ClusterState:
             annotations: What it gets by its bind.
         """
         expires = self._clock() + min(seconds, self._claim_ttl)
-        placed = _placed(pod, node, annotations)
-        self._assumed[pod.uid] = Assumption(placed, expires, True, failure, annotations)
+        there = placed(pod, node, annotations)
+        self._assumed[pod.uid] = Assumption(there, expires, True, failure, annotations)
         self._update_placement(pod.uid)
 
     def is_claimed(self, uid: str) -> bool:
@@ -274,7 +290,7 @@ class ClusterState:
         before = self._assumed.get(uid)
         if before is not None and before.pod.spec.node_name == node:
             annotations = before.annotations
-        now = Assumption(_placed(pod, node, annotations), annotations=annotations)
+        now = Assumption(placed(pod, node, annotations), annotations=annotations)
         self._assumed[uid] = now
         if before is None or before.pod != now.pod:
             self._update_placement(uid)
@@ -428,10 +444,10 @@ class ClusterState:
             listener()
 
 
-def _placed(pod: Pod, node: str, annotations: Mapping[str, str]) -> Pod:
+def placed(pod: Pod, node: str, annotations: Mapping[str, str] = NOTHING) -> Pod:
     """Return the pod as the API server will show it once it is bound."""
-    placed = replace(pod, spec=replace(pod.spec, node_name=node))
+    there = replace(pod, spec=replace(pod.spec, node_name=node))
     if annotations:
         both = read_only({**pod.metadata.annotations, **annotations})
-        placed = replace(placed, metadata=replace(pod.metadata, annotations=both))
-    return placed
+        there = replace(there, metadata=replace(pod.metadata, annotations=both))
+    return there

@@ -59,6 +59,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         deadline: When the answer must be out, in seconds of `loop.time()`.
         plugin: The plugin named in the URL, or "" for the pod's whole profile.
         excluded_pods: UIDs of pods that count as gone.
+        added_pods: Pods that count as on the nodes that they name; of very many, the first.
         caller: Who asks: the address, and the names in the certificate.
         traceparent: W3C trace context of the span that it is in; "" if it is not traced.
         profile: The profile that the pod asks for, by its schedulerName.
@@ -86,6 +87,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     deadline: float
     plugin: str = ""
     excluded_pods: Sequence[str] = ()
+    added_pods: Sequence[Pod] = ()
     caller: str = ""
     traceparent: str = ""
     profile: str = ""

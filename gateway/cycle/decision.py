@@ -79,13 +79,15 @@ class FilterRecord(Record):
 
     `claimants` are the plugins that want the pod to claim its node at once; `shards` is how many
     replicas shared the nodes. The verdicts on `cached_nodes` came from the cache: they were given
-    for equal pods, of which `cached_from` is the newest, as NAMESPACE/NAME.
+    for equal pods, of which `cached_from` is the newest, as NAMESPACE/NAME. On `nominated_nodes`
+    the pods that are nominated for them were counted too.
     """
 
     nodes: int
     feasible: int
     seconds: float
     unknown_nodes: int = 0
+    nominated_nodes: int = 0
     plugins: list[PluginRecord] = []
     claimants: list[str] = []
     shards: int = 1

@@ -11,9 +11,9 @@ so most cycles of equal pods send no message at all.
 What is normalised over all nodes of a cycle is worked out here, from raw scores, as replicas do.
 
 Nothing is cached of plugins that depend on anything else or may want a claim; of cycles that run a
-single plugin, bring nodes, leave pods out, or are about a pod that has a place; nor of answers with
-a failure or with values for the bind. The next policy, and a replica process that is new, begin an
-empty cache: code may have changed.
+single plugin, bring nodes, add pods or leave some out, or are about a pod that has a place; nor of
+answers with a failure or with values for the bind. The next policy, and a replica process that is
+new, begin an empty cache: code may have changed.
 """
 
 import random
@@ -125,6 +125,8 @@ class AnswerCache:
         rule = self._policy.dependencies.equal_pods.get(cycle.profile)
         if rule is None or cycle.plugin or cycle.excluded_pods or nodes.given is not None:
             return None
+        if cycle.added_pods:
+            return None  # which they are depends on more of the pod than its plugins read
         scope = rule.filter_scope if phase == "filter" else rule.score_scope
         if scope >= Scope.ANYTHING or not self._most_bytes or self._state.place_of(cycle.uid):
             return None  # replicas leave a pod out where it is, as they do with no other

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Any, Literal
 
@@ -15,10 +15,10 @@ import numpy.typing as npt
 from gateway.cycle import Cycle, NodeSet
 from gateway.cycle.nodes import NodeRows, Positions
 from gateway.policy.policy import digest_of
-from gateway.replicas.feed import Kinds, StateFeed, in_parts
+from gateway.replicas.feed import PART_BYTES, Kinds, StateFeed, in_parts
 from gateway.replicas.kinds import ServiceKind
 from gateway.replicas.metrics import SessionMetrics
-from moorage.models import encode
+from moorage.models import Pod, encode
 from moorage.v1 import types_pb2 as pb
 from moorage.v1.replica_pb2 import FollowProblemsRequest, FollowRetriesRequest
 from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
@@ -247,6 +247,8 @@ class Session:
         request = self._kind.request()
         message = request.cycle
         about = _fill(cycle, part, part.rows or feed.index.find(part.nodes), message)
+        if cycle.added_pods:
+            _add_pods(cycle.added_pods, feed.state.rows.of, message)
         message.id, answer = self._stream.expect(deadline)
         left = (deadline - asyncio.get_running_loop().time()) * REPLICA_SHARE
         message.timeout.FromNanoseconds(max(int(left * 1e9), 1_000_000))
@@ -365,6 +367,18 @@ def _fill(cycle: Cycle, part: Part, rows: NodeRows, message: pb.Cycle) -> NodeRo
     if cycle.excluded_pods:
         message.excluded_pods.extend(cycle.excluded_pods)
     return about
+
+
+def _add_pods(pods: Sequence[Pod], row_of: Mapping[str, int], message: pb.Cycle) -> None:
+    """Write the first pods that the cycle adds, as many as a message may be long."""
+    size = 0
+    for pod in pods:
+        content = encode(pod)
+        size += len(content)
+        if size > PART_BYTES:
+            return
+        if (row := row_of.get(pod.spec.node_name)) is not None:
+            message.added_pods.add(row=row, json=content)
 
 
 async def _accepted(acknowledgement: "asyncio.Future[Any]") -> None:

@@ -2,6 +2,7 @@
 
 scheduler   from the call to the verdicts, the scores and the records; binds
 claims      nodes that pods hold from their cycle on
+nominated   counts pods that are nominated for a node
 recheck     waits for newer state before a pod is rejected once more
 rejected    which pods found no node, and when they are tried again
 bind_check  asks the filter plugins again at the bind, if their verdict may be outdated

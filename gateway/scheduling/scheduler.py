@@ -24,6 +24,7 @@ from gateway.scheduling.bind_check import JUDGED_LIMIT, STALE, BindCheck
 from gateway.scheduling.claims import Claims
 from gateway.scheduling.groups import Groups
 from gateway.scheduling.metrics import CycleMetrics
+from gateway.scheduling.nominated import NominatedPods
 from gateway.scheduling.queue import CycleQueue
 from gateway.scheduling.recheck import Recheck
 from gateway.scheduling.rejected import RejectedPods
@@ -91,7 +92,8 @@ class Scheduler:
         self._on_cycle_end = (metrics.on_cycle_end, *on_cycle_end)
         self._on_bind = on_bind
         self._metrics = metrics
-        self._recheck = Recheck(state, judge, recheck_time)
+        self._nominated = NominatedPods(state, judge)
+        self._recheck = Recheck(state, self._nominated.judge, recheck_time)
         self._groups = Groups(state, group_bind_wait)
         self.reservations = Reservations(state)
         self._claims = Claims(
@@ -189,6 +191,8 @@ class Scheduler:
             await self._take_turn(cycle)
             try:
                 verdicts = await self._judge(cycle)
+                if self._state.nominated:
+                    verdicts = await self._nominated.count(cycle, verdicts)
                 cycle.judge(verdicts)
                 decision.preempt, decision.generation = verdicts.record, verdicts.generation
                 self._metrics.rejected(verdicts.record)
@@ -234,6 +238,8 @@ class Scheduler:
     async def _filter(self, cycle: Cycle, previous: Attempt | None) -> None:
         decision = cycle.decision
         verdicts = await self._judge(cycle)
+        if self._state.nominated:
+            verdicts = await self._nominated.count(cycle, verdicts)
         if not verdicts.record.feasible and _rejected_all(previous):
             verdicts = await self._recheck.run(cycle, verdicts)
         cycle.judge(verdicts)

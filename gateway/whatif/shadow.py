@@ -162,6 +162,8 @@ class Shadows:
             return
         if cycle.plugin or cycle.excluded_pods or cycle.decision.preempt is not None:
             return  # not a scheduling cycle of the profile
+        if cycle.verdicts is not None and cycle.verdicts.record.nominated_nodes:
+            return  # the shadow would not count nominated pods
         tally = self._tally(cycle.profile)
         if tally.stopped:
             tally.skipped("stopped")

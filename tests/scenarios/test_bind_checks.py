@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.scenarios.world import World
+from tests.scenarios.world import PODS, World
 from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -32,6 +32,17 @@ async def test_two_schedulers_with_one_gateway_do_not_break_it_either(world: Wor
     async with world.scheduler("alone", name="first"), world.scheduler("alone-too", name="second"):
         await world.create(*(pod(f"p{i}", profiles[i % 2], labels=APP) for i in range(20)))
         await assert_apart(world)
+
+
+async def test_a_pod_that_is_nominated_for_a_node_keeps_it_free(world: World) -> None:
+    """As kube-scheduler nominates a pod whose volumes take minutes; here nobody schedules it."""
+    await world.nodes(node("n0"), node("n1"))
+    await world.create(pod("nominated", "nobody", labels=APP))
+    status = {"status": {"nominatedNodeName": "n0"}}
+    (await world.request("PATCH", f"{PODS}/nominated/status", status)).check()
+    async with world.scheduler("alone"):
+        await world.create(pod("p", "alone", labels=APP))
+        assert (await world.bound("p"))["p"] == "n1"
 
 
 async def test_two_schedulers_of_the_same_pods_do_not_break_it_either(world: World) -> None:

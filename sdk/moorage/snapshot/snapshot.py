@@ -1,6 +1,6 @@
 """The replica's picture of the cluster; sessions write it, cycles read it."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -186,22 +186,31 @@ class Snapshot:
         return self._encoded.get(key, read, self._manifests(), len(self), self.capacity)
 
     def overlaid(
-        self, overrides: Mapping[int, NodeManifest], excluded_pods: Iterable[str]
+        self,
+        overrides: Mapping[int, NodeManifest],
+        excluded_pods: Iterable[str],
+        added_pods: Sequence[tuple[int, Pod]] = (),
     ) -> AbstractContextManager[None]:
-        """Show other nodes, and leave out pods, for as long as the context lasts.
+        """Show other nodes, leave out pods and add some, for as long as the context lasts.
 
-        Rows beyond the table are added for that time only.
+        Pods that are on a node already are not added to another one. Rows beyond the table are
+        added for that time only.
 
         Raises:
             TooManyNodesError: A row is beyond the limit, on top of which only so many are allowed
                 as there are *overrides*.
         """
         places = {uid: row for uid in excluded_pods if (row := self.pods.row_of(uid)) is not None}
-        return self._overlaid(overrides, places) if overrides or places else _AS_IT_IS
+        if not overrides and not places and not added_pods:
+            return _AS_IT_IS
+        return self._overlaid(overrides, places, added_pods)
 
     @contextmanager
     def _overlaid(
-        self, overrides: Mapping[int, NodeManifest], places: Mapping[str, int]
+        self,
+        overrides: Mapping[int, NodeManifest],
+        places: Mapping[str, int],
+        added_pods: Sequence[tuple[int, Pod]],
     ) -> Iterator[None]:
         pods = [(row, self._pods[row][uid]) for uid, row in places.items()]
         before = {row: self.node_at(row) for row in overrides}
@@ -213,13 +222,18 @@ class Snapshot:
         if needed > capacity:
             self._check(needed - 1, max(self.max_nodes, capacity) + len(overrides))
             self._resize(needed)
+        added = [(row, pod) for row, pod in added_pods if self.pods.row_of(pod.uid) is None]
         try:
             for uid in places:
                 self.remove_pod(uid)
             for row, manifest in overrides.items():
                 self.set_node(row, manifest)
+            for row, pod in added:
+                self.place_pod(row, pod)
             yield
         finally:
+            for _, pod in added:
+                self.remove_pod(pod.uid)
             for row, node in before.items():
                 self.remove_row(row) if node is None else self.set_node(row, node.manifest)
             for row, pod in pods:

@@ -470,6 +470,7 @@ class Cycle(_message.Message):
     REFUSED_FIELD_NUMBER: _builtins.int
     SHARD_FIELD_NUMBER: _builtins.int
     RAW_FIELD_NUMBER: _builtins.int
+    ADDED_PODS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Required. Chosen by the caller, returned with the result."""
     traceparent: _builtins.str
@@ -516,6 +517,10 @@ class Cycle(_message.Message):
         normalise that instead of scoring. Plugins that are not here are left out.
         """
 
+    @_builtins.property
+    def added_pods(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlacedPod]:
+        """Optional. Pods that count as on their nodes in this cycle only, unless they are on one anyway."""
+
     def __init__(
         self,
         *,
@@ -532,10 +537,11 @@ class Cycle(_message.Message):
         refused: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         shard: _builtins.bytes = ...,
         raw: _abc.Iterable[Global___PluginScores] | None = ...,
+        added_pods: _abc.Iterable[Global___PlacedPod] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["pod", b"pod", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "raw", b"raw", "refused", b"refused", "shard", b"shard", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added_pods", b"added_pods", "candidates", b"candidates", "excluded_pods", b"excluded_pods", "id", b"id", "node_names", b"node_names", "overrides", b"overrides", "plugin", b"plugin", "pod", b"pod", "profile", b"profile", "raw", b"raw", "refused", b"refused", "shard", b"shard", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

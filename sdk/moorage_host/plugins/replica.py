@@ -1,7 +1,7 @@
 """A session's replica of the gateway's state, and how a cycle runs on it."""
 
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -53,6 +53,7 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
         overrides: Nodes as the caller sees them in this cycle only, by row.
         given: The same of a caller that knows no rows: nodes that may be here or not.
         excluded_pods: UIDs of pods to leave out in this cycle only.
+        added_pods: Pods that are on nodes in this cycle only, each with the row of its node.
         by_hand: Whether people ask, and no gateway.
     """
 
@@ -64,6 +65,7 @@ class CycleInput(msgspec.Struct, frozen=True, kw_only=True):
     overrides: Mapping[int, NodeManifest] = msgspec.field(default_factory=dict)
     given: tuple[NodeManifest, ...] = ()
     excluded_pods: tuple[str, ...] = ()
+    added_pods: Sequence[tuple[int, Pod]] = ()
     by_hand: bool = False
 
 
@@ -162,11 +164,12 @@ class Replica:
         by_hand = cycle.by_hand
         profile = self.policy.profile(cycle.profile, cycle.plugin, calls_by_hand=by_hand)
         uid = cycle.pod.metadata.uid
-        if not overrides and not cycle.excluded_pods and snapshot.pods.row_of(uid) is None:
+        as_it_is = not overrides and not cycle.excluded_pods and not cycle.added_pods
+        if as_it_is and snapshot.pods.row_of(uid) is None:
             nodes = self._select(cycle)
             return nodes, await engine(profile, cycle.pod, nodes, supervisor)
         # A pod that is bound already may be filtered again after a bind whose answer was lost.
-        with snapshot.overlaid(overrides, (*cycle.excluded_pods, uid)):
+        with snapshot.overlaid(overrides, (*cycle.excluded_pods, uid), cycle.added_pods):
             nodes = self._select(cycle)
             if overrides:
                 nodes.names  # noqa: B018 - read while nodes that the cycle brought are there

@@ -30,7 +30,7 @@ from opentelemetry.trace import SpanKind, Tracer
 from moorage import __version__
 from moorage.errors import ConfigurationError
 from moorage.execution import PluginRun, Supervisor, mark
-from moorage.models import NodeManifest, decode_node
+from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 from moorage.v1 import replica_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage.v1.replica_pb2 import CycleResult, SessionRequest, SessionResponse
@@ -160,6 +160,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
                 plugin=cycle.plugin,
                 overrides=_overrides(cycle) if cycle.overrides else {},
                 excluded_pods=tuple(cycle.excluded_pods),
+                added_pods=_added_pods(cycle) if cycle.added_pods else (),
             )
             timeout = cycle.timeout
             supervisor = Supervisor(
@@ -384,3 +385,7 @@ class ReplicaServicer(Servicer, ReplicaServiceServicer, Generic[Run]):
 
 def _overrides(cycle: pb.Cycle) -> dict[int, NodeManifest]:
     return {node.row: decode_node(node.json) for node in cycle.overrides}
+
+
+def _added_pods(cycle: pb.Cycle) -> list[tuple[int, Pod]]:
+    return [(pod.row, decode_pod(pod.json)) for pod in cycle.added_pods]

@@ -122,13 +122,26 @@ class Changes(RuleBasedStateMachine):
         self.pods.pop(uid, None)
         self.snapshot.remove_pod(uid)
 
-    @rule(overrides=st.lists(places(), max_size=3).map(dict), excluded=st.lists(uids, max_size=2))
-    def overlay(self, overrides: dict[int, NodeManifest], excluded: list[str]) -> None:
+    @rule(
+        overrides=st.lists(places(), max_size=3).map(dict),
+        excluded=st.lists(uids, max_size=2),
+        added=st.lists(st.tuples(rows, pods), max_size=2, unique_by=lambda each: each[1].uid),
+    )
+    def overlay(
+        self,
+        overrides: dict[int, NodeManifest],
+        excluded: list[str],
+        added: list[tuple[int, Pod]],
+    ) -> None:
         before = self.nodes, self.pods
-        with self.snapshot.overlaid(overrides, excluded):
+        on_nodes = [(row, pod) for row, pod in added if row in overrides or row in self.nodes]
+        with self.snapshot.overlaid(overrides, excluded, on_nodes):
             for row, node in overrides.items():
                 self.nodes, self.pods = self.replaced(row, node)
             self.pods = {uid: place for uid, place in self.pods.items() if uid not in excluded}
+            for row, pod in on_nodes:
+                if pod.uid not in before[1]:
+                    self.pods = {**self.pods, pod.uid: (row, pod)}
             self.is_as_built_at_once()
         self.nodes, self.pods = before
 

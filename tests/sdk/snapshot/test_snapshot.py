@@ -194,6 +194,19 @@ def test_overrides_last_as_long_as_their_context_even_if_it_fails() -> None:
     assert nodes.requested("cpu").tolist() == [1000]
 
 
+def test_pods_that_are_added_for_a_context_leave_no_trace_and_move_nobody() -> None:
+    snapshot = Snapshot()
+    for row in (0, 1):
+        snapshot.set_node(row, make_node(f"n{row}"))
+    there, other = make_pod("there", requests={"cpu": "1"}), make_pod("o", requests={"cpu": "2"})
+    snapshot.place_pod(0, there)
+    with snapshot.overlaid({}, (), [(1, other), (1, there)]):
+        assert [[pod.name for pod in node.pods] for node in snapshot.nodes()] == [["there"], ["o"]]
+        assert snapshot.nodes().requested("cpu").tolist() == [1000, 2000]
+    assert [[pod.name for pod in node.pods] for node in snapshot.nodes()] == [["there"], []]
+    assert snapshot.nodes().requested("cpu").tolist() == [1000, 0]
+
+
 def test_an_override_that_replaces_a_node_gives_its_pods_back() -> None:
     snapshot = Snapshot()
     snapshot.set_node(0, make_node("n0"))
