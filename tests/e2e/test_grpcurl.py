@@ -15,11 +15,17 @@ from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+OF_REPLICAS = {"FollowProblems", "FollowRetries", "GetState", "ListPlugins", "Session"}
 METHODS = {
-    "filter": {"Filter", "FollowProblems", "FollowRetries", "GetState", "ListPlugins", "Session"},
-    "scorer": {"FollowProblems", "GetState", "ListPlugins", "Score", "Session"},
-    "binder": {"Barrier", "Bind", "FollowState", "ListPlugins", "RetryPods", "Session"},
+    ("filter", "FilterService"): {"Filter"},
+    ("filter", "ReplicaService"): OF_REPLICAS,
+    ("scorer", "ScorerService"): {"Score"},
+    ("scorer", "ReplicaService"): OF_REPLICAS,
+    ("binder", "BinderService"): {
+        *("Barrier", "Bind", "FollowState", "ListPlugins", "RetryPods", "Session")
+    },
 }
+SERVICES = {(kind, method): name for (kind, name), methods in METHODS.items() for method in methods}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -51,27 +57,25 @@ async def grpcurl(world: World, kind: str, *words: str, data: object = None) -> 
 
 async def call(world: World, kind: str, method: str, data: object) -> Any:
     """Call a method; return its first answer."""
-    text = await grpcurl(world, kind, f"{service(kind)}/{method}", data=data)
-    return json.JSONDecoder().raw_decode(text)[0]
+    name = f"moorage.v1.{SERVICES[kind, method]}/{method}"
+    return json.JSONDecoder().raw_decode(await grpcurl(world, kind, name, data=data))[0]
 
 
-def service(kind: str) -> str:
-    return f"moorage.v1.{kind.capitalize()}Service"
+@pytest.mark.parametrize(("kind", "name"), METHODS)
+async def test_services_and_methods_are_listed(world: World, kind: str, name: str) -> None:
+    service = f"moorage.v1.{name}"
+    assert service in (await grpcurl(world, kind, "list")).split()
+    listed = (await grpcurl(world, kind, "list", service)).split()
+    assert {f"{service}.{method}" for method in METHODS[kind, name]} == set(listed)
 
 
-@pytest.mark.parametrize("kind", METHODS)
-async def test_services_and_methods_are_listed(world: World, kind: str) -> None:
-    assert service(kind) in (await grpcurl(world, kind, "list")).split()
-    listed = (await grpcurl(world, kind, "list", service(kind))).split()
-    assert {f"{service(kind)}.{method}" for method in METHODS[kind]} == set(listed)
-
-
-@pytest.mark.parametrize("kind", METHODS)
-async def test_services_and_methods_are_described(world: World, kind: str) -> None:
-    text = await grpcurl(world, kind, "describe", service(kind))
-    for method in METHODS[kind]:
+@pytest.mark.parametrize(("kind", "name"), METHODS)
+async def test_services_and_methods_are_described(world: World, kind: str, name: str) -> None:
+    service = f"moorage.v1.{name}"
+    text = await grpcurl(world, kind, "describe", service)
+    for method in METHODS[kind, name]:
         assert f"rpc {method} (" in text
-        more = await grpcurl(world, kind, "describe", f"{service(kind)}.{method}")
+        more = await grpcurl(world, kind, "describe", f"{service}.{method}")
         request = more.split("(")[1].split(")")[0].split()[-1].lstrip(".")
         assert "message" in await grpcurl(world, kind, "describe", request)
 
@@ -130,7 +134,7 @@ async def test_pods_are_tried_again_by_hand(world: World) -> None:
     assert await call(world, "binder", "RetryPods", request) == {"written": 1}
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", ["filter", "scorer", "binder"])
 async def test_health(world: World, kind: str) -> None:
     text = await grpcurl(world, kind, "grpc.health.v1.Health/Check", data={})
     assert "SERVING" in text
