@@ -228,7 +228,7 @@ class _Up:
                     following.expect(obj)
                 progress(next(count))
 
-            await create(api, workload.pods, workload.controlled, created=created)
+            await create(api, *workload.pods_in_turn, workload.controlled, created=created)
 
     async def _settled(self, following: Following) -> bool:
         """Wait until all pods have a verdict; return whether they do in time."""

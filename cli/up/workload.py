@@ -71,6 +71,17 @@ class Workload:
         return self.namespaces, self.priority_classes, self.further, self.nodes
 
     @property
+    def pods_in_turn(self) -> Sequence[list[Object]]:
+        """The pods, those on nodes first: what they take there is known before others are placed.
+
+        Of a pod that is resized this comes with its status, after the pod itself.
+        """
+        placed, waiting = list[Object](), list[Object]()
+        for pod in self.pods:
+            (placed if (pod.get("spec") or {}).get("nodeName") else waiting).append(pod)
+        return placed, waiting
+
+    @property
     def size(self) -> int:
         """How many objects there are, without definitions."""
         return sum(map(len, (*self.before_pods, self.pods, self.controlled)))

@@ -42,6 +42,12 @@ def test_counts_are_taken_literally(nodes: int, pods: int) -> None:
     assert len(set(names(workload.pods))) == pods
 
 
+def test_pods_on_nodes_are_there_before_others_are_placed(tmp_path: Path) -> None:
+    placed = (pod(name, nodeName="n") for name in ("b", "d"))
+    file = write(tmp_path / "all.yaml", node("n"), pod("a"), *placed, pod("c"))
+    assert [*map(names, read(pods=file).pods_in_turn)] == [["b", "d"], ["a", "c"]]
+
+
 def test_a_file_of_manifests_brings_nodes_and_pods(tmp_path: Path) -> None:
     file = write(tmp_path / "all.yaml", node("n"), None, pod("a"), pod("b", "team"))
     workload = read(pods=file)
