@@ -166,6 +166,8 @@ def left_out(cluster: ClusterObjects, moved: Collection[str]) -> Iterator[str]:
     places = Counter[str]()
     for _, pod in cluster.pods:
         place = (pod.get("spec") or {}).get("nodeName")
+        if key_of(pod) in moved and not place:
+            continue
         if key_of(pod) in moved:
             places["are taken off their nodes and placed again"] += 1
         elif is_finished(pod):

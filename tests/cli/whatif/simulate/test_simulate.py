@@ -286,6 +286,16 @@ def test_a_gated_pod_stays_pending_and_finished_ones_are_left_out(files: Files) 
     assert any("1 left out, Pod: finished" in note for note in answer["notes"])
 
 
+@pytest.mark.parametrize(("spec", "taken"), [({"nodeName": "n"}, 1), ({}, 0)])
+def test_only_pods_on_nodes_are_said_to_be_taken_off(
+    files: Files, spec: Object, taken: int
+) -> None:
+    files.write("dump.json", dump(node("n"), pod("p", **spec)))
+    files.write("pods.yaml", pod("p"))
+    notes = files.json()["notes"]
+    assert sum("are taken off their nodes" in note for note in notes) == taken
+
+
 @pytest.mark.parametrize("ignorable", [False, True])
 def test_a_configuration_with_managed_resources_is_taken(files: Files, ignorable: bool) -> None:
     entry = {
