@@ -200,13 +200,15 @@ class _Profile:
     def _multi_point_problems(self) -> Iterator[Problem]:
         path = f"{self._path}.plugins.multiPoint.enabled"
         enabled = self._plugins.multi_point.enabled
+        expanded: dict[str, bool] = {}
         for index, plugin in enumerate(enabled):
+            where = f"{child(path, index)}.name"
             if message := self._unknown(plugin.name, "multiPoint"):
-                yield Problem(f"{child(path, index)}.name", message)
-        for index, plugin in enumerate(enabled):
-            first = next(i for i, each in enumerate(enabled) if each.name == plugin.name)
-            if index > first and self._is_expanded(plugin.name):
-                yield Problem(f"{child(path, index)}.name", f"`{plugin.name}` is enabled already")
+                yield Problem(where, message)
+            if plugin.name not in expanded:
+                expanded[plugin.name] = self._is_expanded(plugin.name)
+            elif expanded[plugin.name]:
+                yield Problem(where, f"`{plugin.name}` is enabled already")
 
     def _is_expanded(self, name: str) -> bool:
         """Return whether a plugin of multiPoint runs at any point because it is there."""
