@@ -62,7 +62,7 @@ class Mutation:
 
 NO_BIND_CHECK = Edit(
     file="gateway/scheduling/bind_check.py",
-    old="cause = self._cause(pod, call, decision, epoch) if pod is not None else None",
+    old="cause = self._cause(pod, call, decision, epoch)",
     new="cause = None",
 )
 NO_FENCE = Edit(file=FENCE, old="if 0 < epoch < self.epoch:", new="if 0 < epoch < 0:")
