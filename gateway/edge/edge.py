@@ -26,7 +26,7 @@ from gateway.cycle import (
     StandsByError,
 )
 from gateway.edge import answers
-from gateway.edge.answers import JsonResponse, empty_response
+from gateway.edge.answers import PROBLEM, JsonResponse, empty_response, in_header
 from gateway.edge.bodies import TOO_LARGE, BadRequestError, Bodies
 from gateway.edge.last_calls import LastCalls
 from gateway.edge.metrics import EdgeMetrics, Result, Verb
@@ -276,9 +276,7 @@ class Edge:
         log.warning("a call was not understood", verb=verb, problem=str(error))
         if error.reason == TOO_LARGE:
             return empty_response(web.HTTPRequestEntityTooLarge.status_code)
-        if verb == "preempt":
-            return empty_response(web.HTTPBadRequest.status_code)
-        return failed(verb, f"{NOT_UNDERSTOOD}{error}")
+        return failed(verb, f"{NOT_UNDERSTOOD}{error}", web.HTTPBadRequest.status_code)
 
     def _unknown_path(self, path: str) -> web.Response:
         self._metrics.bad.labels("none", "unknown_path").inc()
@@ -292,20 +290,22 @@ class Edge:
         return empty_response(web.HTTPMethodNotAllowed.status_code, Allow=hdrs.METH_POST)
 
 
-def failed(verb: Verb, message: str) -> web.StreamResponse:
+def failed(
+    verb: Verb, message: str, status: int = web.HTTPServiceUnavailable.status_code
+) -> web.StreamResponse:
     """Return the response to a call that failed, with the message where the protocol has a field.
 
     Prioritize has none, and an error would have the same effect as no scores, and cost the
-    connection.
+    connection. Preempt has none either, and answers with *status*. A header tells people.
     """
     message = printable(message, lines=True)
     match verb:
         case "filter":
             return JsonResponse(answers.filter_error(message))
         case "prioritize":
-            return JsonResponse(answers.NO_OPINION)
+            return JsonResponse(answers.NO_OPINION, message)
         case "preempt":
-            return empty_response(web.HTTPServiceUnavailable.status_code)
+            return empty_response(status, **{PROBLEM: in_header(message).decode()})
         case "bind":
             return JsonResponse(answers.bind_answer(message))
 

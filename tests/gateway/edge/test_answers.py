@@ -118,6 +118,7 @@ async def test_what_is_not_understood_is_no_opinion_and_counted(body: str) -> No
         hidden = edge.count("moorage_extender_hidden_failures_total", result="bad_request")
         assert edge.cycles.scheduling == []
     assert (answer.status, answer.body, hidden) == (200, b"[]", 1)
+    assert answer.headers["moorage-problem"].startswith("moorage: the request was not understood: ")
 
 
 META = {"n1": {"Pods": [{"UID": "v-1"}, {"UID": "v-2"}], "NumPDBViolations": 1}}
@@ -200,6 +201,7 @@ async def test_what_is_not_understood_is_a_400_without_a_body(args: Any) -> None
         answer = await edge.post("/preempt", args)
         assert edge.cycles.preempts == []
     assert (answer.status, answer.body) == (400, b"")
+    assert answer.headers["moorage-problem"].startswith("moorage: the request was not understood: ")
 
 
 @pytest.mark.parametrize("failure", [CallFailedError("filter service"), TimeoutError(), KeyError()])
