@@ -112,6 +112,7 @@ class Session:
         self._stream: MessageStream[Any] = MessageStream(kind.open(self.channel), self._receive)
         self._greeting, self._hello = self._stream.expect(math.inf)
         self._unacknowledged: deque[int] = deque()
+        self._newest: asyncio.Future[Any] | None = None  # the acknowledgement of the last state
         self._sent = 0
         self._kinds: Kinds = frozenset()
 
@@ -187,6 +188,16 @@ class Session:
         state = self._outstanding()
         if state is not None:
             self._send(state, "delta")
+
+    async def caught_up(self) -> None:
+        """Send the changes, and wait until the replica has them; for calls outside of the stream.
+
+        Raises:
+            StreamLostError: The stream broke, or the replica is too far behind.
+        """
+        self.flush()
+        if self._newest is not None:
+            await asyncio.shield(self._newest)
 
     async def switch(self, policy: pb.Policy) -> None:
         """Have the replica run another policy from here on; a new session only makes it ready.
@@ -331,7 +342,8 @@ class Session:
         *before, state = in_parts(state)
         for each in before:
             self._send_one(each, part)
-        return self._send_one(state, part)
+        self._newest = self._send_one(state, part)
+        return self._newest
 
     def _send_one(self, state: pb.State, part: str) -> "asyncio.Future[Any]":
         if not state.partial:

@@ -45,6 +45,7 @@ from moorage.v1.filter_pb2_grpc import FilterServiceStub
 from moorage.v1.scorer_pb2_grpc import ScorerServiceStub
 from moorage_host.http.callers import ALL_NAMESPACES, require_read
 from moorage_host.policy import KINDS
+from moorage_host.rpc.stream import StreamLostError
 from moorage_host.slots import Slots
 
 TRIES: Final = 6
@@ -251,7 +252,12 @@ class Simulator:
                     named = f"plugin {plugin}: " if plugin else ""
                     raise CallFailedError(f"{service}: {named}{why}")
             try:
+                async with asyncio.timeout(SERVICE_SECONDS):
+                    await member.session.caught_up()  # the answer is about the state as it is now
                 return await call(member.session.channel)
+            except (StreamLostError, TimeoutError) as error:
+                if not left:
+                    raise CallFailedError(f"{service}: {error or 'it does not keep up'}") from error
             except grpc.aio.AioRpcError as error:
                 lost += error.code() is grpc.StatusCode.UNAVAILABLE
                 if not left or lost == MOST_LOST or error.code() not in _PASSING:

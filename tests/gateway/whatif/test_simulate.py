@@ -89,6 +89,20 @@ async def filtered(process: Gateway, **body: Any) -> Any:
     return answer
 
 
+async def test_the_answer_is_about_the_state_that_the_gateway_shows(process: Gateway) -> None:
+    for number in range(5):
+        labels = {} if number % 2 else {"hot": "yes"}
+        process.api.label("/api/v1/nodes/n1", **labels)
+
+        async def shown(expected: dict[str, str] = labels) -> bool:
+            _, answer = await process.get("/nodes/n1")
+            return bool(answer["labels"] == expected)
+
+        await until(shown)
+        answer = await filtered(process, Pod=pod(), Nodes=None, NodeNames=["n1", "n2"])
+        assert sorted(answer["NodeNames"]) == (["n2"] if labels else ["n1", "n2"])
+
+
 @pytest.mark.parametrize("names", [NAMES, ("n2",), ("n3", "gone", "n1"), ("gone",)])
 @pytest.mark.parametrize("cpu", ["1", "5"])
 async def test_names_are_answered_as_the_edge_answers_them(
