@@ -28,6 +28,10 @@ from moorage_host.plugins.replica import Engine
 NOTHING = Outcome(rows=np.zeros(0, np.intp))
 
 
+MOST_REMARKS = 20
+"""Unlike remarks that are kept; notes of plugins may name each pod."""
+
+
 class InProcess:
     """Moorage as an extender of the scheduling cycle; see `Extending`.
 
@@ -35,7 +39,8 @@ class InProcess:
         names_only: It needs no nodes, only their names.
         rejected: Why nodes were rejected in the newest cycle, by name.
         claimants: The plugins that had its pod claim its node.
-        failures: How many cycles went on without a plugin, by the problem.
+        remarks: By what is to be said of them, how many cycles went on without a plugin, or have a
+            plugin's note.
     """
 
     names_only = True
@@ -60,7 +65,7 @@ class InProcess:
         self.claimants: Sequence[str] = ()
         self._ranking = NOTHING
         self._kept: Mapping[str, KeptValue] = {}
-        self.failures: dict[str, int] = {}
+        self.remarks: dict[str, int] = {}
 
     @property
     def points_of_100(self) -> float:
@@ -190,10 +195,14 @@ class InProcess:
         for failure in outcome.failures:
             plugin, _, problem = failure.partition(": ")
             self._count(f"{plugin} was left out: {problem}")
+        for run in supervisor.runs:
+            said = f"{run.plugin} says: {run.note}"
+            if run.note and (said in self.remarks or len(self.remarks) < MOST_REMARKS):
+                self._count(said)
         return outcome
 
-    def _count(self, problem: str) -> None:
-        self.failures[problem] = self.failures.get(problem, 0) + 1
+    def _count(self, remark: str) -> None:
+        self.remarks[remark] = self.remarks.get(remark, 0) + 1
 
 
 SHOWN = 3

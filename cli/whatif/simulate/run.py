@@ -220,7 +220,7 @@ async def _variant(
         notes=[
             *policy.notes,
             *notes,
-            *(f"{n} x {p}" for p, n in moorage.failures.items()),
+            *(f"{n} x {p}" for p, n in moorage.remarks.items()),
             *_evictions(placing.evicted),
         ],
         placed=len(placements) - pending,

@@ -267,6 +267,27 @@ def test_plugins_that_fail_do_what_they_do_in_a_cluster(files: Files) -> None:
     assert any("RaisesInScore was left out" in note for note in scoring["policies"][0]["notes"])
 
 
+NOTING = """
+from moorage import FilterPlugin
+
+
+class Notes(FilterPlugin):
+    def filter_node(self, pod, node):
+        self.note("of 2 nodes one has no time" if pod.name < "c" else f"about {pod.name}")
+"""
+
+
+def test_notes_of_plugins_are_counted_and_bounded(files: Files) -> None:
+    (files.folder / "noting.py").write_text(NOTING)
+    files.write("dump.json", dump(node("n1"), node("n2")))
+    files.write("pods.yaml", pod("a"), pod("b"), *(pod(f"c{i}") for i in range(40)))
+    config = files.write("a.yaml", policy("Notes"))
+    answer = files.json("--plugin", files.folder / "noting.py", "--config", config)
+    notes = [note for note in answer["policies"][0]["notes"] if "Notes says" in note]
+    assert notes[0] == "2 x Notes says: of 2 nodes one has no time"
+    assert len(notes) == 20
+
+
 def test_a_gated_pod_stays_pending_and_finished_ones_are_left_out(files: Files) -> None:
     files.write(
         "dump.json",
