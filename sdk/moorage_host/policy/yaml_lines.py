@@ -23,6 +23,7 @@ from moorage_host.policy.checks import Problem, child
 MAX_BYTES = 1 << 20
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
+MOST_PROBLEMS = 100  # said one by one
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -63,8 +64,13 @@ class Tree:
         if not problems:
             return
         ordered = sorted(problems, key=lambda p: (self.line(p.path), p.path))
-        lines = (f"{self.where(p.path)}: {p.message}{self.hints.get(p.path, '')}" for p in ordered)
-        raise ConfigurationError("\n".join(line.replace("\n", " ") for line in lines))
+        lines = [
+            f"{self.where(p.path)}: {p.message}{self.hints.get(p.path, '')}".replace("\n", " ")
+            for p in ordered[:MOST_PROBLEMS]
+        ]
+        if (others := len(ordered) - len(lines)) > 0:
+            lines.append(f"{self.source}: {others} more mistakes")
+        raise ConfigurationError("\n".join(lines))
 
 
 def read_tree(text: str, source: str, *, as_kubernetes: bool = False) -> Tree:

@@ -284,3 +284,8 @@ def test_a_file_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
     path.write_text("[]\n")
     with pytest.raises(ConfigurationError, match=r"config\.yaml:1: expected object, got array"):
         load_configuration(path)
+
+
+def test_of_very_many_mistakes_a_hundred_are_said() -> None:
+    *hundred, last = refused(HEAD + "".join(f"unknown{i}: 1\n" for i in range(250)))
+    assert (len(hundred), last) == (100, " 150 more mistakes")
