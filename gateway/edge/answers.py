@@ -137,7 +137,7 @@ def _commas(items: list[msgspec.Raw]) -> list[msgspec.Raw | bytes]:
 
 
 PROBLEM = "Moorage-Problem"
-"""The header that tells people why a prioritize or preempt call failed; the protocol cannot."""
+"""The header with why a prioritize or preempt call failed; the protocol has no field for it."""
 
 _PROBLEM_LENGTH = 500
 

@@ -296,7 +296,7 @@ def failed(
     """Return the response to a call that failed, with the message where the protocol has a field.
 
     Prioritize has none, and an error would have the same effect as no scores, and cost the
-    connection. Preempt has none either, and answers with *status*. A header tells people.
+    connection. Preempt has none either, and answers with *status*. People find it in a header.
     """
     message = printable(message, lines=True)
     match verb:

@@ -39,8 +39,7 @@ class InProcess:
         names_only: It needs no nodes, only their names.
         rejected: Why nodes were rejected in the newest cycle, by name.
         claimants: The plugins that had its pod claim its node.
-        remarks: By what is to be said of them, how many cycles went on without a plugin, or have a
-            plugin's note.
+        remarks: How many cycles went on without a plugin, or have a plugin's note, by its text.
     """
 
     names_only = True
@@ -196,9 +195,9 @@ class InProcess:
             plugin, _, problem = failure.partition(": ")
             self._count(f"{plugin} was left out: {problem}")
         for run in supervisor.runs:
-            said = f"{run.plugin} says: {run.note}"
-            if run.note and (said in self.remarks or len(self.remarks) < MOST_REMARKS):
-                self._count(said)
+            remark = f"{run.plugin} notes: {run.note}"
+            if run.note and (remark in self.remarks or len(self.remarks) < MOST_REMARKS):
+                self._count(remark)
         return outcome
 
     def _count(self, remark: str) -> None:

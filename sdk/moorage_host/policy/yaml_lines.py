@@ -23,7 +23,7 @@ from moorage_host.policy.checks import Problem, child
 MAX_BYTES = 1 << 20
 MAX_VALUES = 100_000
 MAX_DEPTH = 64
-MOST_PROBLEMS = 100  # said one by one
+MOST_PROBLEMS = 100  # reported one by one
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"

@@ -283,8 +283,8 @@ def test_notes_of_plugins_are_counted_and_bounded(files: Files) -> None:
     files.write("pods.yaml", pod("a"), pod("b"), *(pod(f"c{i}") for i in range(40)))
     config = files.write("a.yaml", policy("Notes"))
     answer = files.json("--plugin", files.folder / "noting.py", "--config", config)
-    notes = [note for note in answer["policies"][0]["notes"] if "Notes says" in note]
-    assert notes[0] == "2 x Notes says: of 2 nodes one has no time"
+    notes = [note for note in answer["policies"][0]["notes"] if "Notes notes" in note]
+    assert notes[0] == "2 x Notes notes: of 2 nodes one has no time"
     assert len(notes) == 20
 
 
