@@ -100,7 +100,8 @@ WITH_GROUPS = ("GenericWorkload=true", f"{POD_GROUPS}=true")
 """Feature gates and APIs that are off by default."""
 if minor_version() == "1.36":
     POD_GROUPS = "scheduling.k8s.io/v1alpha2"
-    WITH_GROUPS = ("GenericWorkload=true,GangScheduling=true", f"{POD_GROUPS}=true")
+    gates = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
+    WITH_GROUPS = (gates, f"{POD_GROUPS}=true")
 
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
