@@ -37,8 +37,11 @@ TOO_LATE = "the node could not be checked again in time"
 NO_NODE = "the node does not exist, or Moorage does not know it yet"
 ELSEWHERE = "another bind of the pod, to another node, is under way"
 
-JUDGED_LIMIT = 512
-"""Pods whose verdicts wait for a bind; it may never come. Without them the plugins are asked."""
+JUDGED_LIMIT, JUDGED_BYTES = 512, 1 << 24
+"""Pods whose verdicts wait for a bind, and about what they take; it may never come.
+
+Two bytes a node; without them the plugins are asked.
+"""
 
 
 def changed_on(state: ClusterState, nodes: str | Rows, filters: FilterDependencies) -> int:

@@ -20,7 +20,7 @@ from gateway.cycle.decision import Decision, FilterRecord
 from gateway.decisions.log import Attempt, DecisionLog
 from gateway.leadership.term import StaleTermError, Term
 from gateway.policy.policy import PolicyHolder
-from gateway.scheduling.bind_check import JUDGED_LIMIT, STALE, BindCheck
+from gateway.scheduling.bind_check import JUDGED_BYTES, JUDGED_LIMIT, STALE, BindCheck
 from gateway.scheduling.claims import Claims
 from gateway.scheduling.groups import Groups
 from gateway.scheduling.metrics import CycleMetrics
@@ -251,7 +251,8 @@ class Scheduler:
         if record.feasible and filters is not None and not (cycle.plugin and filters.count > 1):
             pod = self._state.pods.get(cycle.uid)
             judged[cycle.uid] = verdicts.bitmap, verdicts.codes, pod
-            if len(judged) > JUDGED_LIMIT:
+            size = verdicts.codes.nbytes
+            while len(judged) > JUDGED_LIMIT or len(judged) * size > JUDGED_BYTES:
                 judged.popitem(last=False)
         if verdicts.kept:
             self._cycle_states.begin(cycle.uid, verdicts.kept)

@@ -10,7 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -78,7 +79,7 @@ async def ask(
     try:
         answer, _ = member.session.start(cycle, part, deadline, generation)
         member.unanswered[answer] = NOBODY, 0.0  # a shadow never counts against a pod
-        answer.add_done_callback(lambda ended: member.unanswered.pop(ended, None))
+        answer.add_done_callback(partial(_on_end, member))
         result = (await answer).result
     except TimeoutError as error:
         problem = f"the {name} service does not answer in time"
@@ -95,6 +96,13 @@ async def ask(
     except NonsenseError as error:
         replicas.metrics.invalid()
         raise ShadowFailedError(f"the {name} service answers nonsense") from error
+
+
+def _on_end(member: Member, answer: "asyncio.Future[Any]") -> None:
+    """Note an answer, or the loss of a replica, while the shadow counts among the work there."""
+    if not answer.cancelled() and isinstance(answer.exception(), StreamLostError):
+        member.on_end(answer)
+    member.unanswered.pop(answer, None)
 
 
 def _idle(replicas: ReplicaSet, generation: int) -> Member:

@@ -180,7 +180,7 @@ def _min_count(name: Name, members: Sequence[Pod], nodes: Nodes) -> tuple[int, s
         found: Any = nodes.objects(POD_GROUPS).get(name[1], name[0])
         if found is None:
             return 1, "PodGroup of the group does not exist"
-        return int(found.get("spec", {}).get("minMember", 1)), ""
+        return int((found.get("spec") or {}).get("minMember") or 1), ""
     texts = {member.labels.get(MIN_COUNT) or member.labels.get(SIZE, "") for member in members}
     numbers = [to_number(text) or 0 for text in texts]
     if min(numbers) < 1:

@@ -101,7 +101,9 @@ def with_more_nodes(cluster: ClusterObjects, count: int) -> ClusterObjects:
     They are copies of one of the schedulable nodes with the resources and taints that most have.
     """
     nodes = {str(obj["metadata"]["name"]): obj for _, obj in cluster.nodes}
-    usable = [name for name, obj in nodes.items() if not obj.get("spec", {}).get("unschedulable")]
+    usable = [
+        name for name, obj in nodes.items() if not (obj.get("spec") or {}).get("unschedulable")
+    ]
     usable = usable or list(nodes)
     ((shape, _),) = Counter(_shape(nodes[name]) for name in usable).most_common(1)
     model = next(name for name in usable if _shape(nodes[name]) == shape)

@@ -44,7 +44,7 @@ class KnownPod:
     @property
     def start_time(self) -> str:
         """When the kubelet took the pod, empty if it has not; RFC 3339 sorts as text."""
-        return str(self.document.get("status", {}).get("startTime") or "")
+        return str((self.document.get("status") or {}).get("startTime") or "")
 
 
 class NodeInfo:

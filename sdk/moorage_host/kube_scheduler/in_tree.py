@@ -100,7 +100,7 @@ class InTreePlugins:
         given = dict(self._profile.arguments(name))
         ours = name
         if name == FIT:
-            given = dict(given.get("scoringStrategy", {}))
+            given = dict(given.get("scoringStrategy") or {})
             given |= given.pop("requestedToCapacityRatio", {})
             ours = STRATEGIES.get(given.pop("type", "LeastAllocated"), "")
         if "resources" in given:  # one without a name is a resource that no node has

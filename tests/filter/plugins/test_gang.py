@@ -99,6 +99,15 @@ def test_a_group_that_is_wrong_waits_and_says_why(pods: list[Pod], reason: str) 
     assert placed == Rejection(reason, unresolvable=False)
 
 
+@pytest.mark.parametrize("spec", [{}, {"spec": None}, {"spec": {"minMember": None}}])
+def test_a_pod_group_without_a_size_begins_with_one_pod(spec: dict[str, Any]) -> None:
+    metadata = {"name": "g", "namespace": "default"}
+    alone = make_pod("a", labels={"scheduling.x-k8s.io/pod-group": "g"})
+    objects = {POD_GROUPS: [{**spec, "metadata": metadata}]}
+    placed = run_group(Gang(), alone, gpus("n1", 8), objects=objects)
+    assert placed == {"a": "n1"}
+
+
 def test_one_name_in_two_namespaces_is_two_groups() -> None:
     first, *others = members(2)
     theirs = structs.replace(

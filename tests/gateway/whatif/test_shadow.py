@@ -4,12 +4,13 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.up.processes import free_ports
 from gateway.whatif.shadow_tally import Budget
 from moorage import Node, Pod, ScorePlugin
 from tests.forked import forked
@@ -358,6 +359,47 @@ async def test_a_shadow_that_ends_its_replica_s_process_stops_and_live_replicas_
         assert (ready("filter"), ready("scorer")) == (1, 1)
         assert (await process.filter(pod("next"), "n1", "n2"))["NodeNames"] == ["n1", "n2"]
         assert (await ended(process, 2))["skipped"]["stopped"] == 1
+
+
+async def test_a_pod_that_was_asked_about_beside_a_shadow_is_not_suspected(tmp_path: Path) -> None:
+    shadows, hung = Held("moorage/shadow"), list[Any]()
+
+    async def hang(request: Any) -> bool:
+        if request.HasField("cycle"):
+            hung.append(request)
+            await asyncio.Event().wait()
+        return True
+
+    first, second = free_ports(2)
+    addresses = f"127.0.0.1:{first}", f"127.0.0.1:{second}"
+    settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "shadow_timeout": 30.0}
+    async with AsyncExitStack() as stack:
+        process = await stack.enter_async_context(
+            running(tmp_path, filters=addresses, waits=False, **settings)
+        )
+
+        async def both_are_asked() -> bool:
+            _, answer = await process.get("/replicas")
+            (replica,) = answer["services"][0]["replicas"]
+            return bool(replica["unanswered"] == 2)
+
+        async def is_ready(count: int) -> None:
+            await until(lambda: process.sample("moorage_replicas_ready", service="filter") == count)
+
+        async with filter_service(port=first, gate=shadows):
+            await is_ready(1)
+            await until(lambda: process.sample("moorage_replicas_ready", service="scorer") == 1)
+            await process.filter(pod("first"), "n1", "n2")
+            await until(lambda: bool(shadows.came))
+            call = asyncio.create_task(process.filter(pod("innocent"), "n1", "n2"))
+            await until(both_are_asked)
+        await stack.enter_async_context(filter_service(port=first, gate=hang))  # another process
+        await call
+        await stack.enter_async_context(filter_service(port=second, gate=hang))
+        await is_ready(2)
+        hung.clear()
+        await process.filter(pod("innocent"), "n1", "n2")
+        assert len(hung) == 2, "a pod that may have ended a replica is asked of one only"
 
 
 async def test_readiness_says_that_a_shadow_has_no_replica(tmp_path: Path) -> None:
