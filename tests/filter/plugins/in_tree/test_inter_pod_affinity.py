@@ -10,7 +10,6 @@ from moorage.models import (
     NodeManifest,
     PodAffinity,
     PodAffinityTerm,
-    WeightedPodAffinityTerm,
 )
 from moorage.rules import selects_pod
 from moorage.testing import make_node, make_pod, run_filter
@@ -29,111 +28,12 @@ NODES = (
 )
 
 
-def term(key: str = "zone", **labels: str) -> PodAffinityTerm:
-    return PodAffinityTerm(label_selector=LabelSelector(match_labels=labels), topology_key=key)
-
-
-def near(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_affinity=PodAffinity(required=terms))
-
-
 def apart(*terms: PodAffinityTerm) -> Affinity:
     return Affinity(pod_anti_affinity=PodAffinity(required=terms))
 
 
 def verdicts(pod: Pod, *pods: Pod) -> list[Rejection | None]:
     return list(run_filter(InterPodAffinity(), pod, *NODES, pods=pods).values())
-
-
-WEB = make_pod("web", labels={"app": "web"}, node="a1")
-DB = make_pod("db", labels={"app": "db"}, node="b1")
-
-
-@pytest.mark.parametrize(
-    ("affinity", "expected"),
-    [
-        pytest.param(None, [None] * 4, id="no affinity"),
-        pytest.param(
-            near(term(app="web")), [None, None, NO_AFFINITY, NO_AFFINITY], id="near, by zone"
-        ),
-        pytest.param(
-            near(term(HOSTNAME, app="web")),
-            [None, NO_AFFINITY, NO_AFFINITY, NO_AFFINITY],
-            id="near, by hostname",
-        ),
-        pytest.param(
-            near(term(app="web"), term(HOSTNAME, app="web")),
-            [None, NO_AFFINITY, NO_AFFINITY, NO_AFFINITY],
-            id="all terms must hold",
-        ),
-        pytest.param(
-            near(term(app="web"), term(app="db")),
-            [NO_AFFINITY] * 4,
-            id="by the same pods",
-        ),
-        pytest.param(near(term(app="unheard-of")), [NO_AFFINITY] * 4, id="near nothing"),
-        pytest.param(apart(term(app="web")), [ANTI, ANTI, None, None], id="apart, by zone"),
-        pytest.param(
-            apart(term(HOSTNAME, app="web"), term(app="db")),
-            [ANTI, None, ANTI, None],
-            id="apart from any",
-        ),
-        pytest.param(
-            Affinity(
-                pod_affinity=PodAffinity(required=(term(app="web"),)),
-                pod_anti_affinity=PodAffinity(required=(term(HOSTNAME, app="web"),)),
-            ),
-            [ANTI, None, NO_AFFINITY, NO_AFFINITY],
-            id="in the zone but not on the node",
-        ),
-    ],
-)
-def test_nodes_must_be_near_and_far(
-    affinity: Affinity | None, expected: list[Rejection | None]
-) -> None:
-    assert verdicts(make_pod("new", affinity=affinity), WEB, DB) == expected
-
-
-def test_the_first_pod_of_a_group_may_go_wherever_the_labels_are() -> None:
-    pod = make_pod("new", labels={"app": "new"}, affinity=near(term(app="new")))
-    assert verdicts(pod, WEB) == [None, None, None, NO_AFFINITY]
-    first = make_pod("first", labels={"app": "new"}, node="b1")
-    assert verdicts(pod, first) == [NO_AFFINITY, NO_AFFINITY, None, NO_AFFINITY]
-    # A member without the label is in no domain; the next one is first there again.
-    outside = make_pod("first", labels={"app": "new"}, node="x")
-    assert verdicts(pod, outside) == [None, None, None, NO_AFFINITY]
-
-
-def test_the_first_pod_must_meet_all_its_own_terms() -> None:
-    affinity = near(term(app="new"), term(tier="front"))
-    pod = make_pod("new", labels={"app": "new"}, affinity=affinity)
-    assert verdicts(pod) == [NO_AFFINITY] * 4
-
-
-def test_running_pods_keep_others_away() -> None:
-    lonely = make_pod("lonely", node="a1", affinity=apart(term(app="web")))
-    assert verdicts(make_pod("new", labels={"app": "web"}), lonely) == [OTHERS, OTHERS, None, None]
-    assert verdicts(make_pod("new", labels={"app": "db"}), lonely) == [None] * 4
-    wish = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term(app="web"))
-    wishing = Affinity(pod_anti_affinity=PodAffinity(preferred=(wish,)))
-    willing = make_pod("willing", node="b1", affinity=wishing)
-    attached = make_pod("attached", node="b1", affinity=near(term(app="web")))
-    others = (lonely, willing, attached)
-    assert verdicts(make_pod("new", labels={"app": "web"}), *others) == [OTHERS, OTHERS, None, None]
-    elsewhere = make_pod("new", labels={"app": "web"}, namespace="team")
-    assert verdicts(elsewhere, lonely) == [None] * 4
-
-
-def test_namespaces_widen_a_term() -> None:
-    other = make_pod("other", namespace="team", labels={"app": "web"}, node="a1")
-    for own, expected in (
-        ({}, None),
-        ({"namespaces": ("team",)}, ANTI),
-        ({"namespace_selector": LabelSelector()}, ANTI),
-    ):
-        selector = LabelSelector(match_labels={"app": "web"})
-        wide = PodAffinityTerm(label_selector=selector, topology_key=HOSTNAME, **own)
-        assert verdicts(make_pod("new", affinity=apart(wide)), other)[0] == expected
 
 
 def test_namespaces_by_labels_that_nobody_knows_are_a_failure() -> None:

@@ -40,51 +40,10 @@ def term(*conditions: Requirement) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=conditions)
 
 
-def field(operator: str, *values: str) -> NodeSelectorTerm:
-    return NodeSelectorTerm(match_fields=(label("metadata.name", operator, *values),))
-
-
 def passing(pod: Pod) -> set[str]:
     verdicts = run_filter(NodeAffinity(), pod, *NODES)
     assert set(verdicts.values()) <= {None, NO_MATCH, NOT_NAMED}
     return {name for name, verdict in verdicts.items() if verdict is None}
-
-
-@pytest.mark.parametrize(
-    ("pod", "names"),
-    [
-        pytest.param(make_pod(), {"n1", "n2", "n3"}, id="no wishes"),
-        pytest.param(make_pod(node_selector={"zone": "a"}), {"n1"}, id="selector"),
-        pytest.param(make_pod(node_selector={"zone": "a", "size": "10"}), set(), id="all labels"),
-        pytest.param(requiring(), set(), id="no terms match nothing"),
-        pytest.param(requiring(term()), set(), id="an empty term matches nothing"),
-        pytest.param(requiring(term(label("zone", "In", "a", "b"))), {"n1", "n2"}, id="In"),
-        pytest.param(requiring(term(label("zone", "NotIn", "a"))), {"n2", "n3"}, id="NotIn"),
-        pytest.param(requiring(term(label("zone", "Exists"))), {"n1", "n2"}, id="Exists"),
-        pytest.param(requiring(term(label("zone", "DoesNotExist"))), {"n3"}, id="DoesNotExist"),
-        pytest.param(requiring(term(label("size", "Gt", "5"))), {"n2"}, id="Gt"),
-        pytest.param(requiring(term(label("size", "Lt", "6"))), {"n1"}, id="Lt"),
-        pytest.param(
-            requiring(term(label("zone", "Exists"), label("size", "In", "10"))),
-            {"n2"},
-            id="conditions of a term are and-ed",
-        ),
-        pytest.param(
-            requiring(term(label("zone", "In", "a")), term(label("size", "In", "many"))),
-            {"n1", "n3"},
-            id="terms are or-ed",
-        ),
-        pytest.param(requiring(field("In", "n2")), {"n2"}, id="field"),
-        pytest.param(requiring(field("NotIn", "n2")), {"n1", "n3"}, id="field, negated"),
-        pytest.param(
-            requiring(term(label("zone", "Exists")), selector={"size": "10"}),
-            {"n2"},
-            id="selector and affinity",
-        ),
-    ],
-)
-def test_only_matching_nodes_pass(pod: Pod, names: set[str]) -> None:
-    assert passing(pod) == names
 
 
 def test_an_operator_that_does_not_exist_is_a_failure_not_a_no() -> None:

@@ -1,71 +1,17 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import Pod, Rejection
 from moorage.in_tree.filters.volume_restrictions import VolumeRestrictions
 from moorage.models import (
-    AwsDiskSource,
-    GceDiskSource,
-    IscsiSource,
     NodeManifest,
-    RbdSource,
     Volume,
     decode_pod,
 )
-from moorage.testing import make_node, make_pod, run_filter
+from moorage.testing import make_pod, run_filter
 from tests.clusters import Cluster, clusters, volumes
 
 IN_USE = Rejection("node(s) had no available disk", unresolvable=False)
-
-
-def gce(name: str, *, read_only: bool = False) -> Volume:
-    return Volume(gce_persistent_disk=GceDiskSource(pd_name=name, read_only=read_only))
-
-
-def aws(volume: str) -> Volume:
-    return Volume(aws_elastic_block_store=AwsDiskSource(volume_id=volume))
-
-
-def iscsi(name: str, *, read_only: bool = False) -> Volume:
-    return Volume(iscsi=IscsiSource(iqn=name, read_only=read_only))
-
-
-def rbd(*monitors: str, image: str = "i", pool: str = "rbd", read_only: bool = False) -> Volume:
-    return Volume(rbd=RbdSource(monitors=monitors, image=image, pool=pool, read_only=read_only))
-
-
-@pytest.mark.parametrize(
-    ("there", "wanted", "verdict"),
-    [
-        pytest.param(gce("d"), gce("d"), IN_USE, id="gce: same disk"),
-        pytest.param(gce("d"), gce("e"), None, id="gce: other disk"),
-        pytest.param(gce("d", read_only=True), gce("d", read_only=True), None, id="gce: readers"),
-        pytest.param(gce("d", read_only=True), gce("d"), IN_USE, id="gce: a writer joins"),
-        pytest.param(gce("d"), gce("d", read_only=True), IN_USE, id="gce: a reader joins"),
-        pytest.param(aws("v"), aws("v"), IN_USE, id="aws: same volume"),
-        pytest.param(aws("v"), aws("w"), None, id="aws: other volume"),
-        pytest.param(aws("d"), gce("d"), None, id="another kind of disk"),
-        pytest.param(iscsi("q"), iscsi("q"), IN_USE, id="iscsi: same target"),
-        pytest.param(iscsi("q"), iscsi("r"), None, id="iscsi: other target"),
-        pytest.param(
-            iscsi("q", read_only=True), iscsi("q", read_only=True), None, id="iscsi: readers"
-        ),
-        pytest.param(rbd("m1", "m2"), rbd("m2", "m3"), IN_USE, id="rbd: a monitor in common"),
-        pytest.param(rbd("m1"), rbd("m2"), None, id="rbd: no monitor in common"),
-        pytest.param(rbd("m1"), rbd("m1", image="j"), None, id="rbd: other image"),
-        pytest.param(rbd("m1"), rbd("m1", pool="ssd"), None, id="rbd: other pool"),
-        pytest.param(rbd("m1", read_only=True), rbd("m1", read_only=True), None, id="rbd: readers"),
-        pytest.param(rbd("m1", read_only=True), rbd("m1"), IN_USE, id="rbd: a writer joins"),
-    ],
-)
-def test_a_disk_is_mounted_once_or_for_reading_only(
-    there: Volume, wanted: Volume, verdict: Rejection | None
-) -> None:
-    other = make_pod("other", volumes=[there], node="busy")
-    nodes = make_node("busy"), make_node("idle")
-    verdicts = run_filter(VolumeRestrictions(), make_pod(volumes=[wanted]), *nodes, pods=[other])
-    assert verdicts == {"busy": verdict, "idle": None}
 
 
 def test_disks_are_read_from_pods_as_kubernetes_writes_them() -> None:

@@ -12,7 +12,7 @@ from moorage.models import (
 )
 from moorage.models import NodeAffinitySpec as Wishes
 from moorage.rules import matches_node_selector_term
-from moorage.testing import make_node, make_pod, run_score
+from moorage.testing import make_pod, run_score
 from tests.clusters import Cluster, clusters, terms
 
 
@@ -24,38 +24,6 @@ def wish(weight: int, key: str, *values: str) -> PreferredSchedulingTerm:
     condition = Requirement(key=key, operator="In", values=values)
     term = NodeSelectorTerm(match_expressions=(condition,))
     return PreferredSchedulingTerm(weight=weight, preference=term)
-
-
-NODES = (
-    make_node("n1", labels={"zone": "a", "disk": "ssd"}),
-    make_node("n2", labels={"zone": "a"}),
-    make_node("n3", labels={"disk": "ssd"}),
-    make_node("n4"),
-)
-
-
-def test_scores_are_the_sums_of_weights_of_what_matches() -> None:
-    # 5+2 = 7, 5, 2, 0, of at most 7: 100, 500//7, 200//7, 0
-    scores = run_score(
-        NodeAffinity(), preferring(wish(5, "zone", "a"), wish(2, "disk", "ssd")), *NODES
-    )
-    assert scores == {"n1": 100, "n2": 71, "n3": 28, "n4": 0}
-
-
-def test_if_no_node_matches_all_have_0() -> None:
-    scores = run_score(NodeAffinity(), preferring(wish(5, "zone", "x")), *NODES)
-    assert scores == {"n1": 0, "n2": 0, "n3": 0, "n4": 0}
-
-
-def test_empty_terms_match_no_node() -> None:
-    empty = PreferredSchedulingTerm(weight=100)
-    scores = run_score(NodeAffinity(), preferring(empty, wish(1, "zone", "a")), *NODES)
-    assert scores == {"n1": 100, "n2": 100, "n3": 0, "n4": 0}
-
-
-def test_pods_without_wishes_are_skipped() -> None:
-    assert run_score(NodeAffinity(), make_pod(), *NODES) == {}
-    assert run_score(NodeAffinity(), preferring(), *NODES) == {}
 
 
 @given(
