@@ -14,18 +14,6 @@ from moorage_host.plugins.registry import Registry
 HEADER = "from moorage import *\n\n"
 
 REFUSED = {
-    "args_plain": (
-        """
-        class ArgsPlain(FilterPlugin):
-            class Args:
-                limit: int = 3
-            def filter_node(self, pod, node): ...
-        """,
-        (
-            "args_plain.py:4: ArgsPlain.Args must subclass moorage.Arguments: write `class "
-            "Args(Arguments):`"
-        ),
-    ),
     "untyped": (
         """
         class Untyped(FilterPlugin):
@@ -52,13 +40,6 @@ REFUSED = {
             def filter_node(self, pod, node): ...
         """,
         "sync_prepare.py:4: SyncPrepare.prepare must be async def: write `async def prepare`",
-    ),
-    "sync_bind": (
-        """
-        class SyncBind(BindPlugin):
-            def post_bind(self, binding): ...
-        """,
-        "sync_bind.py:4: SyncBind.post_bind must be async def: write `async def post_bind`",
     ),
     "async_filter": (
         """
@@ -104,16 +85,6 @@ REFUSED = {
         """,
         "no_self.py:4: NoSelf.filter_node must take (pod, node), not (self, pod, node)",
     ),
-    "typo_method": (
-        """
-        class TypoMethod(FilterPlugin):
-            def filter_nodes(self, pod, node): ...
-        """,
-        (
-            "typo_method.py:4: TypoMethod has filter_nodes, which Moorage does not use: did "
-            "you mean filter_node? If it is your own, call it _filter_nodes"
-        ),
-    ),
     "vague": (
         """
         class Vague(ScorePlugin):
@@ -122,50 +93,6 @@ REFUSED = {
         (
             "vague.py:3: Vague is a ScorePlugin without score_node or score; it has "
             "score_the_node, did you mean score_node?"
-        ),
-    ),
-    "neither": (
-        """
-        class Neither(BindPlugin):
-            pass
-        """,
-        (
-            "neither.py:3: Neither is a BindPlugin without permit or pre_bind or post_bind: "
-            "override one of them, or write `class Neither(..., abstract=True)` if only "
-            "subclasses do"
-        ),
-    ),
-    "both": (
-        """
-        class Both(FilterPlugin):
-            def filter_node(self, pod, node): ...
-            def filter(self, pod, nodes): ...
-        """,
-        (
-            "both.py:4: Both overrides filter, so filter_node would not be called: remove one "
-            "of them"
-        ),
-    ),
-    "depends": (
-        """
-        class Depends(FilterPlugin):
-            depend_on = Scope.NODE
-            def filter_node(self, pod, node): ...
-        """,
-        (
-            "depends.py:4: Depends has depend_on, which Moorage does not use: did you mean "
-            "depends_on? If it is your own, call it _depend_on"
-        ),
-    ),
-    "read": (
-        """
-        class Read(FilterPlugin):
-            read = (STATEFUL_SETS,)
-            def filter_node(self, pod, node): ...
-        """,
-        (
-            "read.py:4: Read has read, which Moorage does not use: did you mean reads? If it "
-            "is your own, call it _read"
         ),
     ),
     "budget": (
@@ -182,14 +109,6 @@ REFUSED = {
             def filter_node(self, pod, node): ...
         """,
         "no_base.py:3: NoBase is no plugin: write `class NoBase(FilterPlugin):`",
-    ),
-    "wrong_kind": (
-        """
-        class WrongKind(FilterPlugin):
-            def filter_node(self, pod, node): ...
-            def score_node(self, pod, node): ...
-        """,
-        "wrong_kind.py:5: WrongKind.score_node is not called: WrongKind is no ScorePlugin",
     ),
 }
 """Files that are refused when they are loaded, and why."""

@@ -161,6 +161,7 @@ def test_a_hook_is_a_method() -> None:
         (Passes, "prepares", "prepare"),
         (Passes, "pod_field", "pod_fields"),
         (Passes, "depend_on", "depends_on"),
+        (Passes, "read", "reads"),
         (ScorePlugin, "score_nodes", "score_node"),
         (ScorePlugin, "scoreNode", "score_node"),
         (Scores, "normalise", "normalize"),
