@@ -16,8 +16,10 @@ def sidecar(**requests: str) -> Container:
     return container("Always", **requests)
 
 
-def pod(*containers: Container, init: tuple[Container, ...] = (), **own: str) -> Pod:
-    resources = Resources(requests=own)
+def pod(
+    *containers: Container, init: tuple[Container, ...] = (), own: dict[str, str] | None = None
+) -> Pod:
+    resources = Resources(requests=own or {})
     return Pod(spec=PodSpec(containers=containers, init_containers=init, resources=resources))
 
 
@@ -38,7 +40,7 @@ IN_ORDER = (sidecar(cpu="1"), container(cpu="2"), sidecar(cpu="4"), container(cp
         ),
         pytest.param(pod(CPU, init=IN_ORDER), {"cpu": 8000}, id="sidecars add up in their order"),
         pytest.param(
-            pod(**{"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"}),
+            pod(own={"nvidia.com/gpu": "1", "hugepages-2Mi": "2Mi"}),
             {"hugepages-2Mi": 2 * MI},
             id="the pod itself requests no extended resources",
         ),
@@ -70,11 +72,19 @@ def test_requests_are_those_of_containers_steps_and_the_pod(
             pod(NOTHING, init=(sidecar(), NOTHING)), 200, 2 * DEFAULT_MEMORY, id="a sidecar"
         ),
         pytest.param(
-            pod(container(memory="1Mi"), NOTHING, memory="5Mi"), 200, 5 * MI, id="the pod's own"
+            pod(container(memory="1Mi"), NOTHING, own={"memory": "5Mi"}),
+            200,
+            5 * MI,
+            id="the pod's own",
         ),
-        pytest.param(pod(CPU, NOTHING, memory="5Mi"), 1000, 5 * MI, id="one container says it"),
         pytest.param(
-            pod(NOTHING, init=(container(cpu="0"),), memory="5Mi"), 0, 5 * MI, id="a step says it"
+            pod(CPU, NOTHING, own={"memory": "5Mi"}), 1000, 5 * MI, id="one container says it"
+        ),
+        pytest.param(
+            pod(NOTHING, init=(container(cpu="0"),), own={"memory": "5Mi"}),
+            0,
+            5 * MI,
+            id="a step says it",
         ),
     ],
 )
