@@ -43,7 +43,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 
 async def grpcurl(world: World, kind: str, *words: str, data: object = None) -> str:
     """Run grpcurl against a service; return what it prints."""
-    target = world.services.targets["scorer-1" if kind == "scorer" else kind]
+    target = world.services.target("scorer-1" if kind == "scorer" else kind)
     body = () if data is None else ("-d", json.dumps(data))
     process = await asyncio.create_subprocess_exec(
         *(str(find("grpcurl")), "-plaintext", *body, target, *words),

@@ -3,15 +3,12 @@
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from moorage_host.kube import connect
-from tests.scenarios.services import Services
-from tests.scenarios.world import World
+from tests.scenarios.world import World, scenarios_policy
 from tools.planes.objects import node, pod
 from tools.planes.real import RealPlane
 from tools.release.released import last_release
@@ -33,31 +30,28 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPlane]:
-    made = RealPlane(tmp_path_factory.mktemp("skew"))
-    try:
-        await made.start()
-        yield made
-    finally:
-        await made.stop()
+async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with World.bare(RealPlane(tmp_path_factory.mktemp("skew"))) as world:
+        yield world
 
 
 @pytest.mark.parametrize("old", OLD)
-async def test_pods_are_bound_and_decisions_kept(
-    old: str, plane: RealPlane, released: Path
-) -> None:
-    services = Services(plane, trees=dict.fromkeys(OLD[old], released))
-    async with AsyncExitStack() as stack:
-        client = await connect(plane.kubeconfig("admin"))
-        stack.push_async_callback(client.close)
-        await services.start(stack)
-        for name in OLD[old]:
-            started = {k: v for k, v in services.programs.items() if k.startswith(name)}
-            for program in started.values():
+async def test_pods_are_bound_and_decisions_kept(old: str, bare: World, released: Path) -> None:
+    def environment(name: str) -> dict[str, str]:
+        is_old = name.startswith(OLD[old])
+        return {"PYTHONPATH": f"{released}:{released / 'sdk'}"} if is_old else {}
+
+    policy = scenarios_policy(bare.plane.directory)
+    # The other tree may lack the plugins of other profiles.
+    policy["profiles"] = [p for p in policy["profiles"] if p["schedulerName"] == "steered"]
+    async with bare.with_moorage(policy, environment=environment) as world:
+        for name, program in world.services.programs.items():
+            if name.startswith(OLD[old]):
                 assert_runs(released, program.environment)
-        world = World(plane, services, client)
-        stack.push_async_callback(world.clear)
-        await place(world)
+        try:
+            await place(world)
+        finally:
+            await world.clear()
 
 
 async def place(world: World) -> None:

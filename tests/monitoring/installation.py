@@ -27,7 +27,7 @@ NODES = ("n1", "n2", "n3", "n4")
 
 EXEMPLARS = "--enable-feature=exemplar-storage"
 
-OPTIONS = ("--min-nodes-per-shard=1", "--min-shard-time=0s")
+OPTIONS = ("--trace-ratio=1", "--min-nodes-per-shard=1", "--min-shard-time=0s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +74,9 @@ class Installation:
 async def installed(folder: Path) -> AsyncIterator[Installation]:
     """Start everything; stop it in the end."""
     plane = EmbeddedPlane(folder)
-    gateway = ["--trace-ratio=1", *OPTIONS]
+    options = {"": [f"--trace-endpoint={NOBODY}"], "gateway": OPTIONS}
     async with AsyncExitStack() as stack:
-        started = World.started(plane, options=[f"--trace-endpoint={NOBODY}"], gateway=gateway)
+        started = World.started(plane, options=options)
         world = await stack.enter_async_context(started)
         (port,) = free_ports(1)
         certificates = folder / "certs"

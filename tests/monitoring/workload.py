@@ -119,7 +119,7 @@ async def run_badly(installation: Installation) -> None:
 
 async def _fence(world: World) -> None:
     """Ask the binder for a bind of an epoch that is over; the gateway has to begin another term."""
-    async with grpc.aio.insecure_channel(world.services.targets["binder"]) as channel:
+    async with grpc.aio.insecure_channel(world.services.target("binder")) as channel:
         stub = binder_pb2_grpc.BinderServiceStub(channel)
         await stub.Barrier(
             binder_pb2.BinderServiceBarrierRequest(epoch=1000, holder="test"), timeout=10

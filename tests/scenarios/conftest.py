@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Generator
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.services import profiles
-from tests.scenarios.world import World
+from tests.scenarios.world import World, profiles
 from tools.planes.embedded import EmbeddedPlane, Plane
 from tools.planes.real import RealPlane
 

@@ -14,8 +14,8 @@ import aiohttp
 
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.security import client_context
-from tests.scenarios.services import Services
 from tools.planes.embedded import ROOT, Object
+from tools.planes.moorage import Moorage
 from tools.planes.objects import node, pod
 
 PAGE = ROOT / "docs" / "reference" / "http-ports.md"
@@ -63,7 +63,7 @@ async def create_tenants(create: Create, subjects: Mapping[str, Object]) -> None
         await create(f"/api/v1/namespaces/{tenant}/pods", _pod_of(tenant, "running", "n1"))
 
 
-async def check_tenants(services: Services, folders: Path, tokens: Mapping[str, str]) -> None:
+async def check_tenants(services: Moorage, folders: Path, tokens: Mapping[str, str]) -> None:
     """Decide on a pod of each tenant; check that each sees their own pods everywhere, and no other.
 
     Each path of the gateway must be in the page's table.
@@ -126,7 +126,7 @@ async def check_tenants(services: Services, folders: Path, tokens: Mapping[str, 
 
 
 async def _check_stream(
-    services: Services,
+    services: Moorage,
     http: aiohttp.ClientSession,
     tokens: Mapping[str, str],
     decide: Callable[[str], Awaitable[None]],

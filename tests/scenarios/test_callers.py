@@ -6,7 +6,6 @@ import re
 import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,12 @@ from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.security import client_context
 from tests.needs import needed
 from tests.prometheus import scraping, wait_for_samples
-from tests.scenarios.services import Services
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
+from tests.scenarios.world import World
 from tools.docs.pages import blocks
 from tools.manifests.rendering import installed, one
 from tools.planes.embedded import ROOT, EmbeddedPlane
+from tools.planes.moorage import Moorage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -54,25 +54,18 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedPlane]:
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> EmbeddedPlane:
     directory = tmp_path_factory.mktemp("callers")
     accounts = directory / "accounts.csv"
     accounts.write_text("\n".join(f"token-of-{name},{name},{name}" for name in ACCOUNTS))
-    started = EmbeddedPlane(directory, f"--token-auth-file={accounts}")
-    await started.start()
-    try:
-        yield started
-    finally:
-        await started.stop()
+    return EmbeddedPlane(directory, f"--token-auth-file={accounts}")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def services(plane: EmbeddedPlane, folders: Path) -> AsyncIterator[Services]:
-    async with AsyncExitStack() as stack:
-        started = Services(plane, through_proxy=False, certificates=folders)
-        await started.start(stack)
-        yield started
+async def services(plane: EmbeddedPlane, folders: Path) -> AsyncIterator[Moorage]:
+    async with World.started(plane, through_proxy=False, certificates=folders) as world:
+        yield world.services
 
 
 def rows() -> Iterator[tuple[str, str, str, list[str]]]:
@@ -101,8 +94,9 @@ async def answer(folders: Path, caller: str, method: str, url: str, token: str =
         return "no TLS"
 
 
-async def test_callers_get_what_the_page_has(services: Services, folders: Path) -> None:
-    ports = {"extender": [services.extender], "admin": [services.admin, *services.admins]}
+async def test_callers_get_what_the_page_has(services: Moorage, folders: Path) -> None:
+    admins = [services.admin_of(name) for name in services.ports]
+    ports = {"extender": [services.extender], "admin": admins}
     table = list(rows())
     assert {port for port, *_ in table} == set(ports)
     for port, method, path, expected in table:
@@ -114,7 +108,7 @@ async def test_callers_get_what_the_page_has(services: Services, folders: Path) 
             assert found == expected, f"{method} {url}{path}"
 
 
-def scrape_configs(services: Services, folder: Path) -> list[dict[str, Any]]:
+def scrape_configs(services: Moorage, folder: Path) -> list[dict[str, Any]]:
     """Return the job that the page shows, once for each process, with their addresses here."""
     (page,) = (each.text for each in blocks("yaml") if each.page == PAGE)
     found = []
@@ -131,7 +125,7 @@ def scrape_configs(services: Services, folder: Path) -> list[dict[str, Any]]:
 
 
 async def test_prometheus_scrapes_every_process_with_its_own_certificate(
-    services: Services, folders: Path, tmp_path: Path
+    services: Moorage, folders: Path, tmp_path: Path
 ) -> None:
     def scrape() -> None:
         configs = scrape_configs(services, folders / "metrics")
@@ -177,7 +171,7 @@ async def let_get_pods(plane: EmbeddedPlane, user: str, namespace: str) -> None:
 
 
 async def test_the_api_server_decides_about_bearer_tokens(
-    services: Services, folders: Path, plane: EmbeddedPlane
+    services: Moorage, folders: Path, plane: EmbeddedPlane
 ) -> None:
     await grant(plane, "moorage-metrics", "prometheus")
     for user, namespace in (("ann", "default"), ("bob", "shop")):
@@ -207,7 +201,7 @@ async def test_the_api_server_decides_about_bearer_tokens(
 
 
 async def test_tenants_see_their_own_pods_alone(
-    services: Services, folders: Path, plane: EmbeddedPlane
+    services: Moorage, folders: Path, plane: EmbeddedPlane
 ) -> None:
     users = dict(zip(TENANTS, ("ann", "bob"), strict=True))
     async with aiohttp.ClientSession() as http:
@@ -250,7 +244,7 @@ REASON = "its schedulerName is default-scheduler, which no profile serves"
 
 
 async def test_people_with_rights_ask_with_their_token_why_a_pod_waits(
-    services: Services, folders: Path, plane: EmbeddedPlane, tmp_path: Path
+    services: Moorage, folders: Path, plane: EmbeddedPlane, tmp_path: Path
 ) -> None:
     await grant(plane, "moorage-decisions", "ann")
     await let_get_pods(plane, "ann", "default")

@@ -14,9 +14,9 @@ from aiohttp import web
 from cli.up.processes import free_ports
 from tests.scenarios.world import World
 from tools.planes.embedded import Object, answers
+from tools.planes.moorage import HOST
 from tools.planes.objects import NAMESPACE, node, pod
 from tools.planes.programs import Program, stop_all
-from tools.planes.services import HOST
 
 HOLD_SECONDS = 4.0
 

@@ -36,7 +36,7 @@ async def test_many_nodes_and_pods(
 ) -> None:
     nodes, pods = SIZES[world.plane.name]
     await world.nodes(*(node(f"n{i}") for i in range(nodes)), patience=PATIENCE)
-    async with world.services.binder_without_proxy(), _extenders(world) as extenders:
+    async with world.binder_without_proxy(), _extenders(world) as extenders:
         each = pods // (len(SAMPLES) * len(extenders))
         for sample, percentage in SAMPLES.items():
             top = {**UNLIMITED, "percentageOfNodesToScore": percentage}

@@ -176,8 +176,8 @@ async def _states(world: World) -> tuple[Any, Any]:
     """Return what the filter and a scorer show of their state."""
     names = ["n1", "n2", "n3"]
     async with (
-        grpc.aio.insecure_channel(world.services.targets["filter"]) as filtering,
-        grpc.aio.insecure_channel(world.services.targets["scorer-1"]) as scoring,
+        grpc.aio.insecure_channel(world.services.target("filter")) as filtering,
+        grpc.aio.insecure_channel(world.services.target("scorer-1")) as scoring,
     ):
         request = replica_pb2.GetStateRequest(node_names=names)
         of_filter = await ReplicaServiceStub(filtering).GetState(request, timeout=10)

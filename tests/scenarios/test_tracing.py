@@ -42,7 +42,8 @@ async def world(
         for name, value in BATCHES.items():
             patch.setenv(name, value)
         async with World.started(
-            plane, options=[f"--trace-endpoint={collector.url}"], gateway=["--trace-ratio=1"]
+            plane,
+            options={"": [f"--trace-endpoint={collector.url}"], "gateway": ["--trace-ratio=1"]},
         ) as started:
             await started.create(node("n1"), node("n2"))
             yield started
@@ -172,7 +173,7 @@ async def test_a_call_by_hand_is_a_part_of_its_callers_trace(
     manifest = pod("by-hand")
     manifest["metadata"]["uid"] = "by-hand"
     request.pod.manifest.update(manifest)
-    async with grpc.aio.insecure_channel(world.services.targets["filter"]) as channel:
+    async with grpc.aio.insecure_channel(world.services.target("filter")) as channel:
         stub = filter_pb2_grpc.FilterServiceStub(channel)
         for flags in ("00", "01"):  # the first one is not sampled
             metadata = (("traceparent", f"00-{trace}-{parent}-{flags}"),)

@@ -1,20 +1,27 @@
 """A cluster with Moorage, and what scenarios do with it: the same for both control planes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import msgspec
+import yaml
 
 from moorage_host.kube import KubeClient, Response, connect
 from tests.scenarios.proxy import Proxy
-from tests.scenarios.services import Services
 from tools.planes.caller import Caller
-from tools.planes.embedded import Object, Plane, shipped_config
+from tools.planes.embedded import ROOT, Identity, Object, Plane, shipped_config
+from tools.planes.moorage import Moorage
 from tools.planes.objects import NAMESPACE
 from tools.planes.programs import Program
 from tools.waiting import until
+
+HERE = Path(__file__).parent
+KINDS: tuple[Identity, ...] = ("gateway", "binder")
+"""Who of Moorage reaches the API server."""
 
 PATIENCE = 60.0
 AT_ONCE = 32
@@ -53,32 +60,83 @@ class World(Caller):
         client: The API server with all rights.
     """
 
-    def __init__(self, plane: Plane, services: Services, client: KubeClient) -> None:
+    def __init__(self, plane: Plane, services: Moorage, client: KubeClient, proxy: Proxy) -> None:
         super().__init__(services.extender, services.admin)
         self.plane = plane
         self.services = services
         self.client = client
+        self.proxy = proxy
         self.schedulers: dict[str, Program] = {}
         self._extra: list[str] = []
         self._finished: list[Program] = []
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, plane: Plane, **options: Any) -> AsyncIterator[Self]:
-        """Start everything but kube-schedulers; stop everything in the end."""
+    async def bare(cls, plane: Plane) -> AsyncIterator[Self]:
+        """Start a control plane, and nothing of Moorage; stop it in the end."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(plane.stop)
             await plane.start()
             client = await connect(plane.kubeconfig("admin"))
             stack.push_async_callback(client.close)
-            services = Services(plane, **options)
-            await services.start(stack)
-            yield cls(plane, services, client)
+            services = Moorage(plane.directory, lambda _: plane.kubeconfig("gateway"))
+            proxy = Proxy(plane.directory, plane.kubeconfig("binder"))
+            yield cls(plane, services, client, proxy)
 
-    @property
-    def proxy(self) -> Proxy:
-        """What stands between the binder and the API server."""
-        return self.services.proxy
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, plane: Plane, **how: Any) -> AsyncIterator[Self]:
+        """Start everything but kube-schedulers; how is told as to `with_moorage`."""
+        async with cls.bare(plane) as bare, bare.with_moorage(**how) as world:
+            yield world
+
+    @asynccontextmanager
+    async def with_moorage(
+        self,
+        policy: Object | None = None,
+        *,
+        through_proxy: bool = True,
+        options: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        **how: Any,
+    ) -> AsyncIterator[Self]:
+        """Start Moorage on this control plane; stop it in the end.
+
+        Args:
+            policy: By default that of the scenarios.
+            through_proxy: Whether the binder reaches the API server through a proxy.
+            options: Command-line options by kind of process, "" for all.
+            **how: As for `Moorage`.
+        """
+        plane, own = self.plane, {kind: [*those] for kind, those in options.items()}
+        for kind in ("filter", "scorer", "binder"):
+            own.setdefault(kind, []).append(f"--plugin={HERE / 'plugins'}")
+        if plane.name == "embedded":  # on the real one the scale scenario measures pods/s
+            own.setdefault("gateway", []).append("--cache-verify-share=1")
+        content = scenarios_policy(plane.directory) if policy is None else policy
+        (plane.directory / "policy.yaml").write_text(yaml.safe_dump(content))
+        proxy = Proxy(plane.directory, plane.kubeconfig("binder"))
+        async with AsyncExitStack() as stack:
+            configs: dict[str, Path] = {kind: plane.kubeconfig(kind) for kind in KINDS}
+            if through_proxy:
+                configs["binder"] = await proxy.start(stack)
+            moorage = Moorage(plane.directory, configs.__getitem__, options=own, **how)
+            await stack.enter_async_context(moorage.started())
+            yield type(self)(plane, moorage, self.client, proxy)
+
+    @asynccontextmanager
+    async def binder_without_proxy(self) -> AsyncIterator[None]:
+        """Let the binder talk to the API server itself, so that the proxy costs no time."""
+        program = self.services.programs["binder"]
+        usual = program.command
+        await program.stop()
+        program.command = [*usual, f"--kubeconfig={self.plane.kubeconfig('binder')}"]
+        await program.start()
+        try:
+            yield
+        finally:
+            await program.stop()
+            program.command = usual
+            await program.start()
 
     def programs(self) -> list[Program]:
         """Return everything that runs or was started."""
@@ -290,3 +348,15 @@ class World(Caller):
             return not any([await self.metric("moorage_cache_size", type=t) for t in kept])
 
         await self.until(gone)
+
+
+def profiles() -> list[str]:
+    """Return the schedulerNames of all profiles of the scenarios."""
+    return [profile["schedulerName"] for profile in scenarios_policy(Path())["profiles"]]
+
+
+def scenarios_policy(directory: Path) -> Object:
+    """Return the demonstration's policy with the scenarios' own profiles beside its own."""
+    policy: Object = yaml.safe_load((ROOT / "deploy" / "demo" / "policy.yaml").read_text())
+    own = (HERE / "policy.yaml").read_text().replace("DIRECTORY", str(directory))
+    return {**policy, "profiles": policy["profiles"] + yaml.safe_load(own)}

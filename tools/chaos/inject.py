@@ -27,8 +27,8 @@ from tools.chaos.faults import LEADER, Injection
 from tools.chaos.link import Link
 from tools.chaos.plugins.rules.rules import POISON
 from tools.chaos.stack import FIRST, POLICY, SCHEDULER, SECOND, Stack
+from tools.planes.moorage import HOST
 from tools.planes.programs import ProgramError
-from tools.planes.services import HOST
 
 SECONDS = 5
 REFUSED = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.PERMISSION_DENIED})

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -12,14 +12,13 @@ import aiohttp
 import grpc.aio
 import yaml
 
-from cli.up.processes import free_ports
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
 from tools.chaos.clocks import Clocks
 from tools.chaos.faults import ELECTED_GATEWAYS, LEASE_SECONDS
 from tools.chaos.link import Link
 from tools.planes.embedded import Identity, Plane, answers, shipped_config
-from tools.planes.programs import Program, ProgramError, start_all, stop_all
-from tools.planes.services import HOST, service
+from tools.planes.moorage import HOST, SERVICES, Moorage
+from tools.planes.programs import Program, ProgramError
 
 HERE = Path(__file__).parent
 FIRST, SECOND = (str(HERE / "plugins" / version) for version in ("first", "second"))
@@ -29,7 +28,6 @@ POLICY = (HERE / "plugins" / "policy.yaml").read_text()
 
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
-SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
 Layout = Literal["one gateway", "two filters", "certificates", "in turn", "elected", "clocks"]
 """How many gateways there are, which of them kube-scheduler calls, and whether with TLS.
 
@@ -46,6 +44,18 @@ LEASE = (
 )
 
 HTTP_TIMEOUT = "10s"
+
+OPTIONS: Mapping[str, Sequence[str]] = {
+    "filter": (f"--plugin={HERE / 'plugins' / 'rules'}",),
+    "scorer": (f"--plugin={FIRST}",),
+    "binder": (f"--bind-timeout={HTTP_TIMEOUT}",),
+    "gateway": (
+        "--config-reload-interval=200ms",
+        f"--http-timeout={HTTP_TIMEOUT}",
+        "--resolve-interval=1s",
+    ),
+}
+"""Of processes, by their kind."""
 
 RESTART_SECONDS = 0.3
 """How long a process stays away that has ended, as a kubelet starts it again."""
@@ -82,24 +92,28 @@ class Stack:
         self.policy = self.directory / "policy.yaml"
         self.policy.write_text(POLICY)
         self._held_back: set[str] = set()
-        self._services: Sequence[str] = (
-            [*SERVICES, "filter-2"] if layout == "two filters" else SERVICES
+        election = LEASE if layout in WITH_ELECTION else ()
+        self._moorage = Moorage(
+            self.directory,
+            self._kubeconfig,
+            services=[*SERVICES, "filter-2"] if layout == "two filters" else SERVICES,
+            gateways=self.gateways,
+            certificates=self.directory / "certificates" if with_tls else None,
+            options={**OPTIONS, "gateway": [*OPTIONS["gateway"], *election]},
+            reach=lambda gateway, name: self.links[f"{gateway}>{name}"].port,
+            environment=self.clocks.environment if self.clocks else lambda _: {},
+            awaited=(),
         )
-        listening = [*self.gateways, *self._services]
-        ports = free_ports(2 * len(listening))
-        self._ports: dict[str, int] = dict(zip(listening, ports, strict=False))
-        self._admins = dict(zip(listening, ports[len(listening) :], strict=False))
+        self.scheme, self.admin = self._moorage.scheme, self._moorage.admin_of
+        self.port = self._moorage.ports.__getitem__
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Start everything; it is stopped when *stack* is left."""
         stack.push_async_callback(self.plane.stop)
         await self.plane.start()
         await self._start_links(stack)
-        made = [self._service(name) for name in self._services]
-        made += [self._gateway(name) for name in self.gateways]
-        self.programs = {program.name: program for program in made}
-        stack.push_async_callback(stop_all, list(self.programs.values()))
-        await start_all(made)
+        await stack.enter_async_context(self._moorage.started())
+        self.programs = {**self._moorage.programs}
         scheduler = self._scheduler()
         stack.push_async_callback(scheduler.stop)
         self.programs[SCHEDULER] = scheduler
@@ -111,26 +125,13 @@ class Stack:
             tasks.append(asyncio.create_task(self._route()))
         stack.push_async_callback(_cancel, tasks)
 
-    def port(self, name: str) -> int:
-        """Return where a program serves gRPC, or the extender."""
-        return self._ports[name]
-
-    def admin(self, name: str) -> str:
-        """Return the URL of a program's admin server."""
-        return f"{self.scheme}://{HOST}:{self._admins[name]}"
-
-    @property
-    def scheme(self) -> str:
-        """How HTTP ports of Moorage are reached."""
-        return "https" if self.certificates else "http"
-
     def ssl(self) -> ssl.SSLContext | bool:
         """Return what an operator calls HTTP ports with."""
         return http_context(self.certificates.judge("operator")) if self.certificates else True
 
     def channel(self, name: str, identity: str) -> grpc.aio.Channel:
         """Return a channel to a program, without the link between."""
-        at = f"{HOST}:{self._ports[name]}"
+        at = self._moorage.target(name)
         if self.certificates:
             return grpc_channel(at, self.certificates.judge(identity))
         return grpc.aio.insecure_channel(at)
@@ -194,7 +195,7 @@ class Stack:
         link = self.links[f"{SCHEDULER}>gateway"]
         while True:
             ready = await asyncio.gather(*map(self._is_ready, self.gateways))
-            places = [self._ports[name] for name in self.gateways]
+            places = [self.port(name) for name in self.gateways]
             chosen = [port for port, is_ready in zip(places, ready, strict=True) if is_ready]
             link.targets = chosen or link.targets
             await asyncio.sleep(0.1)
@@ -203,9 +204,9 @@ class Stack:
 
     async def _start_links(self, stack: AsyncExitStack) -> None:
         for gateway in self.gateways:
-            for name in self._services:
-                await self._link(stack, f"{gateway}>{name}", [self._ports[name]])
-        extender = [self._ports[name] for name in self.gateways]
+            for name in self._moorage.services:
+                await self._link(stack, f"{gateway}>{name}", [self.port(name)])
+        extender = [self.port(name) for name in self.gateways]
         in_turn = self.layout == "in turn"
         await self._link(stack, f"{SCHEDULER}>gateway", extender, in_turn=in_turn)
         api = int(self.plane.url.rpartition(":")[2])
@@ -231,45 +232,6 @@ class Stack:
         return file
 
     # ---- programs
-
-    def _service(self, name: str) -> Program:
-        kind = name.partition("-")[0]
-        options = [f"--host={HOST}", f"--port={self._ports[name]}"]
-        if kind == "filter":
-            options.append(f"--plugin={HERE / 'plugins' / 'rules'}")
-        if kind == "scorer":
-            options.append(f"--plugin={FIRST}")
-        if kind == "binder":
-            options.append(f"--kubeconfig={self._kubeconfig(name)}")
-            options.append(f"--bind-timeout={HTTP_TIMEOUT}")
-        return self._program(name, options)
-
-    def _gateway(self, name: str) -> Program:
-        links = {each: self.links[f"{name}>{each}"] for each in self._services}
-        at = {each: f"{HOST}:{link.port}" for each, link in links.items()}
-        options = [
-            f"--extender-host={HOST}",
-            f"--extender-port={self._ports[name]}",
-            f"--kubeconfig={self._kubeconfig(name)}",
-            f"--config={self.policy}",
-            "--config-reload-interval=200ms",
-            *(f"--{each.partition('-')[0]}={place}" for each, place in at.items()),
-            f"--http-timeout={HTTP_TIMEOUT}",
-            "--resolve-interval=1s",
-        ]
-        if self.layout in WITH_ELECTION:
-            options += LEASE
-        return self._program(name, options)
-
-    def _program(self, name: str, options: Sequence[str]) -> Program:
-        return service(
-            name,
-            options,
-            folder=self.directory,
-            admin=self._admins[name],
-            tls=self.certificates.of(name) if self.certificates else None,
-            environment=self.clocks.environment(name) if self.clocks else {},
-        )
 
     def _scheduler(self) -> Program:
         config: dict[str, Any] = shipped_config()

@@ -7,7 +7,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,10 +118,16 @@ class Program:
             await self._process.wait()
 
 
-async def start_all(programs: Sequence[Program]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for program in programs:
-            group.create_task(program.start())
+@asynccontextmanager
+async def running(*programs: Program) -> AsyncIterator[None]:
+    """Start programs side by side; stop in the end those that run then."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for program in programs:
+                group.create_task(program.start())
+        yield
+    finally:
+        await stop_all(programs)
 
 
 async def stop_all(programs: Sequence[Program]) -> None:

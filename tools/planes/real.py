@@ -22,7 +22,7 @@ from sandbox.apiserver.server import kubeconfig
 from tools.build import SCHEDULER, find, minor_version
 from tools.manifests.rendering import render
 from tools.planes.embedded import Identity, Object, answers
-from tools.planes.programs import Program, start_all
+from tools.planes.programs import Program
 
 NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1")
 
@@ -161,8 +161,8 @@ class RealPlane:
         (self.directory / "audit-policy.yaml").write_text(AUDIT_POLICY)
         private_key(self.directory / "service-accounts.key")
         self._write_kubeconfigs()
-        await start_all([self._etcd])
-        await start_all([self._api])
+        await self._etcd.start()
+        await self._api.start()
         if self._deployed:
             await self._create_deployed()
 

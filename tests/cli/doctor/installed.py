@@ -14,20 +14,17 @@ from aiohttp import web
 from cli.certs.certificates import keep_certificates, secrets
 from cli.doctor.installation.installation import Installation, read_installation
 from cli.shared.gateway.options import GatewayOptions
-from cli.up.processes import free_ports
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.settings import Settings
 from tests.scenarios.proxy import Proxy
 from tools.inprocess.api import Api, Object
 from tools.manifests.rendering import DEPLOY, installed
 from tools.planes.kubelet import HOST, forward
-from tools.planes.programs import Program, start_all, stop_all
-from tools.planes.services import service
+from tools.planes.moorage import Moorage
 
 POLICY = DEPLOY / "files" / "policy.yaml"
 NAMESPACE = "moorage"
 FORWARD = "/api/v1/namespaces/{namespace}/pods/{pod}/portforward"
-SERVICES = ("gateway", "filter", "scorer", "binder")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PATHS = {
@@ -60,13 +57,18 @@ class Installed:
         self.kubeconfig = directory / "through-proxy.kubeconfig"
         self._own = directory / "kubeconfig"
         self.options = GatewayOptions(kubeconfig=self.kubeconfig)
-        self._ports = dict(zip((*SERVICES, *SERVICES), free_ports(4), strict=False))
-        self._admin = dict(zip(SERVICES, free_ports(4), strict=False))
+        self._moorage = Moorage(
+            directory,
+            lambda _: self._own,
+            services=("filter", "scorer", "binder"),
+            certificates=self.certificates,
+            awaited=("gateway",),
+        )
 
     def options_of_admin(self) -> Sequence[str]:
         """Return the options with which the gateway is asked without the API server."""
         tls = self.certificates / "operator"
-        return f"--admin=https://{HOST}:{self._admin['gateway']}", f"--tls={tls}"
+        return f"--admin={self._moorage.admin}", f"--tls={tls}"
 
     async def read(self, **options: Any) -> Installation:
         """Read it as the command does."""
@@ -82,9 +84,8 @@ class Installed:
             proxy = Proxy(self.directory, self._own, [web.get(FORWARD, forward)])
             assert await proxy.start(stack) == self.kubeconfig
             self._create_objects()
-            programs = [self._program(name) for name in SERVICES]
-            stack.push_async_callback(stop_all, programs)
-            await start_all(programs)
+            (self.directory / "policy.yaml").write_text(POLICY.read_text())
+            await stack.enter_async_context(self._moorage.started())
             await self._call()
             yield self
 
@@ -135,7 +136,7 @@ class Installed:
         spec = yaml.safe_load(yaml.safe_dump({**template["spec"], "nodeName": "node-1"}))
         for port in spec["containers"][0].get("ports", ()):
             if port["name"] == "admin":
-                port["containerPort"] = self._admin[name]
+                port["containerPort"] = int(self._moorage.admin_of(name).rpartition(":")[2])
         created = self.api.create(
             f"/api/v1/namespaces/{NAMESPACE}/pods",
             _pod(f"{name}-1", spec, template["metadata"]["labels"]),
@@ -153,30 +154,12 @@ class Installed:
         text = secrets(self.certificates, NAMESPACE)
         return list(yaml.safe_load_all(text))
 
-    def _program(self, name: str) -> Program:
-        if name == "gateway":
-            policy = self.directory / "policy.yaml"
-            policy.write_text(POLICY.read_text())
-            options = [
-                f"--extender-host={HOST}",
-                f"--extender-port={self._ports[name]}",
-                f"--config={policy}",
-                *(f"--{each}={HOST}:{self._ports[each]}" for each in SERVICES[1:]),
-            ]
-        else:
-            options = [f"--host={HOST}", f"--port={self._ports[name]}"]
-        if name in ("gateway", "binder"):
-            options.append(f"--kubeconfig={self._own}")
-        probe, tls = "readyz" if name == "gateway" else "livez", self.certificates / name
-        admin = self._admin[name]
-        return service(name, options, folder=self.directory, admin=admin, tls=tls, probe=probe)
-
     async def _call(self) -> None:
         """Call the extender as kube-scheduler would."""
         folder = self.certificates / "scheduler"
         context = ssl.create_default_context(cafile=folder / "ca.crt")
         context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-        url = f"https://{HOST}:{self._ports['gateway']}/filter"
+        url = f"{self._moorage.extender}/filter"
         pod = {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": {}}
         body: Object = {"Pod": pod, "Nodes": None, "NodeNames": []}
         async with (

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage_host.kube import connect
 from tests.docs.walkthroughs.page import PODS, TUTORIAL, steps
 from tests.docs.walkthroughs.session import session
-from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.build import find
 from tools.planes.embedded import ROOT
@@ -30,18 +28,10 @@ async def test_the_whole_tutorial_works_as_shown(tmp_path: Path) -> None:
         (folder["programs"] / program).symlink_to(find(program))
     home = tmp_path / "home"
     (home / "moorage").symlink_to(ROOT)  # the reader's clone
-    plane = RealPlane(folder["plane"])
-    try:
-        await plane.start()
-        admin = plane.kubeconfig("admin")
-        (folder["home/.kube"] / "config").write_text(admin.read_text())
-        client = await connect(admin)
-        try:
-            nodes = (node(f"node-000{i}", labels={ZONE: f"zone-{i + 1}"}) for i in range(3))
-            await World(plane, Services(plane), client).create(*nodes)
-        finally:
-            await client.close()
+    async with World.bare(RealPlane(folder["plane"])) as world:
+        (folder["home/.kube"] / "config").write_text(world.plane.kubeconfig("admin").read_text())
+        await world.create(
+            *(node(f"node-000{i}", labels={ZONE: f"zone-{i + 1}"}) for i in range(3))
+        )
         async with session(home, folder["programs"], HOME=str(home)) as reader:
             await reader.run(step for step in steps(TUTORIAL) if step.section != PODS)
-    finally:
-        await plane.stop()

@@ -1,7 +1,6 @@
 """Beside Moorage a pod gets its device as without it, by a resource (KEP-5004) or a claim."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
@@ -15,7 +14,6 @@ from tests.scenarios.devices import (
     requesting,
     resource_slice,
 )
-from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.planes.embedded import Object, shipped_config
 from tools.planes.objects import NAMESPACE, node
@@ -27,17 +25,15 @@ CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def services(bare: World) -> AsyncIterator[Services]:
-    async with AsyncExitStack() as stack:
-        services = Services(bare.plane)
-        await services.start(stack)
-        yield services
+async def shared_world(bare: World) -> AsyncIterator[World]:
+    async with bare.with_moorage() as world:
+        yield world
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def world(bare: World, services: Services) -> AsyncIterator[World]:
+async def world(shared_world: World) -> AsyncIterator[World]:
     """A world that is empty before and after."""
-    world = World(bare.plane, services, bare.client)
+    world = shared_world
     try:
         yield world
     finally:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.scenarios.services import profiles
 from tests.scenarios.test_preemption import priority_class
-from tests.scenarios.world import PODS, World
+from tests.scenarios.world import PODS, World, profiles
 from tools.planes.embedded import Object
 from tools.planes.objects import NAMESPACE, node, pod
 from tools.planes.real import POD_GROUPS, WITH_GROUPS, RealPlane

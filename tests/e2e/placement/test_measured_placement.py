@@ -7,19 +7,15 @@ its own, and kube-scheduler runs without any filter or score plugin of its own.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 
 from tests.prometheus import Counters, exporters, prometheus, wait_for_samples
-from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
-from tools.planes.programs import Program
 
 pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -51,29 +47,24 @@ SCORES: Mapping[str, tuple[str, Object]] = {
 """A profile for each plugin that scores."""
 
 
-class MeasuringServices(Services):
-    """Moorage with plugins that ask a Prometheus."""
+def policy(address: str) -> Object:
+    """Return a policy whose plugins ask a Prometheus."""
+    source = {"address": address, "interval": "100ms"}
 
-    def __init__(self, world: World, address: str) -> None:
-        super().__init__(world.plane)
-        self._source = {"address": address, "interval": "100ms"}
-
-    def _gateway(self, policy: Path) -> Program:
-        scoring = [self._profile(name, "score", *SCORES[name]) for name in SCORES]
-        profiles = [*scoring, self._profile("safe", "filter", "SafeOverload", WINDOW)]
-        head = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
-        policy.write_text(yaml.safe_dump({**head, "profiles": profiles}))
-        return super()._gateway(policy)
-
-    def _profile(self, name: str, point: str, plugin: str, args: Object) -> Object:
+    def profile(name: str, point: str, plugin: str, args: Object) -> Object:
         return {
             "schedulerName": name,
             "plugins": {
                 "multiPoint": {"disabled": [{"name": "*"}]},
                 point: {"enabled": [{"name": plugin}]},
             },
-            "pluginConfig": [{"name": plugin, "args": {**args, "prometheus": self._source}}],
+            "pluginConfig": [{"name": plugin, "args": {**args, "prometheus": source}}],
         }
+
+    scoring = [profile(name, "score", *SCORES[name]) for name in SCORES]
+    profiles = [*scoring, profile("safe", "filter", "SafeOverload", WINDOW)]
+    head = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
+    return {**head, "profiles": profiles}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -85,9 +76,7 @@ async def shared_world(
         folder = tmp_path_factory.mktemp("prometheus")
         server = stack.enter_context(prometheus(folder, exporter, TARGETS))
         await asyncio.to_thread(wait_for_samples, server.address, SETTLED, 1)
-        services = MeasuringServices(bare, server.address)
-        await services.start(stack)
-        yield World(bare.plane, services, bare.client)
+        yield await stack.enter_async_context(bare.with_moorage(policy(server.address)))
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -7,19 +7,16 @@ runs beside the default plugins, as in the article.
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
+import yaml
 
-from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
-from tools.planes.programs import Program
 
 pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -65,23 +62,12 @@ profiles:
 """
 
 
-class PlacingServices(Services):
-    """Moorage with the policy above, and the article's path."""
-
-    def _gateway(self, policy: Path) -> Program:
-        policy.write_text(POLICY)
-        program = super()._gateway(policy)
-        alias = f"--extender-alias=/{PREFIX}/{VERB}=prioritize/ImageScore"
-        program.command = [*program.command, alias]
-        return program
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shared_world(bare: World) -> AsyncIterator[World]:
-    async with AsyncExitStack() as stack:
-        services = PlacingServices(bare.plane)
-        await services.start(stack)
-        yield World(bare.plane, services, bare.client)
+    """Moorage with the policy above, and the article's path."""
+    alias = f"--extender-alias=/{PREFIX}/{VERB}=prioritize/ImageScore"
+    async with bare.with_moorage(yaml.safe_load(POLICY), options={"gateway": [alias]}) as world:
+        yield world
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -5,19 +5,14 @@ profile of its own here, and kube-scheduler runs without any filter or score plu
 """
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 
-from tests.scenarios.services import Services
 from tests.scenarios.world import PODS, World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
-from tools.planes.programs import Program
 
 pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -56,33 +51,27 @@ CASES: Mapping[str, tuple[str, Object, Object, str]] = {
 }
 
 
-class SingleServices(Services):
-    """Moorage with a profile for each case."""
-
-    def _gateway(self, policy: Path) -> Program:
-        profiles = [
-            {
-                "schedulerName": profile,
-                "plugins": {
-                    "multiPoint": {"disabled": [{"name": "*"}]},
-                    "filter" if profile == "disks" else "score": {"enabled": [{"name": plugin}]},
-                },
-                "pluginConfig": [{"name": plugin, "args": args}],
-            }
-            for profile, (plugin, args, _, _) in CASES.items()
-        ]
-        head = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
-        policy.write_text(yaml.safe_dump({**head, "profiles": profiles}))
-        return super()._gateway(policy)
+def policy() -> Object:
+    """Return a policy with a profile for each case."""
+    profiles = [
+        {
+            "schedulerName": profile,
+            "plugins": {
+                "multiPoint": {"disabled": [{"name": "*"}]},
+                "filter" if profile == "disks" else "score": {"enabled": [{"name": plugin}]},
+            },
+            "pluginConfig": [{"name": plugin, "args": args}],
+        }
+        for profile, (plugin, args, _, _) in CASES.items()
+    ]
+    head = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
+    return {**head, "profiles": profiles}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def world(bare: World) -> AsyncIterator[World]:
     """A world with an idle node and one that is used."""
-    async with AsyncExitStack() as stack:
-        services = SingleServices(bare.plane)
-        await services.start(stack)
-        world = World(bare.plane, services, bare.client)
+    async with bare.with_moorage(policy()) as world:
         try:
             await create_nodes(world)
             yield world

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -12,8 +11,6 @@ import pytest_asyncio
 import yaml
 
 from cli.certs.certificates import secrets
-from moorage_host.kube import connect
-from tests.scenarios.services import Services
 from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.kubelet import HOST, kubelet
@@ -57,24 +54,16 @@ def gateway_pod(name: str, port: int) -> Object:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> AsyncIterator[World]:
     """Moorage with certificates; its gateway is a pod, another one of which stands by."""
-    directory = tmp_path_factory.mktemp("forward")
-    plane = RealPlane(directory)
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(plane.stop)
-        await plane.start()
-        client = await connect(plane.kubeconfig("admin"))
-        stack.push_async_callback(client.close)
-        services = Services(plane, through_proxy=False, certificates=folders)
-        world = World(plane, services, client)
-        port = await stack.enter_async_context(kubelet(tmp_path_factory.mktemp("kubelet")))
-        await world.create(node("n1"))
-        await machine(world, port)
-        await services.start(stack)
-        admin = int(services.admin.rpartition(":")[2])
-        await run(world, gateway_pod("gateway-a", 1))
-        await run(world, gateway_pod("gateway-b", admin))
-        await world.create(pod("web", "nobody"))
-        yield world
+    forward, kubelets = map(tmp_path_factory.mktemp, ("forward", "kubelet"))
+    async with World.bare(RealPlane(forward)) as bare, kubelet(kubelets) as port:
+        await bare.create(node("n1"))
+        await machine(bare, port)
+        async with bare.with_moorage(through_proxy=False, certificates=folders) as world:
+            admin = int(world.services.admin.rpartition(":")[2])
+            await run(world, gateway_pod("gateway-a", 1))
+            await run(world, gateway_pod("gateway-b", admin))
+            await world.create(pod("web", "nobody"))
+            yield world
 
 
 async def machine(world: World, port: int) -> None:

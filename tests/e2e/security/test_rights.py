@@ -7,8 +7,7 @@ import pytest_asyncio
 import yaml
 
 from tests.e2e.rights import Right, given, used
-from tests.scenarios.services import profiles
-from tests.scenarios.world import EVENTS, World
+from tests.scenarios.world import EVENTS, World, profiles
 from tools.planes.embedded import shipped_config
 from tools.planes.objects import node, pod
 from tools.planes.real import OUR_NAMESPACE, RealPlane

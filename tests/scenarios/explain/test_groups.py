@@ -8,8 +8,7 @@ import pytest_asyncio
 from cli.decisions.explain import explained
 from cli.shared.gateway.options import GatewayOptions
 from tests.scenarios.conftest import PLANES
-from tests.scenarios.services import profiles
-from tests.scenarios.world import PODS, World
+from tests.scenarios.world import PODS, World, profiles
 from tools.planes.embedded import EmbeddedPlane, Object, Plane
 from tools.planes.objects import NAMESPACE, pod
 from tools.planes.real import POD_GROUPS, WITH_GROUPS, RealPlane
