@@ -102,10 +102,6 @@ def by_node(result: FilterRun) -> list[tuple[str, str] | None]:
     return [reasons[code - 1] if code else None for code in result.codes.tolist()]
 
 
-async def test_without_plugins_all_nodes_are_feasible() -> None:
-    assert by_node(await run()) == [None] * 4
-
-
 async def test_the_first_plugin_to_reject_a_node_gives_its_reason() -> None:
     first = Rejects("n0", "n1", reason="full", unresolvable=False)
     second = RejectsToo("n1", "n2", reason="far")
@@ -258,19 +254,6 @@ async def test_a_wrong_answer_about_a_claim_is_the_plugins_failure() -> None:
         await run(ClaimsWrongly())
 
 
-async def test_a_note_is_about_one_cycle() -> None:
-    class NotesOnce(FilterPlugin):
-        def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
-            if pod.name == "first":
-                self.note(f"{len(nodes)} nodes")
-            return nodes.verdicts()
-
-    profile = Profile(name="m", plugins=(EnabledPlugin(plugin=NotesOnce()),))
-    for name, note in (("first", "4 nodes"), ("second", "")):
-        result = await run_filters(profile, make_pod(name), NODES, Supervisor())
-        assert [report.note for report in result.plugins] == [note]
-
-
 class Verbose(FilterPlugin):
     """Says more than anybody can read."""
 
@@ -334,20 +317,3 @@ async def test_what_would_end_a_session_or_a_process_is_the_plugins_failure(
     result = await run(Raises(error, where), Rejects("n0"), aborts=False)
     assert by_node(result) == [("Rejects", "no"), None, None, None]
     assert result.plugins[0].failure.startswith(error.__name__)
-
-
-class WaitsForever(FilterPlugin):
-    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-        await asyncio.Event().wait()
-        return None
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        return None
-
-
-async def test_a_cycle_that_is_cancelled_ends_as_cancelled() -> None:
-    task = asyncio.create_task(run(WaitsForever(), aborts=False))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task

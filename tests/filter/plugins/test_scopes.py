@@ -3,7 +3,7 @@
 import re
 from functools import partial
 
-from moorage import FilterPlugin, Node, Pod, Rejection, Scope
+from moorage import FilterPlugin, Scope
 from moorage.in_tree.filters.inter_pod_affinity import InterPodAffinity
 from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
 from moorage.in_tree.filters.pod_topology_spread import PodTopologySpread
@@ -97,15 +97,3 @@ def test_their_verdicts_are_the_same_for_pods_with_the_same_fields() -> None:
 def test_a_field_that_is_not_named_is_found_out() -> None:
     forgetful = without_each_field(*map(made, OF_CLUSTER))
     assert found_out(forgetful).keys() == forgetful.keys()
-
-
-def test_a_plugin_depends_on_anything_unless_it_declares_less_itself() -> None:
-    class Own(FilterPlugin):
-        def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-            return None
-
-    class Derived(InterPodAffinity):
-        """May look at the name."""
-
-    scopes = [kind.depends_on for kind in (Own, InterPodAffinity, Derived)]
-    assert scopes == [Scope.ANYTHING, Scope.CLUSTER, Scope.ANYTHING]

@@ -2,9 +2,8 @@
 
 import pytest
 
-from moorage.errors import ConfigurationError
 from moorage_host.policy import ResolvedPolicy, parse, resolve
-from tests.host.policy.test_resolve import CATALOGUE, HEADER, IN_TREE_FILTERS, order, resolved
+from tests.host.policy.test_resolve import CATALOGUE, IN_TREE_FILTERS, order, resolved
 
 LIVE = """profiles:
 - plugins:
@@ -24,12 +23,6 @@ def scores(policy: ResolvedPolicy) -> str:
 
 def filters(policy: ResolvedPolicy) -> str:
     return " ".join(p.name for p in policy.policies["filter"].shadows[0].plugins)
-
-
-def mistakes(body: str) -> list[str]:
-    with pytest.raises(ConfigurationError) as error:
-        shadowed(body)
-    return str(error.value).splitlines()
 
 
 def test_an_empty_shadow_runs_what_its_profile_runs() -> None:
@@ -121,46 +114,3 @@ def test_what_is_shown_has_the_same_effect() -> None:
 
 def test_the_revision_depends_on_the_share() -> None:
     assert shadowed("{maxShare: 1%}").revision != shadowed("{maxShare: 2%}").revision
-
-
-def test_mistakes_have_their_line_and_their_path() -> None:
-    where = "p.yaml:8: profiles[0].shadow"
-    assert mistakes("{plugins: {bind: {}}}") == [
-        f"{where}.plugins.bind: unknown field `bind`: a shadow never binds"
-    ]
-    assert mistakes("{pluginConfg: []}") == [
-        f"{where}.pluginConfg: unknown field `pluginConfg`, did you mean `pluginConfig`?"
-    ]
-    assert mistakes("{plugins: {multiPoint: {enabled: [{name: Webhook}]}}}") == [
-        (
-            f"{where}.plugins.multiPoint.enabled[0].name: "
-            "plugin `Webhook` acts on binds only, and a shadow never binds"
-        )
-    ]
-    (unknown,) = mistakes("{plugins: {score: {enabled: [{name: Extr}]}}}")
-    assert unknown.startswith(f"{where}.plugins.score.enabled[0].name: unknown plugin `Extr`")
-    assert unknown.endswith("did you mean `Extra`?")
-    (argument,) = mistakes("{pluginConfig: [{name: NodeGroup, args: {limit: 0}}]}")
-    assert argument.startswith(f"{where}.pluginConfig[0].args.limit: expected int >= 1")
-
-
-@pytest.mark.parametrize("share", ["10", "-1%", "100.1%", "5.123%", "ten%", "[]"])
-def test_a_share_is_a_percentage(share: str) -> None:
-    (mistake,) = mistakes(f"{{maxShare: {share}}}")
-    assert mistake.startswith("p.yaml:8: profiles[0].shadow.maxShare: expected a percentage such")
-
-
-def test_no_profile_has_the_name_of_a_shadow() -> None:
-    body = "profiles:\n- {schedulerName: a, shadow: {}}\n- {schedulerName: a/shadow}\n"
-    with pytest.raises(ConfigurationError) as error:
-        parse(HEADER + body, "p.yaml")
-    assert str(error.value) == (
-        "p.yaml:5: profiles[1].schedulerName: a shadow has this name: choose another one"
-    )
-
-
-def test_disabling_what_the_profile_enables_is_not_warned_of() -> None:
-    body = "{plugins: {multiPoint: {disabled: [{name: NodeGroup}, {name: InTree}]}}}"
-    assert shadowed(body).warnings == ()
-    (warning,) = shadowed("{plugins: {score: {disabled: [{name: Webhook}]}}}").warnings
-    assert "profiles[0].shadow.plugins.score.disabled[0].name: nothing to disable" in warning

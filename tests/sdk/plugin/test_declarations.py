@@ -97,11 +97,6 @@ def test_the_wider_scope_is_the_larger() -> None:
     assert sorted(Scope) == [Scope.NODE, Scope.MANIFESTS, Scope.CLUSTER, Scope.ANYTHING]
 
 
-def test_a_plugin_depends_on_anything_unless_it_declares_less_itself() -> None:
-    scopes = [kind.depends_on for kind in (Local, Derived, Signing, Plain)]
-    assert scopes == [Scope.NODE, Scope.ANYTHING, Scope.CLUSTER, Scope.ANYTHING]
-
-
 def test_a_plugin_reads_placements_unless_it_declares_itself_that_it_does_not() -> None:
     class Labels(Passes):
         reads_placements = False

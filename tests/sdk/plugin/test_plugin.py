@@ -169,13 +169,6 @@ def test_a_note_is_one_line_of_bounded_length() -> None:
     noted("a lone surrogate \udc80").encode()
 
 
-def test_the_last_note_counts_and_belongs_to_one_plugin() -> None:
-    plugin, other = Hot(), Hot()
-    plugin.note("first")
-    plugin.note("second")
-    assert (plugin.latest_note, other.latest_note) == ("second", "")
-
-
 def test_a_note_can_be_tested() -> None:
     class Counts(FilterPlugin):
         def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
@@ -188,11 +181,6 @@ def test_a_note_can_be_tested() -> None:
     assert plugin.latest_note == "2 nodes"
     run_filter(plugin, make_pod(), NODES[0])
     assert plugin.latest_note == "", "each run is a cycle"
-
-
-def test_a_mask_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="broadcast"):
-        Verdicts(3).reject([True, False], "no")
 
 
 def test_make_nodes_refuses_what_cannot_be() -> None:
