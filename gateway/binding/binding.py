@@ -80,11 +80,12 @@ class PodsAheadOfWatch:
 
     def note(self, pod: Pod) -> None:
         """Take over the pod of a call."""
-        if self._state.pods.get(pod.uid) is not None:
-            self._by_uid.pop(pod.uid, None)
+        uid = pod.metadata.uid
+        if uid in self._state.pods:
+            self._by_uid.pop(uid, None)
             return
-        self._by_uid[pod.uid] = pod
-        self._by_uid.move_to_end(pod.uid)
+        self._by_uid[uid] = pod
+        self._by_uid.move_to_end(uid)
         if len(self._by_uid) > PODS_AHEAD:
             self._by_uid.popitem(last=False)
 

@@ -64,6 +64,7 @@ class ClusterState:
         objects: The objects of the additional kinds that plugins read.
         nominated: The nodes that pods without a node are nominated for, by UID. They are no places:
             cycles of other pods count them, see `gateway.scheduling.nominated`.
+        places: The node that each pod is bound to, assumed on, or has claimed, by UID.
         heavy: The large pods.
         listeners: Called after each change, also of pods without a place; must not change anything.
     """
@@ -97,7 +98,7 @@ class ClusterState:
         self.nominated: dict[str, str] = {}
         self._assumed: dict[str, Assumption] = {}
         self._ended: deque[str] = deque(maxlen=ended_pods)
-        self._place: dict[str, str] = {}
+        self.places: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
         self._log: deque[tuple[int, Key]] = deque(maxlen=kept_changes)
         self._backlogs: list[Backlog] = []
@@ -107,7 +108,7 @@ class ClusterState:
         """How many nodes, pods with a place, assumed pods, claims among them, and objects."""
         return {
             "nodes": len(self.rows.of),
-            "pods": len(self._place),
+            "pods": len(self.places),
             "assumed_pods": len(self._assumed),
             "claims": sum(each.is_claim for each in self._assumed.values()),
             **self.objects.counts,
@@ -123,7 +124,7 @@ class ClusterState:
 
     def place_of(self, uid: str) -> str:
         """Return the node that a pod is bound to, assumed on, or has claimed; "" if none."""
-        return self._place.get(uid, "")
+        return self.places.get(uid, "")
 
     def bound_to(self, uid: str) -> str:
         """Return the node that the watch shows a pod on; "" if none."""
@@ -388,7 +389,7 @@ class ClusterState:
         pods: list[tuple[int, Pod]] = []
         removed_pods: list[str] = []
         for uid in keys.uids:
-            placed_on = self.rows.of.get(self._place.get(uid, ""))
+            placed_on = self.rows.of.get(self.places.get(uid, ""))
             if placed_on is None:
                 removed_pods.append(uid)
             else:
@@ -410,13 +411,13 @@ class ClusterState:
         assumption = self._assumed.get(uid)
         pod = assumption.pod if assumption is not None else self.pods.get(uid)
         node = pod.spec.node_name if pod is not None else ""
-        before = self._place.pop(uid, "")
+        before = self.places.pop(uid, "")
         if before:
             self._on_node[before].discard(uid)
             if not self._on_node[before]:
                 del self._on_node[before]
         if node:
-            self._place[uid] = node
+            self.places[uid] = node
             self._on_node.setdefault(node, set()).add(uid)
         if before or node:
             self._record(uid)

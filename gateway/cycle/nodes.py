@@ -47,6 +47,7 @@ class NodeRows(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         by_position: The row of each node, in the order of the call; UNKNOWN if it has none.
+        rows: These rows, in ascending order.
         mask: Which rows these are. The last item stands for UNKNOWN and is false.
         bitmap: The mask as replicas get it.
         count: How many rows these are.
@@ -54,6 +55,7 @@ class NodeRows(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """
 
     by_position: Rows
+    rows: Rows
     mask: Mask
     bitmap: bytes
     count: int
@@ -68,8 +70,15 @@ class NodeRows(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         mask[by_position] = True
         mask[UNKNOWN] = False
         bitmap = np.packbits(mask, bitorder="little").tobytes().rstrip(b"\0")
-        count = int.from_bytes(bitmap, "little").bit_count()
-        return cls(by_position=by_position, mask=mask, bitmap=bitmap, count=count, given=given)
+        rows = np.flatnonzero(mask)
+        return cls(
+            by_position=by_position,
+            rows=rows,
+            mask=mask,
+            bitmap=bitmap,
+            count=len(rows),
+            given=given,
+        )
 
     @property
     def positions(self) -> Positions:
@@ -77,11 +86,6 @@ class NodeRows(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         position_of = np.zeros(len(self.mask), np.intp)
         position_of[self.by_position] = np.arange(len(self.by_position))
         return position_of[self.mask]
-
-    @property
-    def rows(self) -> Rows:
-        """The rows, in ascending order."""
-        return np.flatnonzero(self.mask)
 
     @property
     def unknown(self) -> int:

@@ -1,5 +1,7 @@
 """Bodies of requests, within limits: of one, and of all that are being answered."""
 
+from typing import NoReturn
+
 from aiohttp import web
 
 from moorage.errors import MoorageError
@@ -48,7 +50,9 @@ class Bodies:
             while True:
                 needed = max(size, announced)
                 if needed > own:
-                    self._check(own, needed, limit)
+                    others = self.held - own
+                    if needed > limit or (others > 0 and others + needed > self._limit):
+                        self._refuse(others, needed, limit)
                     self.held += needed - own
                     own = needed
                 if content.at_eof():
@@ -65,14 +69,11 @@ class Bodies:
         self.held -= own - size
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def _check(self, own: int, size: int, limit: int) -> None:
-        """Raise BadRequestError if a body that counts as *own* bytes may not have *size*."""
+    def _refuse(self, others: int, size: int, limit: int) -> NoReturn:
         if size > limit:
             raise BadRequestError(f"the body has more than {limit} bytes", reason=TOO_LARGE)
-        others = self.held - own
-        if others > 0 and others + size > self._limit:
-            raise BadRequestError(
-                f"other calls hold {others} of the {self._limit} bytes that all bodies may have: "
-                "try again",
-                reason="in_flight",
-            )
+        raise BadRequestError(
+            f"other calls hold {others} of the {self._limit} bytes that all bodies may have: "
+            "try again",
+            reason="in_flight",
+        )

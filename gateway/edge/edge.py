@@ -102,9 +102,10 @@ class Edge:
             if connection.identities is not None and (refusal := self._callers.refusal(request)):
                 self._last_calls.note(caller, "", connection.certificate)
                 return refusal.response()
-            route = self._paths.find(request.path)
+            path = request.path
+            route = self._paths.routes.get(path) or self._paths.find(path)
             if route is None:
-                return self._unknown_path(request.path)
+                return self._unknown_path(path)
             if request.method != hdrs.METH_POST:
                 return self._wrong_method(route.verb, request.method)
             if hdrs.EXPECT in request.headers and not await _continue(request):
@@ -196,7 +197,7 @@ class Edge:
         left(len(feasible.names))
         if feasible.given is None:
             self._reader.keep(feasible)
-        if cycle.verdicts is None:
+        if cycle.verdicts is None or feasible is nodes:
             return answers.filter_answer(feasible)
         return answers.filter_answer(feasible, *cycle.verdicts.rejected(nodes))
 

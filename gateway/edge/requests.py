@@ -135,12 +135,14 @@ class RequestReader:
 
     def keep(self, nodes: NodeSet) -> None:
         """Expect to read the array of the names of these nodes soon."""
-        _keep(self._names, nodes.encoded, nodes)
+        if nodes.encoded not in self._names:
+            _keep(self._names, nodes.encoded, nodes)
 
     async def preempt(self, body: bytes) -> tuple[Pod, bytes, dict[str, Victims]]:
         """Read a preempt call: the pod, its JSON and victims by node; raises BadRequestError."""
         args = _read_preemption_args(body)
-        pod = self._pod(bytes(args.Pod))
+        pod_json = bytes(args.Pod)
+        pod = self._pods.get(pod_json) or self._pod(pod_json)
         if args.NodeNameToVictims is not None:
             victims = {
                 node: await _full_victims(node, given)
@@ -158,12 +160,14 @@ class RequestReader:
             raise BadRequestError(
                 "the call has neither NodeNameToVictims nor NodeNameToMetaVictims"
             )
-        return pod, bytes(args.Pod), victims
+        return pod, pod_json, victims
 
     def _split(self, pod_json: bytes, names: bytes) -> tuple[Pod, bytes, NodeSet] | None:
         with suppress(BadRequestError, *_UNREADABLE):
-            nodes = self._names.get(names) or NodeSet(_decode_names(names), encoded=names)
-            return self._kept_pod(pod_json), pod_json, nodes
+            nodes = self._names.get(names)
+            if nodes is None:
+                nodes = NodeSet(_decode_names(names), encoded=names)
+            return self._pods.get(pod_json) or self._pod(pod_json), pod_json, nodes
         return None
 
     async def _whole(self, body: bytes) -> tuple[Pod, bytes, NodeSet]:
@@ -174,7 +178,7 @@ class RequestReader:
             encoded = bytes(args.NodeNames)
             with decoding("$.NodeNames"):
                 names = self._names.get(encoded) or NodeSet(_decode_names(encoded), encoded=encoded)
-        pod = self._kept_pod(pod_json)
+        pod = self._pods.get(pod_json) or self._pod(pod_json)
         nodes = None if args.Nodes is None else await self._given(args.Nodes.items or [])
         if nodes is None:
             if names is None:
@@ -186,13 +190,6 @@ class RequestReader:
             raise BadRequestError("the call has both NodeNames and Nodes, but for different nodes")
         given = [nodes[name] for name in names.names]
         return pod, pod_json, NodeSet(names.names, encoded=names.encoded, given=given)
-
-    def _kept_pod(self, encoded: bytes) -> Pod:
-        pod = self._pods.get(encoded)
-        if pod is None:
-            pod = self._pod(encoded)
-            _keep(self._pods, encoded, pod)
-        return pod
 
     def _pod(self, encoded: bytes) -> Pod:
         if len(encoded) > POD_LIMIT:
@@ -211,6 +208,7 @@ class RequestReader:
         if not pod.metadata.name or not pod.metadata.uid:
             field = "name" if not pod.metadata.name else "uid"
             raise _empty(f"$.Pod.metadata.{field}")
+        _keep(self._pods, encoded, pod)
         return pod
 
     async def _given(self, items: list[msgspec.Raw]) -> dict[str, GivenNode]:
@@ -247,10 +245,9 @@ def read_binding(body: bytes) -> BindingArgs:
 
 
 def _keep(newest: dict[bytes, T], key: bytes, value: T) -> None:
-    if key not in newest:
-        newest[key] = value
-        if len(newest) > _KEPT:
-            del newest[next(iter(newest))]
+    newest[key] = value
+    if len(newest) > _KEPT:
+        del newest[next(iter(newest))]
 
 
 _decode_names = msgspec.json.Decoder(list[str]).decode

@@ -110,7 +110,7 @@ class AnswerCache:
             if lookup.asked is not None:
                 fetched = await self._fetched(client, lookup, lookup.asked)
             if lookup.entry.get(phase) is known:
-                self._metrics.cached(phase, whole=lookup.asked is None)
+                self._metrics.cached[phase, lookup.asked is None]()
                 answer = known.answer(lookup, fetched, self._top)
                 if self._verify_share:
                     answer = await self._verified(client, lookup, answer, nodes)
@@ -128,7 +128,7 @@ class AnswerCache:
         if cycle.added_pods:
             return None  # which they are depends on more of the pod than its plugins read
         scope = rule.filter_scope if phase == "filter" else rule.score_scope
-        if scope >= Scope.ANYTHING or not self._most_bytes or self._state.place_of(cycle.uid):
+        if scope >= Scope.ANYTHING or not self._most_bytes or cycle.uid in self._state.places:
             return None  # replicas leave a pod out where it is, as they do with no other
         entry = self._entry(cycle, rule)
         if entry is None:
@@ -136,7 +136,7 @@ class AnswerCache:
         state, rows = self._state, self._index.find(nodes)
         at, stale, asked, source = rows.rows, rows.count, None, ""
         known = entry.get(phase)
-        if known is not None and known.capacity >= state.rows.capacity:
+        if known is not None and known.capacity >= len(rows.mask) - 1:
             source, is_stale = known.source, known.is_stale(at, state, scope)
             stale = int(np.count_nonzero(is_stale))
             if 0 < stale < rows.count:

@@ -74,24 +74,21 @@ class CachedAnswers(ABC, Generic[AnswerT]):
     Attributes:
         version: That of the plugins.
         source: The pod that they were asked about last, as NAMESPACE/NAME.
+        capacity: How many rows there is room for.
         nbytes: What it takes in memory.
     """
 
-    __slots__ = ("_plugins", "_valid_at", "nbytes", "source", "values", "version")
+    __slots__ = ("_plugins", "_valid_at", "capacity", "nbytes", "source", "values", "version")
 
     def __init__(self, lines: int, kind: type[Any], capacity: int, version: str) -> None:
         """Know nothing yet about *capacity* rows."""
         self.values: Values = np.zeros((lines, capacity), kind)
         self.version = version
         self.source = ""
+        self.capacity = capacity
         self._valid_at = np.full(capacity, NEVER, np.int64)
         self._plugins: Sequence[tuple[str, bool]] = ()
         self.nbytes = int(self.values.nbytes + self._valid_at.nbytes)
-
-    @property
-    def capacity(self) -> int:
-        """How many rows there is room for."""
-        return len(self._valid_at)
 
     @abstractmethod
     def _numbers(self, answer: AnswerT) -> Values | None:

@@ -1,7 +1,7 @@
 """What is counted about replicas: their sessions, and the phases of cycles that they run."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -14,7 +14,11 @@ SECONDS = tuple(0.0001 * 2**power for power in range(16))
 
 
 class ReplicaMetrics:
-    """The metric families of all kinds of service, and their children, looked up once."""
+    """The metric families of all kinds of service, and their children, looked up once.
+
+    Attributes:
+        cached: Counts a phase that the cache answered, by whether that was as a whole.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.bytes = Counter(
@@ -83,9 +87,9 @@ class ReplicaMetrics:
             ["phase", "extent"],
             registry=registry,
         )
-        self._cached = {
+        self.cached: Mapping[tuple[PhaseName, bool], Callable[[], None]] = {
             (phase, whole): cached.labels(phase, extent).inc
-            for phase in ("filter", "score")
+            for phase in get_args(PhaseName)
             for whole, extent in ((True, "whole"), (False, "part"))
         }
         self._differences = Counter(
@@ -100,10 +104,6 @@ class ReplicaMetrics:
             "score": self._phases.observer("score"),
         }
         self._observe_plugin: dict[tuple[str, PhaseName], Observe] = {}
-
-    def cached(self, phase: PhaseName, *, whole: bool) -> None:
-        """Count a phase that was answered from the cache, as a whole or in part."""
-        self._cached[phase, whole]()
 
     def cache_differs(self, phase: PhaseName) -> None:
         """Count an answer from the cache that replicas did not confirm."""

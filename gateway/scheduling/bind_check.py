@@ -201,7 +201,7 @@ class BindCheck:
         if decision.policy_revision != self._policy.revision:
             return "other policy"
         if decision.claim is not None and not decision.claim.outdated:
-            holds = self._state.place_of(call.uid) == call.node
+            holds = self._state.places.get(call.uid) == call.node
             # Every cycle and check since has counted the pod on its node.
             return None if holds else "claim lost"
         index = index_of(rows, row)
@@ -240,7 +240,7 @@ class BindCheck:
             verdicts = await self._judge(cycle)
             while verdicts.record.feasible:
                 # Binds that need no check do not wait for this turn.
-                if self._state.is_assumed(pod.uid) and self._state.place_of(pod.uid) != call.node:
+                if self._state.is_assumed(pod.uid) and self._state.places.get(pod.uid) != call.node:
                     return ELSEWHERE
                 if not self._changed_since(verdicts.generation, pod, call.node):
                     self._cycle_states.add(pod.uid, verdicts.kept)

@@ -55,22 +55,23 @@ class Pass(msgspec.Struct, eq=False):
 
 
 class Groups:
-    """Ends the claims of pod groups, and slows their failing binds down."""
+    """Ends the claims of pod groups, and slows their failing binds down.
+
+    Attributes:
+        passes: The newest pass of each group whose members have claimed nodes.
+    """
 
     def __init__(self, state: ClusterState, bind_wait: float) -> None:
         """Wait *bind_wait* seconds for the binds of a group that its caller has left."""
         self._state = state
         self._bind_wait = bind_wait
-        self._passes: OrderedDict[Name, Pass] = OrderedDict()
+        self.passes: OrderedDict[Name, Pass] = OrderedDict()
         self._failures: OrderedDict[Name, int] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._passes)
 
     def filtered(self, cycle: Cycle) -> None:
         """Note that a pod is being filtered, before its claim of before is dropped."""
         name = group_of(cycle.pod)
-        for other, one in list(self._passes.items()):
+        for other, one in list(self.passes.items()):
             if other == name or one.caller != cycle.caller:
                 continue
             if one.failed or not any(map(self._state.is_claimed, one.members)):
@@ -79,7 +80,7 @@ class Groups:
                 one.left = True
                 for uid in one.members:
                     self._state.keep_claim(uid, self._bind_wait)
-        mine = self._passes.get(name) if name is not None else None
+        mine = self.passes.get(name) if name is not None else None
         if mine is None or name is None:
             return
         if cycle.uid in mine.members:
@@ -94,22 +95,22 @@ class Groups:
         name = group_of(cycle.pod)
         if name is None:
             return
-        mine = self._passes.setdefault(name, Pass(cycle.caller, set()))
+        mine = self.passes.setdefault(name, Pass(cycle.caller, set()))
         mine.members.add(cycle.uid)
-        self._passes.move_to_end(name)
-        if len(self._passes) > MOST_GROUPS:
-            self._passes.popitem(last=False)
+        self.passes.move_to_end(name)
+        if len(self.passes) > MOST_GROUPS:
+            self.passes.popitem(last=False)
 
     def rejected(self, cycle: Cycle) -> None:
         """Note that a pod was rejected on all nodes."""
         name = group_of(cycle.pod)
-        if name is not None and name in self._passes:
-            self._passes[name].failed = True
+        if name is not None and name in self.passes:
+            self.passes[name].failed = True
 
     def binds(self, pod: Pod, node: str) -> None:
         """Note that a pod is to be bound: to its claim, or else that of an earlier pass counts."""
-        name, place = group_of(pod), self._state.place_of(pod.uid)
-        if name is not None and name in self._passes and place not in ("", node):
+        name, place = group_of(pod), self._state.places.get(pod.uid, "")
+        if name is not None and name in self.passes and place not in ("", node):
             self._end(name)
 
     async def wait(self, pod: Pod, call: BindCall) -> None:
@@ -120,7 +121,7 @@ class Groups:
             pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 10), LONGEST_PAUSE, left)
             await asyncio.sleep(max(pause, 0))
 
-    def ended(self, pod: Pod, *, bound: bool) -> None:
+    def on_bind_end(self, pod: Pod, *, bound: bool) -> None:
         """Note how a bind ended."""
         name = group_of(pod)
         if name is None:
@@ -133,7 +134,7 @@ class Groups:
             self._failures.popitem(last=False)
 
     def _end(self, name: Name) -> None:
-        for uid in self._passes.pop(name).members:
+        for uid in self.passes.pop(name).members:
             self._state.release(uid)
 
 

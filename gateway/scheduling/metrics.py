@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.cycle import Cycle
@@ -94,7 +92,7 @@ class CycleMetrics:
         for each in cycle.scores.plugins if cycle.scores is not None else ():
             # Mostly the first and the last score do to see that nodes have several.
             scores = each.normalized
-            if not len(scores) or (scores[0] == scores[-1] and _is_same(scores)):
+            if not len(scores) or (scores[0] == scores[-1] and bool((scores == scores[0]).all())):
                 _child(self._neutral, self._neutral_family, each.plugin).inc()
 
     def rejected(self, record: FilterRecord) -> None:
@@ -111,7 +109,3 @@ def _child(known: dict[str, Counter], family: Counter, plugin: str) -> Counter:
     if child is None:
         child = known[plugin] = family.labels(plugin)
     return child
-
-
-def _is_same(scores: npt.NDArray[np.float32]) -> bool:
-    return bool((scores == scores[0]).all())

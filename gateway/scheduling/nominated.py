@@ -64,7 +64,7 @@ class NominatedPods:
         """Return the pods that count for another, each as on its node, important ones first."""
         state, found = self._state, []
         for uid, node in state.nominated.items():
-            if uid == pod.uid or node not in state.rows.of or state.place_of(uid):
+            if uid == pod.uid or node not in state.rows.of or uid in state.places:
                 continue
             other = state.pods[uid]
             if other.spec.priority >= pod.spec.priority:

@@ -1,6 +1,7 @@
 """Cycles run one at a time, in the order of arrival."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -20,13 +21,15 @@ class CycleQueue:
         """Whether no cycle runs or waits."""
         return not self._lock.locked() and not self._waiting
 
-    async def begin_turn(self) -> None:
-        """Wait for the cycles before; whoever has the turn must end it."""
+    async def begin_turn(self) -> float:
+        """Wait for the cycles before; return for how many seconds. Who has the turn must end it."""
+        start = time.perf_counter()
         self._waiting += 1
         try:
             await self._lock.acquire()
         finally:
             self._waiting -= 1
+        return time.perf_counter() - start
 
     def end_turn(self) -> None:
         """Let the next cycle begin."""

@@ -101,6 +101,7 @@ class RejectedPods:
         policy: The plugins of each profile.
         clock: A monotonic clock in seconds.
         changed: Set when there may be something to do at once.
+        pods: The pods by UID.
     """
 
     limit: int
@@ -108,14 +109,14 @@ class RejectedPods:
     policy: PolicyHolder
     clock: Callable[[], float] = time.perf_counter
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _pods: OrderedDict[str, RejectedPod] = field(default_factory=OrderedDict)
+    pods: OrderedDict[str, RejectedPod] = field(default_factory=OrderedDict)
     _asked: dict[tuple[str, str], tuple[float, str]] = field(default_factory=dict)
     _has_begun: bool = False
 
     def note(self, cycle: Cycle) -> None:
         """Take over how the filter phase of a cycle ended."""
         decision = cycle.decision
-        before, record = self._pods.pop(cycle.uid, None), decision.filter
+        before, record = self.pods.pop(cycle.uid, None), decision.filter
         if record is None or record.feasible:
             return
         if before is not None and not before.judged:
@@ -140,9 +141,9 @@ class RejectedPods:
                 asked, reason = self._asked.get((plugin, namespace), (-1.0, ""))
                 if asked >= cycle.start:  # the plugin may have judged it by what was before
                     self._want(pod, plugin, reason)
-        self._pods[pod.uid] = pod
-        if len(self._pods) > self.limit:
-            self._pods.popitem(last=False)
+        self.pods[pod.uid] = pod
+        if len(self.pods) > self.limit:
+            self.pods.popitem(last=False)
 
     def ask(self, plugin: str, reason: str, namespace: str = "") -> None:
         """Note that a plugin asks for another attempt on the pods that it rejected.
@@ -153,16 +154,16 @@ class RejectedPods:
         self._asked[plugin, namespace] = self.clock(), reason
         if len(self._asked) > MOST_ASKED:
             del self._asked[next(iter(self._asked))]
-        for pod in self._pods.values():
+        for pod in self.pods.values():
             if plugin in pod.plugins and namespace in ("", pod.namespace):
                 self._want(pod, plugin, reason)
 
     def follow(self, policy: PolicyHolder) -> None:
         """Note that the policy has changed: pods are tried again whose plugins it concerns."""
         rules = self._rules()
-        for pod in list(self._pods.values()):
+        for pod in list(self.pods.values()):
             if pod.profile not in policy.profiles:
-                del self._pods[pod.uid]  # nobody here waits for it
+                del self.pods[pod.uid]  # nobody here waits for it
             elif rules.get(pod.profile) != pod.rules:
                 pod.rules = rules.get(pod.profile)
                 self._want(pod, _culprit(pod), POLICY_CHANGED)
@@ -174,9 +175,9 @@ class RejectedPods:
             self._begin()
         last_change = _LastChange(self.state)
         found: dict[tuple[str, str], list[RejectedPod]] = {}
-        for pod in list(self._pods.values()):
+        for pod in list(self.pods.values()):
             if not self._waits(pod):
-                del self._pods[pod.uid]
+                del self.pods[pod.uid]
                 continue
             if pod.retry_request is None and not self._is_outdated(pod, last_change):
                 continue
@@ -195,11 +196,11 @@ class RejectedPods:
             pod = self.state.pods.get(uid)
             if pod is None or pod.spec.scheduling_gates:
                 continue
-            if self.state.place_of(uid) or uid in self._pods:
+            if uid in self.state.places or uid in self.pods:
                 continue
             profile = pod.spec.scheduler_name
-            if profile in self.policy.dependencies.filters and len(self._pods) < self.limit:
-                self._pods[uid] = RejectedPod(
+            if profile in self.policy.dependencies.filters and len(self.pods) < self.limit:
+                self.pods[uid] = RejectedPod(
                     namespace=pod.namespace,
                     name=pod.name,
                     uid=uid,
@@ -219,7 +220,7 @@ class RejectedPods:
 
         Pods that come and go there alone are no such change: that would be so of most verdicts.
         """
-        pod, state = self._pods.get(uid), self.state
+        pod, state = self.pods.get(uid), self.state
         if pod is None or state.manifests_changed <= pod.judged:
             return False
         rows, touched = rows_of(pod.rows), state.rows.touched
@@ -229,7 +230,7 @@ class RejectedPods:
     def put_back(self, retry_request: tuple[str, str], pods: Sequence[RejectedPod]) -> None:
         """Note that pods could not be woken: they are to be tried again all the same."""
         for pod in pods:
-            if self._pods.get(pod.uid) is pod:
+            if self.pods.get(pod.uid) is pod:
                 pod.retry_request = pod.retry_request or retry_request
 
     def _want(self, pod: RejectedPod, plugin: str, reason: str) -> None:

@@ -69,7 +69,7 @@ class Reservations:
         for uid, node in verdicts.found.items() if verdicts is not None else ():
             pod = state.pods.get(uid)
             # The watch of pods may be behind that of members, or ahead of it.
-            if uid != cycle.uid and pod is not None and not state.place_of(uid):
+            if uid != cycle.uid and pod is not None and uid not in state.places:
                 state.claim(pod, node, None, seconds)
                 held.uids.add(uid)
 

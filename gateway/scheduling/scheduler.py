@@ -6,7 +6,6 @@ scores. Scheduling cycles run one at a time; binding cycles do not wait for them
 """
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from gateway.binding.binding import BindDispatcher
 from gateway.cluster.cluster import Cluster
 from gateway.cycle import BindCall, CallFailedError, Cycle, Judge, NodeSet, Rank
+from gateway.cycle.answers import PhaseVerdicts
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import Decision, FilterRecord
 from gateway.decisions.log import Attempt, DecisionLog
@@ -126,7 +126,8 @@ class Scheduler:
         if not self._is_ours(cycle.profile):
             return
         pod, profile, uid = cycle.pod, cycle.profile, cycle.uid
-        self._cycle_states.end(uid)
+        if uid in self._cycle_states.by_uid:
+            self._cycle_states.end(uid)
         self._binding.pods_ahead.note(pod)
         previous = self._begin(cycle)
         try:
@@ -135,18 +136,26 @@ class Scheduler:
             if filters is None and not has_scores:
                 self._pass_all(cycle)
                 return
-            if self._state.place_of(uid):
+            if uid in self._state.places:
                 await self._binding.unknown.resolve_pending_bind(pod.namespace, pod.name, uid)
             if filters is not None and filters.claimants:
                 await self._claims.prepare(cycle)
-            await self._take_turn(cycle)
+            cycle.decision.queue_seconds = await self._queue.begin_turn()
             try:
-                if self._groups:
+                cycle.decision.policy_revision = self._policy.revision
+                if self._groups.passes:
                     self._groups.filtered(cycle)
-                if self._state.place_of(uid):
+                if uid in self._state.places:
                     self._state.release(uid)  # a bind that has come keeps its place
                 if profile in self._policy.dependencies.filters:
-                    await self._filter(cycle, previous)
+                    verdicts = await self._judge(cycle)
+                    if self._state.nominated:
+                        verdicts = await self._nominated.count(cycle, verdicts)
+                    if not verdicts.record.feasible and _rejected_all(previous):
+                        verdicts = await self._recheck.run(cycle, verdicts)
+                    self._take(cycle, verdicts)
+                    if verdicts.record.claimants and verdicts.record.feasible:
+                        await self._claims.take(cycle)
                 else:
                     self._pass_all(cycle)
                 has_scores = profile in self._policy.dependencies.scores
@@ -188,8 +197,9 @@ class Scheduler:
         self._begin(cycle, again=True)
         decision = cycle.decision
         try:
-            await self._take_turn(cycle)
+            decision.queue_seconds = await self._queue.begin_turn()
             try:
+                decision.policy_revision = self._policy.revision
                 verdicts = await self._judge(cycle)
                 if self._state.nominated:
                     verdicts = await self._nominated.count(cycle, verdicts)
@@ -217,7 +227,7 @@ class Scheduler:
                 epoch = await self._term.enter(call.deadline)
                 pod = self._state.pods.get(call.uid, member)  # as it is after these waits
                 decision = self._log.latest(call.namespace, call.name, call.uid)
-                if self._state.place_of(call.uid) not in ("", call.node):
+                if self._state.places.get(call.uid, call.node) != call.node:
                     await self._binding.unknown.resolve_pending_bind(
                         call.namespace, call.name, call.uid, call.node
                     )
@@ -233,17 +243,12 @@ class Scheduler:
         finally:
             self._binding.pods_ahead.forget(call.uid)
             if member is not None and member.spec.scheduling_group is not None:
-                self._groups.ended(member, bound=bound)
+                self._groups.on_bind_end(member, bound=bound)
 
-    async def _filter(self, cycle: Cycle, previous: Attempt | None) -> None:
-        decision = cycle.decision
-        verdicts = await self._judge(cycle)
-        if self._state.nominated:
-            verdicts = await self._nominated.count(cycle, verdicts)
-        if not verdicts.record.feasible and _rejected_all(previous):
-            verdicts = await self._recheck.run(cycle, verdicts)
+    def _take(self, cycle: Cycle, verdicts: PhaseVerdicts) -> None:
+        """Take over the verdicts of a filter phase."""
         cycle.judge(verdicts)
-        record = verdicts.record
+        decision, record = cycle.decision, verdicts.record
         decision.filter, decision.generation = record, verdicts.generation
         judged = self._bind_check.judged
         judged.pop(cycle.uid, None)
@@ -256,7 +261,8 @@ class Scheduler:
                 judged.popitem(last=False)
         if verdicts.kept:
             self._cycle_states.begin(cycle.uid, verdicts.kept)
-        self._rejected.note(cycle)
+        if not record.feasible or cycle.uid in self._rejected.pods:
+            self._rejected.note(cycle)
         if verdicts.group is not None:
             decision.group = verdicts.group
             self.reservations.note(cycle, verdicts.group)
@@ -264,8 +270,6 @@ class Scheduler:
             self._metrics.rejected(record)
             if not record.feasible:
                 self._groups.rejected(cycle)
-        if record.claimants and record.feasible:
-            await self._claims.take(cycle)
 
     def _begin_scoring(self, cycle: Cycle) -> None:
         """Score the feasible nodes; the turn, and the cycle, last until they are scored."""
@@ -276,7 +280,11 @@ class Scheduler:
 
     async def _score_ahead(self, cycle: Cycle) -> None:
         try:
-            await self._score(cycle, cycle.feasible)
+            scale = self._policy.score_scale
+            scores = await self._rank(cycle, cycle.feasible)
+            cycle.rank(scores, scale)
+            if scores.kept:
+                self._cycle_states.add(cycle.uid, scores.kept)
         except Exception as error:  # noqa: BLE001 - whoever asks for the scores gets it
             cycle.failure, cycle.decision.score_error = error, str(error)
         finally:
@@ -304,13 +312,17 @@ class Scheduler:
         else:
             cycle.begin(decision, self._state.rows.names)
         try:
-            await self._take_turn(cycle)
+            waited, revision = await self._queue.begin_turn(), self._policy.revision
             try:
-                decision = cycle.decision
-                if decision.filter and decision.policy_revision != self._policy.revision:
+                if cycle.decision.filter and cycle.decision.policy_revision != revision:
                     # The policy has changed since the filter phase.
                     self._begin(cycle, again=True)
-                await self._score(cycle, cycle.nodes)
+                cycle.decision.queue_seconds, cycle.decision.policy_revision = waited, revision
+                scale = self._policy.score_scale
+                scores = await self._rank(cycle, cycle.nodes)
+                cycle.rank(scores, scale)
+                if scores.kept:
+                    self._cycle_states.add(cycle.uid, scores.kept)
                 return cycle.points
             finally:
                 self._queue.end_turn()
@@ -319,13 +331,6 @@ class Scheduler:
             raise
         finally:
             self._end(cycle)
-
-    async def _score(self, cycle: Cycle, nodes: NodeSet) -> None:
-        scale = self._policy.score_scale
-        scores = await self._rank(cycle, nodes)
-        if scores.kept:
-            self._cycle_states.add(cycle.uid, scores.kept)
-        cycle.rank(scores, scale)
 
     def _pass_all(self, cycle: Cycle) -> None:
         """Let all nodes pass: the profile has no filter plugins."""
@@ -376,14 +381,6 @@ class Scheduler:
         cycle.end(self._state.rows.names)
         for call_back in self._on_cycle_end:
             call_back(cycle)
-
-    async def _take_turn(self, cycle: Cycle) -> None:
-        """Take the next turn; note in the decision how long it waited."""
-        start, decision = time.perf_counter(), cycle.decision
-        await self._queue.begin_turn()
-        decision.queue_seconds = time.perf_counter() - start
-        if decision.filter is None:
-            decision.policy_revision = self._policy.revision
 
 
 def _rejected_all(previous: Attempt | None) -> bool:

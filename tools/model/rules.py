@@ -83,7 +83,7 @@ def the_replica_equals_the_state(gateway: ModelGateway) -> Iterator[str]:
         for pod in node.pods:
             if state.place_of(pod.uid) != node.name:
                 yield f"{pod.name} on {node.name}, not {state.place_of(pod.uid) or 'nowhere'}"
-    placed = sum(node in state.rows.of for node in state._place.values())
+    placed = sum(node in state.rows.of for node in state.places.values())
     if snapshot.pod_count != placed:
         yield f"{snapshot.pod_count} pods, not {placed}"
 
