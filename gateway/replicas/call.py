@@ -17,6 +17,9 @@ from moorage.execution.overruns import Owner
 from moorage.v1.replica_pb2 import CycleResult
 from moorage_host.rpc.stream import StreamLostError
 
+ENDED_AGAIN = "a replica was lost again while it worked on this pod"
+"""The answer about a pod that has ended a replica before: at once, since other pods wait for it."""
+
 
 class ReplicaAnswer(msgspec.Struct, frozen=True, eq=False):
     """What a replica with this version of plugins answered about some rows."""
@@ -73,13 +76,16 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
                 result = answer.result().result
                 if result.status.code:
                     raise CallFailedError(f"{replicas.name} service: {result.status.message}")
-                latency.observe(latency_key, part.size, loop.time() - start)
+                if not is_only:
+                    latency.observe(latency_key, part.size, loop.time() - start)
                 return ReplicaAnswer(result, about, member.session.version)
             if isinstance(error, TimeoutError):
                 raise CallFailedError(f"{replicas.name} service {SILENT}") from error
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
             if not sent:  # the next one may end like it
+                if replicas.crash_suspects.is_suspect(owner, member.session.version):
+                    raise CallFailedError(f"{replicas.name} service: {ENDED_AGAIN}")
                 await replicas.crash_suspects.known(owner, deadline)
                 if part.version and owner in replicas.crash_suspects.pods:
                     raise VersionGoneError("one replica at a time gets a pod that may crash it")

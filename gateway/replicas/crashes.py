@@ -128,6 +128,11 @@ class CrashSuspects:
                 for known in lost:
                     await known.wait()
 
+    def is_suspect(self, owner: Owner, version: str) -> bool:
+        """Whether a replica with this version of the plugins has crashed about a pod."""
+        pod = self.pods.get(owner)
+        return pod is not None and pod.version == version
+
     def found(self, place: str, replica: str, former: pb.FormerProcess) -> None:
         """Note which process answers at an address, and what it says of the one before it."""
         for lost, loss in list(self._lost_replicas.items()):

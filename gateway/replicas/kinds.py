@@ -1,15 +1,22 @@
-"""The kinds of service that get the state, their messages, and how a cycle is written into one."""
+"""The kinds of service that get the state, and the streams that each has."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import grpc.aio
 
+from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2, replica_pb2
+from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 
 Name = Literal["filter", "scorer", "binder"]
+
+ReportRetry = Callable[[str, str, str], None]
+"""Called with a plugin that asks for another attempt on pods that it rejected, why, and where."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +61,31 @@ def binder_of(holder: str) -> ServiceKind:
         response=binder_pb2.BinderServiceFollowStateResponse,
         runs_cycles=False,
     )
+
+
+async def follow(
+    channel: grpc.aio.Channel, retry: ReportRetry, problems: Callable[[Mapping[str, str]], None]
+) -> None:
+    """Take over what plugins of a replica ask for, and what fails behind; until cancelled."""
+    stub = ReplicaServiceStub(channel)
+    await asyncio.gather(
+        _each(
+            lambda: stub.FollowRetries(replica_pb2.FollowRetriesRequest()),
+            lambda asked: retry(asked.plugin, asked.reason, asked.namespace),
+        ),
+        _each(
+            lambda: stub.FollowProblems(replica_pb2.FollowProblemsRequest()),
+            lambda reported: problems(dict(reported.problems)),
+        ),
+    )
+
+
+async def _each(call: Callable[[], Any], take: Callable[[Any], None]) -> None:
+    """Take what a stream says; one that ends begins again, as the session may go on."""
+    backoff = Backoff(0.5, 30.0)
+    while True:
+        with suppress(grpc.aio.AioRpcError):
+            async for message in call():
+                take(message)
+                backoff.reset()
+        await asyncio.sleep(backoff.next())

@@ -4,10 +4,9 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any, Literal
 
-import grpc.aio
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +15,11 @@ from gateway.cycle import Cycle, NodeSet
 from gateway.cycle.nodes import NodeRows, Positions
 from gateway.policy.policy import digest_of
 from gateway.replicas.feed import PART_BYTES, Kinds, StateFeed, in_parts
-from gateway.replicas.kinds import ServiceKind
+from gateway.replicas.kinds import ReportRetry, ServiceKind, follow
 from gateway.replicas.metrics import SessionMetrics
+from moorage.execution import mark
 from moorage.models import Pod, encode
 from moorage.v1 import types_pb2 as pb
-from moorage.v1.replica_pb2 import FollowProblemsRequest, FollowRetriesRequest
-from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from moorage_host.rpc.channel import connect
 from moorage_host.rpc.convert import kind_to_proto
 from moorage_host.rpc.stream import MessageStream, StreamLostError
@@ -30,9 +28,6 @@ from moorage_host.tls.security import Security
 
 WaitUntilIdle = Callable[[], Awaitable[None]]
 """Waits until no cycle runs or waits, but not long."""
-
-ReportRetry = Callable[[str, str, str], None]
-"""Called with a plugin that asks for another attempt on pods that it rejected, and why."""
 
 REPLICA_SHARE = 0.95
 """The part of the remaining time that a replica gets; the rest is for the answer's way back."""
@@ -85,7 +80,8 @@ class Session:
         plugins: What the replica can run.
         moorage_version: The version of Moorage that it runs; "" from versions before 0.2.
         version: A digest of its plugins' versions; answers of different ones are never joined.
-        state_generation: Generation of the last state sent without a cycle.
+        sent_generation: Generation of the last state sent.
+        state_generation: That of the last one sent without a cycle.
         problems: What fails in the background of its plugins, by their names.
         channel: The connection, for calls beside the stream.
     """
@@ -113,13 +109,8 @@ class Session:
         self._greeting, self._hello = self._stream.expect(math.inf)
         self._unacknowledged: deque[int] = deque()
         self._newest: asyncio.Future[Any] | None = None  # the acknowledgement of the last state
-        self._sent = 0
+        self.sent_generation = 0
         self._kinds: Kinds = frozenset()
-
-    @property
-    def sent_generation(self) -> int:
-        """Generation of the last state sent."""
-        return self._sent
 
     async def greet(self, timeout: float) -> pb.FormerProcess:
         """Wait for the replica's greeting; return what it says of the process before it.
@@ -136,6 +127,9 @@ class Session:
         self.moorage_version = hello.moorage_version
         self.version = digest_of(self.plugins)
         former: pb.FormerProcess = hello.former
+        # A mark has room for the beginning of a long name.
+        named = (each.name for each in self.plugins if mark.kept_of(each.name) == former.plugin)
+        former.plugin = next(named, former.plugin)
         return former
 
     async def synchronize(
@@ -159,7 +153,7 @@ class Session:
                 await wait_until_idle()
                 if (part := next(parts, None)) is None:
                     break
-                self._sent = part.generation
+                self.sent_generation = part.generation
                 unacknowledged.append(self._send(part, "full"))
                 if len(unacknowledged) == PARTS_AHEAD:
                     await _accepted(unacknowledged.popleft())
@@ -174,7 +168,7 @@ class Session:
         Raises:
             StreamLostError: The replica is too far behind.
         """
-        if not self._stream.outbox:
+        if self.keeps_up:
             self.flush()
 
     def flush(self) -> None:
@@ -183,7 +177,7 @@ class Session:
         Raises:
             StreamLostError: The replica is too far behind.
         """
-        if self._feed.state.generation == self._sent:
+        if self._feed.state.generation == self.sent_generation:
             return
         state = self._outstanding()
         if state is not None:
@@ -206,7 +200,9 @@ class Session:
             StreamLostError: The stream broke.
             SessionRefusedError: The replica cannot use the policy, and goes on with the former one.
         """
-        state = pb.State(generation=self._sent, partial=not self._sent, policy=policy)
+        state = pb.State(
+            generation=self.sent_generation, partial=not self.sent_generation, policy=policy
+        )
         await _accepted(self._send(state))
 
     def open_kinds(self, kinds: Kinds) -> None:
@@ -216,7 +212,7 @@ class Session:
             StreamLostError: The stream broke.
         """
         opened, self._kinds = kinds - self._kinds, self._kinds | kinds
-        for state in self._feed.opening(self._sent, opened) if opened else ():
+        for state in self._feed.opening(self.sent_generation, opened) if opened else ():
             self._send(state, "delta")
 
     def keep_kinds(self, kinds: Kinds) -> None:
@@ -228,11 +224,11 @@ class Session:
         closed, self._kinds = sorted(self._kinds - kinds), self._kinds & kinds
         if closed:
             removed = [kind_to_proto(kind) for kind in closed]
-            self._send(pb.State(generation=self._sent, removed_kinds=removed))
+            self._send(pb.State(generation=self.sent_generation, removed_kinds=removed))
 
     def can_serve(self, generation: int) -> bool:
         """Whether work that is sent now can be about the state as of *generation*."""
-        return generation in (self._sent, self._feed.state.generation)
+        return generation in (self.sent_generation, self._feed.state.generation)
 
     @property
     def keeps_up(self) -> bool:
@@ -253,7 +249,7 @@ class Session:
             StreamLostError: The stream broke, or the replica is too far behind.
         """
         feed, state = self._feed, None
-        if feed.state.generation != self._sent and generation != self._sent:
+        if feed.state.generation != self.sent_generation and generation != self.sent_generation:
             state = self._outstanding()
         request = self._kind.request()
         message = request.cycle
@@ -282,16 +278,14 @@ class Session:
         Raises:
             StreamLostError: Always, in the end.
         """
-        followers: list[asyncio.Task[None]] = []
+        following = None
         if self._kind.runs_cycles:
-            stub = ReplicaServiceStub(self.channel)
-            following = (self._follow_retries(stub, retry), self._follow_problems(stub))
-            followers = [asyncio.create_task(each) for each in following]
+            following = asyncio.create_task(follow(self.channel, retry, self._take_problems))
         try:
             await self._stream.wait()
         finally:
-            for follower in followers:
-                follower.cancel()
+            if following is not None:
+                following.cancel()
 
     def break_off(self, reason: str) -> None:
         """Give the session up."""
@@ -302,15 +296,8 @@ class Session:
         await self._stream.close("the session was closed")
         await self.channel.close()
 
-    async def _follow_retries(self, stub: ReplicaServiceStub, retry: ReportRetry) -> None:
-        with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for request in stub.FollowRetries(FollowRetriesRequest()):
-                retry(request.plugin, request.reason, request.namespace)
-
-    async def _follow_problems(self, stub: ReplicaServiceStub) -> None:
-        with suppress(grpc.aio.AioRpcError):  # the session breaks too, and both begin again
-            async for reported in stub.FollowProblems(FollowProblemsRequest()):
-                self.problems = dict(reported.problems)
+    def _take_problems(self, problems: Mapping[str, str]) -> None:
+        self.problems = problems
 
     def _receive(self, message: Any) -> None:
         answer = message.WhichOneof("answer")
@@ -331,7 +318,7 @@ class Session:
 
     def _outstanding(self) -> pb.State | None:
         try:
-            self._sent, state = self._feed.since(self._sent, self._kinds)
+            self.sent_generation, state = self._feed.since(self.sent_generation, self._kinds)
         except LookupError as error:
             self.break_off(str(error))  # the next session begins with a full snapshot
             raise StreamLostError(str(error)) from error

@@ -19,10 +19,10 @@ from gateway.policy.policy import PolicyHolder, Share, policy_for, versions_of
 from gateway.replicas.crashes import CrashSuspects, Work
 from gateway.replicas.dns import Resolver
 from gateway.replicas.feed import Kinds, StateFeed
-from gateway.replicas.kinds import ServiceKind
+from gateway.replicas.kinds import ReportRetry, ServiceKind
 from gateway.replicas.latency import LatencyTracker
 from gateway.replicas.metrics import ReplicaMetrics, SessionMetrics
-from gateway.replicas.session import ReportRetry, Session, SessionRefusedError, WaitUntilIdle
+from gateway.replicas.session import Session, SessionRefusedError, WaitUntilIdle
 from gateway.settings import GatewaySettings
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb
@@ -324,7 +324,8 @@ class ReplicaSet:
 
         When this process's certificate is renewed, another one begins beside it and takes over.
         """
-        backoff = Backoff(0.1, 5.0)
+        # A process that has ended is back in a second, and the pod that it worked on waits for it.
+        backoff = Backoff(0.1, 5.0, factor=1.3)
         async with asyncio.TaskGroup() as sessions:
             while True:
                 joined, certificate = asyncio.Event(), self._security.certificate

@@ -40,6 +40,11 @@ def marked(name: str) -> bytes:
     return b"\1" + name.encode()[:size].ljust(size, b"\0")
 
 
+def kept_of(name: str) -> str:
+    """Return what the marks have room for of a plugin's name."""
+    return text_at(marked(name), slice(1, PLUGIN.stop))
+
+
 def text_at(content: bytes, place: slice) -> str:
     """Return a text among marks."""
     return content[place].partition(b"\0")[0].decode(errors="replace")

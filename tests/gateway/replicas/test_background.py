@@ -2,11 +2,16 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import grpc
+import pytest
+
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from moorage_host.rpc.session import ReplicaServicer
 from tools.inprocess.gateway import Gateway, Options, plane, pod, policy_of, ready, scorer_service
 
 POLICY = policy_of("{multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}")
@@ -58,6 +63,27 @@ async def test_the_gateway_notes_failures_in_the_background_while_they_last(tmp_
         await noted(found, "Ranks")
         (report,) = (await decision(found, "b"))["filter"]["plugins"]
         assert report["note"] == "asked"
+
+
+async def test_reports_begin_again_when_they_end_before_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    follow = ReplicaServicer.FollowProblems
+
+    async def breaking(self: Any, request: Any, context: Any) -> AsyncIterator[Any]:
+        calls.append(request)
+        if len(calls) == 1:
+            await context.abort(grpc.StatusCode.INTERNAL, "a proxy had enough of this stream")
+        async for each in follow(self, request, context):
+            yield each
+
+    monkeypatch.setattr(ReplicaServicer, "FollowProblems", breaking)
+    Reads.works = False
+    async with plane(tmp_path, Reads, Ranks, policy=POLICY, nodes=("n1",)) as found:
+        await noted(found, "Reads", "Ranks")
+        opened = found.sample("moorage_sessions_opened_total", service="filter")
+        assert (opened, len(calls)) == (1, 3)
 
 
 async def test_the_gateway_notes_that_there_is_no_scorer(tmp_path: Path) -> None:

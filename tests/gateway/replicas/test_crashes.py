@@ -1,10 +1,13 @@
 """Which pods are refused after crashes of replicas, for how long, and who is innocent."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from gateway.cluster.state import ClusterState
 from gateway.replicas.crashes import (
     FIRST_WAIT,
     FORGET_SECONDS,
@@ -17,8 +20,18 @@ from gateway.replicas.crashes import (
     SUSPENSION_SECONDS,
     CrashSuspects,
 )
+from gateway.replicas.feed import StateFeed
+from gateway.replicas.kinds import FILTER
+from gateway.replicas.metrics import ReplicaMetrics, SessionMetrics
+from gateway.replicas.session import Session
+from moorage import FilterPlugin, Node, Pod, Rejection
+from moorage.execution import mark
 from moorage.execution.overruns import Owner
 from moorage.v1 import types_pb2 as pb
+from moorage_host.rpc import former
+from moorage_host.rpc.settings import CycleSettings
+from moorage_host.tls.security import LOOPBACK
+from tools.inprocess.gateway import filter_service
 
 POISON, OTHER = ("shop", "poison"), ("shop", "other")
 
@@ -85,6 +98,30 @@ def test_the_plugin_of_the_mark_is_named_and_no_other_is_refused() -> None:
     assert problem == (
         "a replica of filter ended (SIGSEGV) while plugin NotHot ran for pod shop/poison, 2 times"
     )
+
+
+class LongName(FilterPlugin):
+    """Has a name that its mark has no room for."""
+
+    name = "Long" * 40
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        return None
+
+
+async def test_a_plugin_is_named_whole_though_its_mark_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(former, "FOLDERS", (str(tmp_path),))
+    monkeypatch.setattr(mark, "memory", bytearray(mark.SIZE))
+    mark.memory[mark.PLUGIN] = mark.marked(LongName.name)
+    mark.memory[mark.POD : mark.POD + 5] = b"a/pod"
+    (former._folder() / f"{CycleSettings().port}-1").write_bytes(mark.memory)
+    metrics = SessionMetrics(ReplicaMetrics(CollectorRegistry()), "filter")
+    async with filter_service(LongName) as address:
+        session = Session(FILTER, StateFeed(ClusterState()), metrics, LOOPBACK, address)
+        assert (await session.greet(10)).plugin == LongName.name
+        await session.close()
 
 
 @pytest.mark.parametrize(

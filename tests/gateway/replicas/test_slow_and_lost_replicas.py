@@ -10,6 +10,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cli.up.processes import free_ports
+from gateway.replicas.call import ENDED_AGAIN
 from gateway.replicas.latency import ENOUGH, LatencyTracker
 from gateway.replicas.sharding import Sharding
 from gateway.settings import GatewaySettings
@@ -155,6 +156,39 @@ async def test_a_pod_that_may_crash_replicas_is_asked_of_one_at_a_time(tmp_path:
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["Error"] == "filter service does not answer in time"
         assert len(hung) == 1
+
+
+async def test_a_pod_that_may_crash_replicas_waits_for_one_loss_and_not_for_a_second(
+    tmp_path: Path,
+) -> None:
+    hung: list[Any] = []
+
+    async def gate(request: Any) -> bool:
+        if request.HasField("cycle"):
+            hung.append(request)
+            await asyncio.Event().wait()
+        return True
+
+    port, other = free_ports(2)
+    addresses = f"127.0.0.1:{port}", f"127.0.0.1:{other}"
+    nodes: Options = {"nodes": ("n1", "n2"), "filters": addresses, "waits": False}
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(sharing(tmp_path, **nodes))
+
+        async def ready(count: int) -> None:
+            await until(lambda: running.sample("moorage_replicas_ready", service="filter") == count)
+
+        async with filter_service(port=port, gate=gate):
+            await ready(1)
+            call = asyncio.create_task(running.filter(pod(), "n1", "n2"))
+            await until(lambda: hung)
+        async with filter_service(port=port, gate=gate):
+            await until(lambda: len(hung) == 2)  # a first loss refuses nobody
+            await stack.enter_async_context(filter_service(port=other, gate=gate))
+            await ready(2)
+        answer = await call
+        assert answer["Error"] == f"filter service: {ENDED_AGAIN}"
+        assert len(hung) == 2, "the other replica lives on for other pods"
 
 
 async def not_serving(address: str) -> None:
