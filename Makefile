@@ -11,7 +11,7 @@ override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(AGAIN) $(if $(REPORT),--junitxml=$(REPORT) --durations=30)
 
 .DEFAULT_GOAL := help
-.PHONY: help dist sbom demo up test test-all test-beyond nightly nightly-chaos nightly-e2e nightly-groups nightly-older nightly-oldest nightly-scheduler coverage matrix fuzz audit soak docs docs-linkcheck lint lint-types lint-style lint-released protos lock image bench bench-quick bench-peers e2e chaos chaos-mutations manifests clean
+.PHONY: help dist sbom demo up test test-all test-beyond nightly nightly-autoscaler nightly-chaos nightly-e2e nightly-groups nightly-older nightly-oldest nightly-scheduler coverage matrix fuzz audit soak docs docs-linkcheck lint lint-types lint-style lint-released protos lock image bench bench-quick bench-peers e2e chaos chaos-mutations manifests clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}'
@@ -49,7 +49,7 @@ coverage: $(VENV)/.dev ## Measure the branch coverage of the tests in process, f
 	$(BIN)/coverage report
 
 # Each is run, also after one that failed.
-NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-groups nightly-older nightly-oldest nightly-scheduler soak matrix
+NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-groups nightly-autoscaler nightly-older nightly-oldest nightly-scheduler soak matrix
 nightly: export MOORAGE_EXAMPLES := 500
 nightly: ## Run what takes hours: fuzz, chaos, soak, every layout, image, version skew, older Kubernetes, other Pythons
 	$(MAKE) --keep-going $(NIGHTLY)
@@ -62,6 +62,10 @@ nightly-e2e:
 
 nightly-groups:
 	$(MAKE) e2e FEATURE_GATES=GenericWorkload=true RUNTIME_CONFIG=scheduling.k8s.io/v1beta1=true
+
+nightly-autoscaler: $(VENV)/.dev
+	$(BIN)/python -m tools.build karpenter
+	$(MAKE) e2e E2E=tests/e2e/autoscaler
 
 nightly-older:
 	$(MAKE) e2e KUBERNETES=1.36
@@ -188,7 +192,7 @@ bench-peers: $(VENV)/.peers ## Measure beside extenders that people run: TOPOLVM
 
 E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
   tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
-E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%)
+E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%) --ignore=tests/e2e/autoscaler/test_many.py
 e2e: WORKERS = 2
 e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG
 	$(BIN)/python -m tools.build

@@ -2,13 +2,15 @@
 
 Used by the harness, and by hand: python -m tools.build [PROGRAM ...]
 
-The versions are pinned in go/controlplane/MINOR/go.mod and in the go.mod of actionlint, grpcurl and
-helm, and nowhere else. The newest minor version is the default; KUBERNETES=1.36 selects another,
-SCHEDULER=1.30 one of kube-scheduler alone, also of those in go/schedulers/MINOR/go.mod. What is
-built goes into a cache outside the tree, whose key is those files, so that it is built once.
+The versions are pinned in go/controlplane/MINOR/go.mod and in the go.mod of actionlint, grpcurl,
+helm and karpenter, and nowhere else. The newest minor version is the default; KUBERNETES=1.36
+selects another, SCHEDULER=1.30 one of kube-scheduler alone, also of those in
+go/schedulers/MINOR/go.mod. What is built goes into a cache outside the tree, whose key is those
+files, so that it is built once.
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -25,6 +27,8 @@ CONTROL_PLANES = HERE / "controlplane"
 GRPCURL = HERE / "grpcurl"
 HELM = HERE / "helm"
 ACTIONLINT = HERE / "actionlint"
+KARPENTER = HERE / "karpenter"  # with its kwok provider, whose nodes are objects and nothing else
+SELDOM = (KARPENTER,)  # built only by name: minutes for what few tests want
 CHOICE = "KUBERNETES"  # the environment variable that selects a minor version
 SCHEDULER = "SCHEDULER"  # the same for kube-scheduler
 KUBERNETES = "k8s.io/kubernetes"
@@ -50,6 +54,8 @@ class Tool:
         """What the program is called."""
         if self.package.startswith("go.etcd.io/etcd/server"):
             return "etcd"
+        if self.module == KARPENTER:
+            return "karpenter"
         return self.package.rpartition("/")[2]
 
 
@@ -57,7 +63,7 @@ def tools() -> dict[str, Tool]:
     """Return everything that can be built, by name."""
     found = (
         Tool(module=module, package=package)
-        for module in (control_plane(), GRPCURL, HELM, ACTIONLINT)
+        for module in (control_plane(), GRPCURL, HELM, ACTIONLINT, *SELDOM)
         for package in _packages(module)
     )
     named = {tool.name: tool for tool in found}
@@ -84,6 +90,20 @@ def is_there(name: str) -> bool:
     """Whether a program needs no building."""
     tool = tools()[name]
     return _ready(tool) is not None or (_cache(tool.module) / name).exists()
+
+
+def module_folder(module: Path, package: str) -> Path:
+    """Return the source of a package that a go.mod requires; it is fetched if need be.
+
+    Raises:
+        BuildError: It cannot be had.
+    """
+    found = _run(
+        [_go(module), "mod", "download", "-json", f"{package}@{_version(module, package)}"],
+        module,
+        {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
+    )
+    return Path(json.loads(found)["Dir"])
 
 
 def minor_versions() -> list[str]:
@@ -123,9 +143,10 @@ def kubernetes_version() -> str:
 
 
 def main(names: Sequence[str]) -> int:
-    """Provide the programs, by default all; return the exit code."""
+    """Provide the programs, by default all but those seldom wanted; return the exit code."""
+    usual = (name for name, tool in tools().items() if tool.module not in SELDOM)
     try:
-        for name in names or tools():
+        for name in names or usual:
             _say(f"{name}: {find(name)}\n")
     except BuildError as error:
         _say(f"{error}\n")
@@ -266,7 +287,7 @@ def _install_go(place: Path, requirement: str) -> None:
         Path(temporary).mkdir()  # for the context to remove
 
 
-def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
+def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
     try:
         run = subprocess.run(
             command,
@@ -281,6 +302,7 @@ def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> N
         raise BuildError(f"{' '.join(command)} takes longer than {error.timeout:g} s") from error
     if run.returncode:
         raise BuildError(f"{' '.join(command)} failed:\n{run.stderr[-4000:]}")
+    return run.stdout
 
 
 def _say(text: str) -> None:

@@ -8,12 +8,22 @@ from pathlib import Path
 import pytest
 
 from cli.certs.certificates import keep_certificates
+from tools.build import is_there
 from tools.image.build import ROOT, Layout, base_archive, build, missing_tools, run
 from tools.image.isolated import Isolated
 
 WANTED = bool(os.environ.get("MOORAGE_E2E"))
+NO_KARPENTER = WANTED and not is_there("karpenter")
 
 collect_ignore_glob = [] if WANTED else ["*test_*.py"]
+collect_ignore = ["autoscaler"] if NO_KARPENTER else []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what is left out: `make nightly` builds Karpenter, `make e2e` does not."""
+    if NO_KARPENTER:
+        left_out = "tests/e2e/autoscaler is left out: python -m tools.build karpenter"
+        terminalreporter.write_line(left_out)
 
 
 @pytest.fixture(scope="session")
