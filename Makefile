@@ -172,7 +172,7 @@ LOCK := $(or $(wildcard $(BIN)/uv),uv) pip compile -q --universal --python-versi
   --no-emit-find-links --no-strip-extras --no-annotate --no-header
 lock: ## Resolve the dependencies again into requirements*.lock (needs uv)
 	$(LOCK) pyproject.toml --group build -o requirements.lock
-	$(LOCK) pyproject.toml --extra otel --group build --group dev --group docs -c requirements.lock -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra otel --extra mcp --group build --group dev --group docs -c requirements.lock -o requirements-dev.lock
 	$(LOCK) pyproject.toml --extra otel -c requirements-dev.lock -o requirements-image.lock
 	$(LOCK) --group pyproject.toml:build -c requirements.lock -o requirements-build.lock
 	$(LOCK) --group pyproject.toml:peers -c requirements-dev.lock -o requirements-peers.lock

@@ -2,6 +2,7 @@
 
 import click
 
+from cli.assistant.command import mcp
 from cli.certs.command import certs
 from cli.config.command import config
 from cli.decisions.commands import dashboard, explain, shadow
@@ -32,7 +33,7 @@ def completion(shell: str) -> None:
 
 
 GROUPS = {
-    "Look at a gateway": (explain, dashboard, shadow, doctor),
+    "Look at a gateway": (explain, dashboard, shadow, doctor, mcp),
     "Write and try plugins": (new_plugin, up, simulate),
     "Set up": (config, certs, convert_policy, completion),
     "Stand in for a scheduler": (gate,),

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,20 +42,19 @@ def doctor(
     be checked, else 0.
     """
     with clear_failures(code=2):
-        from cli.doctor.checks import findings
+        from cli.doctor.checks import report
         from cli.doctor.installation.installation import read_installation
 
-        found = list(findings(asyncio.run(read_installation(options, config))))
-    counts = {level: sum(each.level == level for each in found) for level in STYLES}
+        found = report(asyncio.run(read_installation(options, config)))
     if is_for_programs(output):
-        write({"counts": counts, "checks": found}, output)
+        write(found, output)
     else:
-        _show(found, counts, wide=output == "wide")
-    if counts["problem"] or (strict and counts["warning"]):
+        _show(found.checks, found.counts, wide=output == "wide")
+    if found.counts["problem"] or (strict and found.counts["warning"]):
         sys.exit(1)
 
 
-def _show(found: "Sequence[Finding]", counts: dict[str, int], *, wide: bool) -> None:
+def _show(found: "Sequence[Finding]", counts: Mapping[str, int], *, wide: bool) -> None:
     """Write findings in words, the worst first; what is ok if it is *wide*."""
     screen = Screen()
     unchecked: dict[str, list[str]] = {}

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cli.doctor.check import Check, Finding, examine
+import msgspec
+
+from cli.doctor.check import Check, Finding, Level, examine
 from cli.doctor.checks import configuration, reaching, running
 from cli.doctor.installation.installation import Installation
 
@@ -31,6 +33,21 @@ GROUPS: Mapping[str, Sequence[Check]] = {
         configuration.profiles,
     ),
 }
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What all checks find, and how many findings there are of each level, the worst first."""
+
+    counts: Mapping[str, int]
+    checks: Sequence[Finding]
+
+
+def report(installation: Installation) -> Report:
+    """Return what each check finds."""
+    found = list(findings(installation))
+    return Report(
+        {level.value: sum(each.level is level for each in found) for level in Level}, found
+    )
 
 
 def findings(installation: Installation) -> Iterator[Finding]:

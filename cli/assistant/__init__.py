@@ -1,0 +1,1 @@
+"""Answers an assistant's questions about a gateway: `moorage mcp`."""
