@@ -1,6 +1,6 @@
 """The tools that an assistant is offered: what commands of this one read, as the same objects.
 
-Each call connects anew, as a command does: so a gateway may end and come back meanwhile.
+Each call connects again, as a command does: so a gateway may end and come back meanwhile.
 """
 
 import asyncio

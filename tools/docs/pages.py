@@ -24,6 +24,8 @@ def escaped(text: str) -> str:
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+SKILLS = "deploy/skills/*/SKILL.md"
+"""What assistants read; its commands are tested as those of other pages are."""
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _INCLUDED = re.compile(r"<!-- include: .*?<!-- end -->", re.DOTALL)
@@ -48,7 +50,7 @@ class Block:
 
 def pages() -> list[Path]:
     """Return every page that people read."""
-    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob(SKILLS))]
 
 
 def blocks(language: str) -> Iterator[Block]:

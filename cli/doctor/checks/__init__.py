@@ -35,17 +35,17 @@ GROUPS: Mapping[str, Sequence[Check]] = {
 }
 
 
-class Report(msgspec.Struct, frozen=True):
+class DoctorReport(msgspec.Struct, frozen=True):
     """What all checks find, and how many findings there are of each level, the worst first."""
 
     counts: Mapping[str, int]
     checks: Sequence[Finding]
 
 
-def report(installation: Installation) -> Report:
+def report(installation: Installation) -> DoctorReport:
     """Return what each check finds."""
     found = list(findings(installation))
-    return Report(
+    return DoctorReport(
         {level.value: sum(each.level is level for each in found) for level in Level}, found
     )
 
