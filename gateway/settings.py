@@ -97,11 +97,8 @@ class GatewaySettings(EdgeSettings):
         "Whether several gateways elect a leader by a Lease, or not (none: one gateway, or one "
         "beside each kube-scheduler).",
     )
-    lease_namespace: str = setting(
-        "moorage", "Namespace of the Lease, where the gateway needs get, create and update."
-    )
     lease_name: str = "moorage-gateway"
-    """Name of the Lease, one for each namespace."""
+    """Name of the Lease, in the gateway's own namespace or that of the kubeconfig's context."""
     lease_duration: float = setting(
         15.0,
         "Time without renewal after which another gateway takes the Lease.",
@@ -177,14 +174,11 @@ class GatewaySettings(EdgeSettings):
     """Seconds after the last filter was lost in which cycles wait for one."""
     scorer_wait: float = 3.0
     """Seconds after the last scorer was lost in which cycles wait for one."""
-    min_nodes_per_shard: int = setting(
-        100,
-        "Fewest nodes that a replica gets of a shared cycle.",
-        minimum=1,
-    )
+    min_nodes_per_shard: int = 100
+    """Fewest nodes that a replica gets of a shared cycle: the time of fewer says too little."""
     min_shard_time: float = setting(
         0.005,
-        "Least expected time of a replica's part of a shared cycle; 0 always shares.",
+        "Least expected time of a replica's part of a shared cycle; 0 shares every cycle.",
         unit="seconds",
         minimum=0,
     )

@@ -198,7 +198,7 @@ class Election:
         self._retry_seconds = settings.lease_retry_period or self._renew_seconds / 5
         self._store = LeaseStore(
             client,
-            settings.lease_namespace,
+            client.namespace,
             settings.lease_name,
             usual=self._lease_seconds,
         )

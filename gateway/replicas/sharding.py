@@ -39,13 +39,12 @@ class Sharding:
         """Return into how many shards to split *nodes* nodes over at most *replicas* replicas."""
         if replicas < 2:
             return 1
-        most = min(replicas, nodes // self._min_nodes)
-        if self._min_time:
-            seen = self._seen.get(kind, _NOTHING)
-            expected = nodes * seen.node_seconds / max(seen.nodes, 1)
-            cost = self._min_time + seen.again / max(seen.cycles, 1)
-            most = min(most, int(expected / cost))
-        return max(most, 1)
+        if not self._min_time:
+            return max(min(replicas, nodes), 1)
+        seen = self._seen.get(kind, _NOTHING)
+        expected = nodes * seen.node_seconds / max(seen.nodes, 1)
+        cost = self._min_time + seen.again / max(seen.cycles, 1)
+        return max(min(replicas, nodes // self._min_nodes, int(expected / cost)), 1)
 
 
 class _Seen(NamedTuple):

@@ -31,6 +31,8 @@ from sandbox.scheduler.scheduler import StandInScheduler
 class SchedulerSettings(ProcessSettings):
     """The process's options."""
 
+    log_repeats: int = 1_000_000
+    """Each call that failed is a line: tests and the campaign count them."""
     config: Path | None = setting(
         None, "The KubeSchedulerConfiguration; by default the shipped one."
     )

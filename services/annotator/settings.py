@@ -53,9 +53,8 @@ class AnnotatorSettings(AdminSettings):
     )
     concurrency: int = 8
     """Nodes that are written at the same time: enough for 5,000 nodes in some seconds."""
-    request_timeout: float = setting(
-        10.0, "Time for one request to the API server.", unit="seconds", minimum=0.1
-    )
+    request_timeout: float = 10.0
+    """Seconds for one request to the API server."""
     interval: float = setting(
         60.0, "From the start of a round to the start of the next.", unit="seconds", minimum=0.1
     )

@@ -22,11 +22,8 @@ class BinderSettings(BindLimits, ServerSettings):
         "~/.kube/config.",
     )
     plugin: tuple[Path, ...] = setting((), "A Python file or folder with plugins; repeatable.")
-    bind_timeout: float = setting(
-        10.0,
-        "Time for a bind, if the caller gives no earlier deadline.",
-        unit="seconds",
-        minimum=0.1,
-    )
+    bind_timeout: float = 60.0
+    """Seconds for a bind at most. A gateway gives it what is left of its --http-timeout, which is
+    shorter."""
     answer_margin: float = 0.1
     """Seconds before the caller's deadline at which it gets an answer, known outcome or not."""

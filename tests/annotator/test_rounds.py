@@ -306,3 +306,16 @@ async def test_no_more_nodes_are_written_at_once_than_is_said(
     assert not third.is_set()
     assert forms == {("application/merge-patch+json", "moorage-annotator")}
     assert [log["event"] for log in logs] == ["A node cannot be read and is left out."]
+
+
+async def test_an_api_server_that_is_silent_is_named(
+    server: ApiServer, api: Api, prometheus: FakePrometheus, tmp_path: Path
+) -> None:
+    api.fault("list", "nodes", delay_seconds=60)
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    client = await connect(tmp_path / "kubeconfig")
+    try:
+        with pytest.raises(TimeoutError, match="GET /api/v1/nodes: nothing heard from"):
+            await Annotator(settings(prometheus), NodeClient(client, timeout=0.2)).round()
+    finally:
+        await client.close()

@@ -137,17 +137,6 @@ async def test_an_api_server_that_is_gone_is_one_line(
     assert line.startswith(f"moorage annotator: GET /api/v1/nodes: cannot reach {server.url}")
 
 
-async def test_an_api_server_that_is_silent_is_one_line(
-    api: Api, prometheus: FakePrometheus, tmp_path: Path
-) -> None:
-    api.fault("list", "nodes", delay_seconds=60)
-    silent = ("--once", "--request-timeout=200ms")
-    code, _, errors = await ended(tmp_path, prometheus, *silent)
-    assert code == 1
-    (line,) = errors.splitlines()
-    assert line.startswith("moorage annotator: GET /api/v1/nodes: nothing heard from")
-
-
 async def test_tokens_and_timeouts_are_those_of_the_options(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
@@ -273,7 +262,7 @@ async def test_a_signal_ends_it_while_the_api_server_is_silent(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
     patches = api.count("patch", "nodes", delay_seconds=60)
-    async with annotator(tmp_path, prometheus, "--request-timeout=1m") as command:
+    async with annotator(tmp_path, prometheus) as command:
         await command.line("{")
         await until(lambda: patches() == 2, PATIENCE)
         command.signal(signal.SIGTERM)

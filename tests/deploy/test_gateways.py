@@ -36,7 +36,7 @@ def test_two_gateways_elect_one_with_the_lease_that_they_may_write(
     assert deployment["spec"]["replicas"] == 2
     assert settings.leader_election == "lease"
     role = one(two_gateways, "Role", "gateway-lease")
-    assert role["metadata"]["namespace"] == settings.lease_namespace
+    assert role["metadata"]["namespace"] == deployment["metadata"]["namespace"]
     assert rules(two_gateways, "Role", "gateway-lease") == {
         ("coordination.k8s.io", "leases", "create", ""),
         ("coordination.k8s.io", "leases", "get", settings.lease_name),

@@ -27,7 +27,7 @@ NODES = ("n1", "n2", "n3", "n4")
 
 EXEMPLARS = "--enable-feature=exemplar-storage"
 
-OPTIONS = ("--trace-ratio=1", "--min-nodes-per-shard=1", "--min-shard-time=0s")
+OPTIONS = ("--trace-ratio=1", "--min-shard-time=0s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,18 +37,13 @@ With "clocks" one is elected, and wall clocks can be set.
 TWO_GATEWAYS: frozenset[Layout] = frozenset({"in turn", "elected", "clocks"})
 WITH_ELECTION: frozenset[Layout] = frozenset({"elected", "clocks"})
 
-LEASE = (
-    "--leader-election=lease",
-    "--lease-namespace=default",
-    f"--lease-duration={LEASE_SECONDS}s",
-)
+LEASE = ("--leader-election=lease", f"--lease-duration={LEASE_SECONDS}s")
 
 HTTP_TIMEOUT = "10s"
 
 OPTIONS: Mapping[str, Sequence[str]] = {
     "filter": (f"--plugin={HERE / 'plugins' / 'rules'}",),
     "scorer": (f"--plugin={FIRST}",),
-    "binder": (f"--bind-timeout={HTTP_TIMEOUT}",),
     "gateway": (
         "--config-reload-interval=200ms",
         f"--http-timeout={HTTP_TIMEOUT}",
@@ -227,6 +222,7 @@ class Stack:
         cluster = config["clusters"][0]["cluster"]
         scheme = cluster["server"].partition(":")[0]
         cluster["server"] = f"{scheme}://{HOST}:{self.links[f'{client}>api'].port}"
+        config["contexts"][0]["context"]["namespace"] = "default"  # the Lease's
         file = self.directory / f"{client}-through-link.kubeconfig"
         file.write_text(json.dumps(config))
         return file
@@ -250,11 +246,6 @@ class Stack:
             f"--api-server={api}" if part.startswith("--api-server=") else part
             for part in program.command
         ]
-        if self.plane.name == "embedded":
-            program.command = [
-                *program.command,
-                "--log-repeats=1000000",
-            ]  # failed calls are counted
         return program
 
     async def _keep(self, name: str) -> None:

@@ -18,7 +18,7 @@ LOG = "--log-format=text"
 SOON = ("--config-reload-interval=250ms", "--resolve-interval=1s")
 """The gateway notices a changed policy and other plugins of the binder sooner than in a cluster."""
 
-SCATTERED = ("--min-nodes-per-shard=1", "--min-shard-time=0s")
+SCATTERED = ("--min-shard-time=0s",)
 """Who runs several filters looks what a plugin does with a part of the nodes, however few."""
 
 OF_CYCLES = {"filterVerb", "prioritizeVerb", "preemptVerb", "weight"}

@@ -48,11 +48,8 @@ class ProcessSettings:
     """Lines that may wait to be written, 1 MB at most; more are dropped and counted."""
     log_traceback_interval: float = 60.0
     """Seconds between two tracebacks of the same event and place: the first shows all."""
-    log_repeats: int = setting(
-        20,
-        "Warnings and errors of the same event in a row; after that one a second, with a count.",
-        minimum=1,
-    )
+    log_repeats: int = 20
+    """Warnings and errors of the same event in a row; after that one a second, with a count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

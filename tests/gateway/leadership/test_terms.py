@@ -33,7 +33,7 @@ from tools.inprocess.gateway import (
 from tools.waiting import until
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-LEASE = {"leader_election": "lease", "lease_namespace": "default", "lease_retry_period": 0.1}
+LEASE = {"leader_election": "lease", "lease_retry_period": 0.1}
 
 
 @asynccontextmanager

@@ -44,7 +44,7 @@ def two_of_each(
 
 
 @pytest.mark.parametrize("service", KINDS)
-@pytest.mark.parametrize("settings", [{}, {"min_nodes_per_shard": 1000}], ids=["shards", "whole"])
+@pytest.mark.parametrize("settings", [{}, {"min_shard_time": 1000.0}], ids=["shards", "whole"])
 async def test_a_replica_that_is_lost_with_its_work_costs_nothing(
     tmp_path: Path, service: str, settings: dict[str, Any]
 ) -> None:
@@ -63,7 +63,7 @@ async def test_a_replica_that_is_lost_with_its_work_costs_nothing(
 
 
 @pytest.mark.parametrize("service", KINDS)
-@pytest.mark.parametrize("settings", [{}, {"min_nodes_per_shard": 1000}], ids=["shards", "whole"])
+@pytest.mark.parametrize("settings", [{}, {"min_shard_time": 1000.0}], ids=["shards", "whole"])
 async def test_a_replica_that_hangs_costs_a_moment_once(
     tmp_path: Path, service: str, settings: dict[str, Any]
 ) -> None:
@@ -114,7 +114,7 @@ async def test_replicas_that_hang_until_the_deadline_have_to_catch_up(
         return True
 
     gates = (gate,) * replicas
-    settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
+    settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_shard_time": 1000.0}
     async with sharing(tmp_path, nodes=("n1", "n2"), filter_gates=gates, **settings) as running:
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["Error"] == "filter service does not answer in time"
@@ -136,7 +136,7 @@ async def test_a_pod_that_may_crash_replicas_is_asked_of_one_at_a_time(tmp_path:
 
     first, second = free_ports(2)
     addresses = f"127.0.0.1:{first}", f"127.0.0.1:{second}"
-    settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_nodes_per_shard": 1000}
+    settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_shard_time": 1000.0}
     nodes: Options = {"nodes": ("n1", "n2"), "filters": addresses, "waits": False}
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(sharing(tmp_path, **nodes, **settings))
@@ -236,7 +236,6 @@ SORT = ("moorage", "")
 
 def limits(**more: Any) -> GatewaySettings:
     known = {
-        "min_nodes_per_shard": 100,
         "min_shard_time": 0.005,
         "hedge_quantile": 0.95,
         "hedge_factor": 3.0,

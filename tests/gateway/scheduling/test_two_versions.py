@@ -152,7 +152,6 @@ async def test_every_order_is_one_of_the_two_versions_own(tmp_path: Path) -> Non
                 scorer=[f"127.0.0.1:{port}" for port in rollout.scorers],
                 config=tmp_path / "policy.yaml",
                 http_timeout=60.0,
-                min_nodes_per_shard=1,
                 min_shard_time=0.0,
                 hedge_floor=0.002,  # work is sent twice and thrice all the time
                 resolve_interval=0.1,

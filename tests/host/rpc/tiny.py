@@ -27,6 +27,7 @@ SERVICE = "moorage.v1.BinderService"
 class TinySettings(ServerSettings):
     failing: str = setting("", "What goes wrong: create, start or ready.")
     log_queue: int = setting(2000, "Log lines that may wait to be written.")
+    log_repeats: int = setting(20, "Warnings of the same event in a row.")
     log_traceback_interval: float = setting(60.0, "Between two tracebacks.", unit="seconds")
 
 
