@@ -80,7 +80,7 @@ def _points_of(attempt: SchedulingAttempt, position: int) -> dict[str, Any]:
         "node": attempt.names[position],
         "inTree": int(attempt.in_tree_points[position]),
         "plugins": [
-            {"plugin": each.plugin, "score": int(each.scores[position]), "weight": each.weight}
+            {"plugin": each.plugin, "score": int(each.normalized[position]), "weight": each.weight}
             for each in attempt.in_tree
         ],
         "extenders": None if extended is None else int(extended[position]),

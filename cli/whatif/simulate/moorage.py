@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +19,7 @@ from moorage import PluginFailedError
 from moorage.execution import PluginRejection, Profile, Supervisor, owner_of
 from moorage.plugin.cycle_state import KeptValue, annotations_at
 from moorage_host.kube_scheduler import ExtenderConfig
-from moorage_host.kube_scheduler.attempt import EXTENDER, NodeRejection, SchedulingAttempt
+from moorage_host.kube_scheduler.attempt import EXTENDER, SchedulingAttempt
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.kube_scheduler.extender import Extender, ExtenderError
 from moorage_host.kube_scheduler.extenders import Candidates, Offered
@@ -94,9 +95,7 @@ class InProcess:
         for name, position in zip(nodes, np.searchsorted(outcome.rows, rows).tolist(), strict=True):
             if reason := outcome.reason(position):
                 self.rejected[name] = reason
-                attempt.rejections[name] = NodeRejection(
-                    EXTENDER, (reason.text,), reason.unresolvable
-                )
+                attempt.rejections[name] = msgspec.structs.replace(reason, plugin=EXTENDER)
         feasible: Offered = {n: json for n, json in nodes.items() if n not in self.rejected}
         if outcome.claimants and feasible:
             self.claimants = outcome.claimants
@@ -245,18 +244,18 @@ def why_pending(attempt: SchedulingAttempt, moorage: InProcess) -> str:
     return f"0/{attempt.nodes} nodes: {reasons}"
 
 
-def _rejection(moorage: InProcess, node: str, rejection: NodeRejection) -> tuple[str, str]:
+def _rejection(moorage: InProcess, node: str, rejection: PluginRejection) -> tuple[str, str]:
     ours = moorage.rejected.get(node)
     if rejection.plugin == EXTENDER and ours is not None:
         return ours.plugin, ours.text
-    return rejection.plugin, ", ".join(rejection.reasons)
+    return rejection.plugin, rejection.text
 
 
 def _parts(attempt: SchedulingAttempt, moorage: InProcess, node: str) -> Mapping[str, float]:
     """Return the points of a node by plugin; those of in-tree plugins are marked."""
     position = attempt.names.index(node)
     in_tree = {
-        f"in-tree {each.plugin}": float(each.weight * each.scores[position])
+        f"in-tree {each.plugin}": float(each.weight * each.normalized[position])
         for each in attempt.in_tree
     }
     return {**in_tree, **moorage.parts(node)}

@@ -36,11 +36,10 @@ class PluginRejection(msgspec.Struct, frozen=True, gc=False):
     text: str
     unresolvable: bool = False
 
-
-def reasons_of(rejection: PluginRejection) -> Sequence[str]:
-    """Return what is counted one by one: all that is short on a node is in one text."""
-    text = rejection.text
-    return text.split(", ") if rejection.plugin == NodeResourcesFit.name else (text,)
+    @property
+    def reasons(self) -> Sequence[str]:
+        """What is counted one by one: all that is short on a node is in one text."""
+        return self.text.split(", ") if self.plugin == NodeResourcesFit.name else (self.text,)
 
 
 class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +58,11 @@ class FilterRun(msgspec.Struct, frozen=True, kw_only=True):
     plugins: Sequence[PluginRun]
     claimants: Sequence[str] = ()
     trial: Trial | None = None
+
+    def rejection(self, position: int) -> PluginRejection | None:
+        """Return why the node at *position* is rejected, None if it is feasible."""
+        code = int(self.codes[position])
+        return self.reasons[code - 1] if code else None
 
 
 async def run_filter_plugins(

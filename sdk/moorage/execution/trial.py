@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from moorage.errors import PluginFailedError
 from moorage.execution.cycle import Supervisor
 from moorage.execution.enabled import EnabledPlugin, Profile
-from moorage.execution.filtering import FilterRun, reasons_of, run_filter_plugins
+from moorage.execution.filtering import FilterRun, run_filter_plugins
 from moorage.groups import Group, ReasonNodes, Trial
 from moorage.in_tree.filters import FILTERS
 from moorage.in_tree.filters.node_resources_fit import INSUFFICIENT
@@ -242,7 +242,7 @@ class _Placing:
         reasons: dict[str, list[str]] = {}
         for code, rejection in enumerate(run.reasons, start=1):
             names = rejected.where(run.codes == code).names
-            for reason in reasons_of(rejection):
+            for reason in rejection.reasons:
                 reasons.setdefault(reason, []).extend(names)
         trial.reasons = [
             ReasonNodes(reason=reason, nodes=len(names), examples=sorted(names)[:EXAMPLES])

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from moorage.execution import PluginRejection, PluginScores
 from moorage_host.kube_scheduler.cache import KnownPod
 
 EXTENDER = "Extender"
@@ -18,22 +19,6 @@ Reason = Literal["Unschedulable", "SchedulerError"]
 
 Points: TypeAlias = npt.NDArray[np.int64]
 """One whole number for each node; sums wrap around as in Go."""
-
-
-class NodeRejection(NamedTuple):
-    """Why a node was rejected. Removing pods does not cure an unresolvable reason."""
-
-    plugin: str
-    reasons: tuple[str, ...]
-    unresolvable: bool = False
-
-
-class PluginScore(NamedTuple):
-    """What an in-tree plugin gives the nodes, 0..100, and its weight."""
-
-    plugin: str
-    weight: int
-    scores: Points
 
 
 class NoNodesError(Exception):
@@ -70,7 +55,7 @@ class SchedulingAttempt:
 
     pod: KnownPod
     nodes: int
-    rejections: dict[str, NodeRejection] = field(default_factory=dict)
+    rejections: dict[str, PluginRejection] = field(default_factory=dict)
     plugins: set[str] = field(default_factory=set)
     elsewhere: str = ""
     conflict: str = ""
@@ -79,7 +64,7 @@ class SchedulingAttempt:
     feasible: int = 0
     nominated: bool = False
     names: Sequence[str] = ()
-    in_tree: list[PluginScore] = field(default_factory=list)
+    in_tree: list[PluginScores] = field(default_factory=list)
     in_tree_points: Points = field(default_factory=lambda: np.zeros(0, np.int64))
     extender_points: Points | None = None
     aftermath: str = ""
@@ -87,7 +72,7 @@ class SchedulingAttempt:
     error: str = ""
     reason: Reason = "Unschedulable"
 
-    def reject(self, node: str, rejection: NodeRejection) -> None:
+    def reject(self, node: str, rejection: PluginRejection) -> None:
         """Note that a node was rejected."""
         self.rejections[node] = rejection
         self.plugins.add(rejection.plugin)
@@ -111,7 +96,7 @@ class SchedulingAttempt:
         return f"{sentence} {self.aftermath}" if self.aftermath else sentence
 
 
-def summary(nodes: int, rejections: Mapping[str, NodeRejection], elsewhere: str = "") -> str:
+def summary(nodes: int, rejections: Mapping[str, PluginRejection], elsewhere: str = "") -> str:
     """Group equal reasons; `elsewhere` is that of nodes without a rejection of their own."""
     counts = Counter(reason for rejection in rejections.values() for reason in rejection.reasons)
     if elsewhere and nodes > len(rejections):

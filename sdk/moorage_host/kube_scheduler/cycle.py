@@ -8,24 +8,26 @@ task runs.
 
 import random
 from collections.abc import Mapping
+from typing import Any
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 import structlog
 
 from moorage import Nodes
+from moorage.execution import FilterRun, PluginRejection
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, KubeSchedulerProfile
 from moorage_host.kube_scheduler.attempt import (
     EXTENDER,
-    NodeRejection,
     NoNodesError,
-    PluginScore,
     Points,
     SchedulingAttempt,
 )
 from moorage_host.kube_scheduler.cache import KnownPod, NodeInfo, SchedulerCache
 from moorage_host.kube_scheduler.extender import ExtenderError
 from moorage_host.kube_scheduler.extenders import Extending, Offered
-from moorage_host.kube_scheduler.in_tree import InTreePlugins, InTreeVerdicts, named_nodes
+from moorage_host.kube_scheduler.in_tree import InTreePlugins, named_nodes
 
 _log = structlog.get_logger()
 
@@ -119,12 +121,12 @@ class SchedulingCycle:
         percentage = profile.percentage_of_nodes_to_score
         enough = sample_size(len(nodes), self._percentage if percentage is None else percentage)
         verdicts = await plugins.filter(attempt.pod.pod, nodes)
-        await self._mind_nominees(attempt.pod, plugins, nodes, verdicts)
+        verdicts = await self._mind_nominees(attempt.pod, plugins, nodes, verdicts)
         found = (verdicts.codes == 0).nonzero()[0][:enough]
         evaluated = int(found[-1]) + 1 if len(found) == enough > 0 else len(nodes)
         names = self._cache.names
         for position in verdicts.codes[:evaluated].nonzero()[0].tolist():
-            if rejection := verdicts.of(position):
+            if rejection := verdicts.rejection(position):
                 attempt.reject(names[nodes.rows[position]], rejection)
         processed = len(found) + len(attempt.rejections)
         self._start = (self._start + processed) % len(self._cache.nodes)
@@ -145,18 +147,20 @@ class SchedulingCycle:
         return self._cache.snapshot.nodes(rows[rows >= 0])
 
     async def _mind_nominees(
-        self, pod: KnownPod, plugins: InTreePlugins, nodes: Nodes, verdicts: InTreeVerdicts
-    ) -> None:
+        self, pod: KnownPod, plugins: InTreePlugins, nodes: Nodes, verdicts: FilterRun
+    ) -> FilterRun:
         """Evaluate the nodes on which room is held as if it were taken, too."""
+        codes, reasons = verdicts.codes, list(verdicts.reasons)
         for name in self._cache.held_nodes:
             node, nominees = self._cache.nodes.get(name), self._cache.nominees(name, pod)
             if node is None or not nominees:
                 continue
             with self._cache.trial(node, nominees):
                 fuller = await plugins.filter(pod.pod, self._cache.one(node))
-            if rejection := fuller.of(0):
-                verdicts.rejections.append(rejection)
-                verdicts.codes[nodes.rows == node.row] = len(verdicts.rejections)
+            if rejection := fuller.rejection(0):
+                reasons.append(rejection)
+                codes[nodes.rows == node.row] = len(reasons)
+        return msgspec.structs.replace(verdicts, codes=codes, reasons=reasons)
 
     async def _best(
         self, attempt: SchedulingAttempt, plugins: InTreePlugins, feasible: Offered
@@ -167,10 +171,9 @@ class SchedulingCycle:
         known = self._cache.snapshot.nodes(rows[rows >= 0])
         attempt.in_tree_points = np.zeros(len(names), np.int64)
         for each in await plugins.score(attempt.pod.pod, known):
-            scores = np.zeros(len(names), np.int64)
-            scores[rows >= 0] = each.scores
-            attempt.in_tree.append(PluginScore(each.plugin, each.weight, scores))
-            attempt.in_tree_points += each.weight * scores
+            raw, normalized = (_of_all(rows, part) for part in (each.raw, each.normalized))
+            attempt.in_tree.append(msgspec.structs.replace(each, raw=raw, normalized=normalized))
+            attempt.in_tree_points += each.weight * normalized
         extended = await self._extenders.scores(attempt.pod, feasible)
         if not extended:
             return names[int(attempt.in_tree_points.argmax())]
@@ -185,13 +188,20 @@ class SchedulingCycle:
         return self._rng.choice(scored or best[:1])
 
 
+def _of_all(rows: npt.NDArray[np.int64], known: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the scores of all nodes, 0 of those that the cluster does not have."""
+    scores = np.zeros(len(rows), known.dtype)
+    scores[rows >= 0] = known
+    return scores
+
+
 async def rejection_of(
     cache: SchedulerCache, pod: KnownPod, plugins: InTreePlugins, node: NodeInfo
-) -> NodeRejection | None:
+) -> PluginRejection | None:
     """Evaluate a node with the pods for which room is held on it, and then without them."""
     if nominees := cache.nominees(node.name, pod):
         with cache.trial(node, nominees):
             verdicts = await plugins.filter(pod.pod, cache.one(node))
-        if rejection := verdicts.of(0):
+        if rejection := verdicts.rejection(0):
             return rejection
-    return (await plugins.filter(pod.pod, cache.one(node))).of(0)
+    return (await plugins.filter(pod.pod, cache.one(node))).rejection(0)

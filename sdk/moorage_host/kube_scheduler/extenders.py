@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from moorage_host.kube_scheduler.attempt import EXTENDER, NodeRejection, SchedulingAttempt
+from moorage.execution import PluginRejection
+from moorage_host.kube_scheduler.attempt import EXTENDER, SchedulingAttempt
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.kube_scheduler.extender import (
     Extender,
@@ -151,9 +152,9 @@ async def _filtered(extender: Extender, attempt: SchedulingAttempt, nodes: Offer
     survivors = _survivors(extender.name, answer, nodes, names_only)
     rejections = attempt.rejections
     for node, reason in answer.failed.items():
-        rejections[node] = NodeRejection(EXTENDER, (reason,))
+        rejections[node] = PluginRejection(EXTENDER, reason)
     for node, reason in answer.unresolvable.items():
-        rejections[node] = NodeRejection(EXTENDER, (reason,), unresolvable=True)
+        rejections[node] = PluginRejection(EXTENDER, reason, unresolvable=True)
     return survivors
 
 

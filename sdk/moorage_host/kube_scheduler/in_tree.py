@@ -6,22 +6,20 @@ resource claims.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from moorage import Nodes, Pod
 from moorage.execution import EnabledPlugin, PluginScores, Supervisor, owner_of
 from moorage.execution import Profile as RunningProfile
-from moorage.execution.filtering import reasons_of, run_filter_plugins
+from moorage.execution.filtering import FilterRun, run_filter_plugins
 from moorage.in_tree.filters import FILTERS
 from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
 from moorage.in_tree.scores import SCORES
 from moorage.plugin.hooks import Plugin
 from moorage_host.kube_scheduler import KubeSchedulerProfile
-from moorage_host.kube_scheduler.attempt import NodeRejection, PluginScore
 from moorage_host.plugins.ranking import run_scores
 from moorage_host.policy.checks import check_arguments
 
@@ -35,18 +33,6 @@ STRATEGIES: Final = {
 
 _FILTERS: Final = {kind.name: kind for kind in FILTERS}
 _SCORES: Final = {kind.name: kind for kind in SCORES}
-
-
-class InTreeVerdicts(NamedTuple):
-    """For each node 0 if it passes, i if `rejections[i - 1]` rejects it."""
-
-    codes: npt.NDArray[np.uint16]
-    rejections: list[NodeRejection]
-
-    def of(self, position: int) -> NodeRejection | None:
-        """Return why the node at *position* is rejected, None if it passes."""
-        code = int(self.codes[position])
-        return self.rejections[code - 1] if code else None
 
 
 class InTreePlugins:
@@ -67,22 +53,12 @@ class InTreePlugins:
         self._scores = _running(self._score(*entry) for entry in profile.scores.items())
         self.narrows = "NodeAffinity" in profile.filters
 
-    async def filter(self, pod: Pod, nodes: Nodes) -> InTreeVerdicts:
+    async def filter(self, pod: Pod, nodes: Nodes) -> FilterRun:
         """Return which of *nodes* pass all filters, and why the others do not."""
-        run = await run_filter_plugins(self._filters, pod, nodes, Supervisor(owner=owner_of(pod)))
-        return InTreeVerdicts(
-            run.codes,
-            [
-                NodeRejection(
-                    reason.plugin,
-                    tuple(reasons_of(reason)),
-                    unresolvable=reason.unresolvable,
-                )
-                for reason in run.reasons
-            ],
-        )
+        supervisor = Supervisor(owner=owner_of(pod))
+        return await run_filter_plugins(self._filters, pod, nodes, supervisor)
 
-    async def score(self, pod: Pod, nodes: Nodes) -> list[PluginScore]:
+    async def score(self, pod: Pod, nodes: Nodes) -> list[PluginScores]:
         """Return what each plugin that does not skip the pod gives to *nodes*."""
         run = await run_scores(self._scores, pod, nodes, Supervisor(owner=owner_of(pod)))
         return [_as_in_tree(scores) for scores in run.scores]
@@ -124,9 +100,11 @@ def _enabled(
     return EnabledPlugin(plugin=plugin, weight=weight, time_budget=float("inf"))
 
 
-def _as_in_tree(scores: PluginScores) -> PluginScore:
+def _as_in_tree(scores: PluginScores) -> PluginScores:
+    """Return the scores of a plugin in whole numbers, under kube-scheduler's name for it."""
     name = FIT if scores.plugin in STRATEGIES.values() else scores.plugin
-    return PluginScore(name, scores.weight, scores.normalized.astype(np.int64))
+    whole = scores.normalized.astype(np.int64)
+    return msgspec.structs.replace(scores, plugin=name, normalized=whole)
 
 
 def named_nodes(pod: Pod) -> frozenset[str] | None:

@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from moorage_host.kube_scheduler.attempt import NodeRejection, SchedulingAttempt, summary
+from moorage.execution import PluginRejection
+from moorage_host.kube_scheduler.attempt import SchedulingAttempt, summary
 from moorage_host.kube_scheduler.cache import KnownPod, NodeInfo, SchedulerCache
 from moorage_host.kube_scheduler.cycle import rejection_of
 from moorage_host.kube_scheduler.extender import ExtenderError
@@ -16,8 +17,8 @@ from moorage_host.kube_scheduler.in_tree import InTreePlugins
 
 NAME = "DefaultPreemption"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NO_VICTIMS = NodeRejection(
-    NAME, ("No preemption victims found for incoming pod",), unresolvable=True
+NO_VICTIMS = PluginRejection(
+    NAME, "No preemption victims found for incoming pod", unresolvable=True
 )
 _MIN_CANDIDATES = 100
 _MIN_PERCENTAGE = 10
@@ -79,7 +80,7 @@ class Preemption:
             raise PreemptionError("no candidate node for preemption")
         return self._pick(candidates)
 
-    def _require_eligible(self, pod: KnownPod, rejections: Mapping[str, NodeRejection]) -> None:
+    def _require_eligible(self, pod: KnownPod, rejections: Mapping[str, PluginRejection]) -> None:
         if pod.pod.spec.preemption_policy == "Never":
             raise PreemptionError("not eligible due to preemptionPolicy=Never.")
         node = self._cache.nomination(pod)
@@ -90,7 +91,7 @@ class Preemption:
             raise PreemptionError("not eligible due to a terminating pod on the nominated node.")
 
     async def _candidates(
-        self, pod: KnownPod, plugins: InTreePlugins, rejections: Mapping[str, NodeRejection]
+        self, pod: KnownPod, plugins: InTreePlugins, rejections: Mapping[str, PluginRejection]
     ) -> Candidates:
         curable = [
             node
@@ -100,11 +101,11 @@ class Preemption:
         start = self._rng.randrange(len(curable)) if curable else 0
         enough = max(len(curable) * _MIN_PERCENTAGE // 100, _MIN_CANDIDATES)
         candidates: dict[str, Sequence[KnownPod]] = {}
-        failures: dict[str, NodeRejection] = {}
+        failures: dict[str, PluginRejection] = {}
         problems: list[str] = []
         for node in curable[start:] + curable[:start]:
             found = await self._dry_run(pod, plugins, node)
-            if isinstance(found, NodeRejection):
+            if isinstance(found, PluginRejection):
                 failures[node.name] = found
             elif found:
                 candidates[node.name] = found
@@ -122,7 +123,7 @@ class Preemption:
 
     async def _dry_run(
         self, pod: KnownPod, plugins: InTreePlugins, node: NodeInfo
-    ) -> Sequence[KnownPod] | NodeRejection:
+    ) -> Sequence[KnownPod] | PluginRejection:
         lower = sorted(self._lower(pod, node.name), key=_importance)
         if not lower:
             return NO_VICTIMS

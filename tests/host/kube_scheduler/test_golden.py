@@ -77,7 +77,7 @@ async def test_scores_and_reasons_are_those_of_kube_scheduler(
             if case.message:
                 assert tried.message == case.message
             given = {
-                each.plugin: dict(zip(tried.names, each.scores.tolist(), strict=True))
+                each.plugin: dict(zip(tried.names, each.normalized.tolist(), strict=True))
                 for each in tried.in_tree
             }
             exempt = set()

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from moorage_host.kube_scheduler.attempt import NodeRejection, SchedulingAttempt, summary
+from moorage.execution import PluginRejection
+from moorage_host.kube_scheduler.attempt import SchedulingAttempt, summary
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.kube_scheduler.cycle import sample_size
 from tests.sandbox.scheduler.support import World, known_pod, requesting
@@ -168,13 +169,16 @@ async def test_a_pod_of_a_daemon_set_is_searched_only_on_its_node(world: World) 
     assert node_names(world.extender.calls[0].json) == ["n1"]
 
 
-def rejection(*reasons: str) -> NodeRejection:
-    return NodeRejection("Some", reasons)
+def rejection(text: str, plugin: str = "Some") -> PluginRejection:
+    return PluginRejection(plugin, text)
 
 
 def test_equal_reasons_are_counted_and_sorted_as_text() -> None:
     rejections = {f"n{i}": rejection("too hot") for i in range(10)}
-    rejections |= {"m1": rejection("Insufficient cpu", "Too many pods"), "m2": rejection("cold")}
+    rejections |= {
+        "m1": rejection("Insufficient cpu, Too many pods", "NodeResourcesFit"),
+        "m2": rejection("cold"),
+    }
     assert summary(12, rejections) == (
         "0/12 nodes are available: 1 Insufficient cpu, 1 Too many pods, 1 cold, 10 too hot."
     )

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from moorage.execution import PluginRejection
 from moorage_host.kube_scheduler import parse_configuration
-from moorage_host.kube_scheduler.attempt import NodeRejection
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.kube_scheduler.in_tree import InTreePlugins, named_nodes
 from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
@@ -28,36 +28,36 @@ STARTING = [case for case in json.loads(RECORDED.read_text())["cases"] if "1.37"
 
 async def rejection(
     plugins: InTreePlugins, pod: KnownPod, *others: KnownPod, **node: Any
-) -> NodeRejection | None:
+) -> PluginRejection | None:
     cache = SchedulerCache()
     allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110", **node.pop("allocatable", {})}
     metadata = {"name": "node", "labels": node.pop("labels", {})}
     cache.set_node({"metadata": metadata, "spec": node, "status": {"allocatable": allocatable}})
     for other in others:
         cache.assume(other, "node")
-    return (await plugins.filter(pod.pod, cache.one(cache.nodes["node"]))).of(0)
+    return (await plugins.filter(pod.pod, cache.one(cache.nodes["node"]))).rejection(0)
 
 
 async def test_the_first_plugin_in_kube_schedulers_order_gives_the_reason() -> None:
     pod = known_pod(**requesting(cpu="9"), nodeSelector={"disk": "ssd"})
     hostile = {"unschedulable": True, "taints": [TAINT]}
-    assert await rejection(in_tree(), pod, **hostile) == NodeRejection(
-        "NodeUnschedulable", ("node(s) were unschedulable",), unresolvable=True
+    assert await rejection(in_tree(), pod, **hostile) == PluginRejection(
+        "NodeUnschedulable", "node(s) were unschedulable", unresolvable=True
     )
-    assert await rejection(in_tree(), pod, taints=[TAINT]) == NodeRejection(
-        "TaintToleration", ("node(s) had untolerated taint(s)",), unresolvable=True
+    assert await rejection(in_tree(), pod, taints=[TAINT]) == PluginRejection(
+        "TaintToleration", "node(s) had untolerated taint(s)", unresolvable=True
     )
-    assert await rejection(in_tree(), pod) == NodeRejection(
-        "NodeAffinity", ("node(s) didn't match Pod's node affinity/selector",), unresolvable=True
+    assert await rejection(in_tree(), pod) == PluginRejection(
+        "NodeAffinity", "node(s) didn't match Pod's node affinity/selector", unresolvable=True
     )
 
 
 async def test_all_that_is_short_is_a_reason_of_its_own() -> None:
     pod, other = known_pod(**requesting(memory="4Gi", cpu="2")), known_pod("other")
     full = {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "1"}}
-    assert await rejection(in_tree(), pod, other, **full) == NodeRejection(
+    assert await rejection(in_tree(), pod, other, **full) == PluginRejection(
         "NodeResourcesFit",
-        ("Too many pods", "Insufficient cpu", "Insufficient memory"),
+        "Too many pods, Insufficient cpu, Insufficient memory",
         unresolvable=True,
     )
 
