@@ -19,7 +19,7 @@ import msgspec
 from moorage import DEVICE_CLASSES, Nodes, Pod
 from moorage.models.decoding import decode_node, decode_pod
 from moorage.testing import make_nodes
-from moorage.testing.harness import GivenObjects
+from moorage.testing.given import GivenObjects
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = sorted(file.stem.rpartition("-")[2] for file in DATA.glob("golden-scores-*.json"))

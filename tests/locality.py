@@ -36,7 +36,8 @@ from moorage.models import (
     WeightedPodAffinityTerm,
 )
 from moorage.testing import assert_node_local, make_node, make_nodes, make_pod
-from moorage.testing.harness import NO_OBJECTS, complete, raw_scores, read_by, started, verdicts
+from moorage.testing.given import NO_OBJECTS, read_by
+from moorage.testing.harness import complete, raw_scores, started, verdicts
 from moorage.testing.locality import equal_pods, unlike_pods
 from tests.clusters import Cluster, clusters, demanding_pods
 from tests.conftest import EXAMPLES

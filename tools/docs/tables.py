@@ -29,7 +29,7 @@ from moorage.measurements.prometheus import gauges
 from moorage_host.http.requests import REFUSED
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings
-from moorage_host.process.logs import DROPS
+from moorage_host.process.log_writer import DROPS
 from moorage_host.process.metrics import (
     BACKGROUND_FAILURES,
     BUILD_INFO,

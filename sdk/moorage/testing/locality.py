@@ -49,13 +49,10 @@ from moorage.plugin.hooks import FilterPlugin, ScorePlugin
 from moorage.plugin.pod_fields import SIGNATURE, alike
 from moorage.plugin.values import Scope
 from moorage.snapshot import Nodes
+from moorage.testing.given import NO_OBJECTS, GivenObjects, cluster_for, read_by
 from moorage.testing.harness import (
-    NO_OBJECTS,
-    GivenObjects,
-    cluster_for,
     complete,
     raw_scores,
-    read_by,
     started,
     verdicts,
 )

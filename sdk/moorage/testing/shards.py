@@ -16,13 +16,10 @@ from moorage.execution import ask_for_raw_scores, ask_for_scores, ask_to_normali
 from moorage.models import NodeManifest, Pod
 from moorage.plugin.hooks import FilterPlugin, ScorePlugin
 from moorage.snapshot import Nodes
+from moorage.testing.given import NO_OBJECTS, GivenObjects, cluster_for, read_by
 from moorage.testing.harness import (
-    NO_OBJECTS,
-    GivenObjects,
-    cluster_for,
     complete,
     enable,
-    read_by,
     started,
     verdicts,
 )

@@ -5,35 +5,25 @@ the standard `logging` come out in the same form. Tracebacks are text without lo
 which may hold pods.
 
 Whoever can make a process log something can make it do so a thousand times a second. So a bad call
-costs one short line, and equal ones are counted. A thread of its own writes the lines, so that a
-full disk or an unread pipe stops nobody else. Its queue is bounded: what does not fit is dropped
-and counted, and nothing here takes a lock that code in the middle of a log call could hold, since
-signals and the garbage collector may log at any moment.
+costs one short line, and equal ones are counted; `log_writer` writes them.
 """
 
 import atexit
 import logging
-import os
-import select
-import signal
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal
 
 import msgspec
 import structlog
-from prometheus_client import REGISTRY
-from prometheus_client.core import CounterMetricFamily
-from prometheus_client.registry import Collector
 from structlog.typing import Processor
 
 from moorage.units.printable import printable
+from moorage_host.process.log_writer import DROPS, LogWriter
 
 MAX_EVENTS: Final = 1024
 """Events whose repetitions are counted apart; with more, all counts begin again."""
@@ -159,93 +149,6 @@ def _shortened(value: Any, key: str, length: int) -> Any:
 
 def _decoded(line: str | bytes) -> str:
     return line if isinstance(line, str) else line.decode()
-
-
-Cause = Literal["queue", "write", "repeated"]
-
-WRITABLE_SECONDS: Final = 1.0
-"""How often a stream that never blocks, and is full, is looked at."""
-
-
-class LogDrops(Collector):
-    """Counts the log lines that nobody will see. Without locks."""
-
-    _labelnames = ("cause",)
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._lines: dict[Cause, int] = {"queue": 0, "write": 0, "repeated": 0}
-
-    def count(self, cause: Cause, lines: int = 1) -> None:
-        """Count lines."""
-        self._lines[cause] += lines
-
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        """Give the metric."""
-        family = CounterMetricFamily(
-            "moorage_log_dropped",
-            "Log lines that were not written: queue (too many waited), write (stderr refused), "
-            "repeated (logged too often).",
-            labels=self._labelnames,
-        )
-        for cause, lines in self._lines.items():
-            family.add_metric([cause], lines)
-        yield family
-
-
-DROPS = LogDrops()
-REGISTRY.register(DROPS)
-
-
-class LogWriter:
-    """A bounded queue of lines, and the thread that writes them.
-
-    Args:
-        stream: Where to; its file is written to directly, past its buffer.
-        queue: Lines that may wait.
-        drops: Counts those that are not written.
-    """
-
-    def __init__(self, stream: TextIO, queue: int, drops: LogDrops = DROPS) -> None:
-        self._file = stream.fileno()
-        self._limit = queue
-        self._drops = drops
-        self._is_stuck = False
-        self._lines: SimpleQueue[bytes | threading.Event] = SimpleQueue()
-        threading.Thread(target=self._run, name="log", daemon=True).start()
-
-    def put(self, line: str) -> None:
-        """Have a line written, or dropped if too many wait. Never waits, never raises."""
-        if self._lines.qsize() >= self._limit:
-            self._drops.count("queue")
-        else:
-            self._lines.put(line.encode(errors="backslashreplace") + b"\n")
-
-    def flush(self, seconds: float) -> None:
-        """Wait until all is written, for so long at most; not again after that was in vain."""
-        done = threading.Event()
-        self._lines.put(done)
-        self._is_stuck = not done.wait(0 if self._is_stuck else seconds)
-
-    def _run(self) -> None:
-        # Signals are for the main thread: this one may be stuck in a write.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        while True:
-            line = self._lines.get()
-            if isinstance(line, threading.Event):
-                line.set()
-                continue
-            try:
-                self._write(line)
-            except OSError:
-                self._drops.count("write")
-
-    def _write(self, line: bytes) -> None:
-        while line:
-            try:
-                line = line[os.write(self._file, line) :]
-            except BlockingIOError:
-                select.select((), (self._file,), (), WRITABLE_SECONDS)
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]

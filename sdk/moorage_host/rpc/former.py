@@ -97,6 +97,11 @@ def _former(folder: Path, port: int, end: str) -> pb.FormerProcess:
     if len(content) < mark.SIZE:
         return pb.FormerProcess()
     pod = mark.text_at(content, slice(mark.POD, mark.CYCLE.stop))
+    plugin = mark.text_at(content, slice(1, mark.PLUGIN.stop))
+    if content[mark.RUNS] and not pod:  # no gateway has sent it, so none is told of it
+        log.error(
+            "The process before this one has crashed in a manual call", plugin=plugin, how=end
+        )
     # Between two calls only a plugin that was the only one can be why.
     is_known = pod and (content[mark.RUNS] or content[mark.COUNT] == 1)
     namespace, _, name = pod.partition("/")
@@ -104,7 +109,7 @@ def _former(folder: Path, port: int, end: str) -> pb.FormerProcess:
         replica=mark.text_at(content, mark.REPLICA),
         namespace=namespace,
         pod=name,
-        plugin=mark.text_at(content, slice(1, mark.PLUGIN.stop)) if is_known else "",
+        plugin=plugin if is_known else "",
         end=end,
     )
 

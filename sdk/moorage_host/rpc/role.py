@@ -6,9 +6,12 @@ from typing import Any, TypeVar
 import grpc.aio
 
 from moorage.v1.replica_pb2_grpc import add_ReplicaServiceServicer_to_server
+from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.serve import ServiceDefinition
 from moorage_host.rpc.session import ReplicaServicer
-from moorage_host.rpc.settings import REPLICA_SERVICE, CycleSettings, adhoc_limit
+from moorage_host.rpc.settings import CycleSettings
+
+REPLICA_SERVICE = "moorage.v1.ReplicaService"
 
 ReplicaServicerT = TypeVar("ReplicaServicerT", bound=ReplicaServicer[Any])
 
@@ -39,5 +42,11 @@ def replica_service(
         grpc_names=(method.partition("/")[0], REPLICA_SERVICE),
         create=create,
         register=register_both,
-        limit=adhoc_limit(method, settings),
+        limit=ConcurrencyLimit(
+            f"/{method}",
+            *(f"/{REPLICA_SERVICE}/{each}" for each in ("GetState", "ListPlugins")),
+            calls=settings.adhoc_calls,
+            waiting=settings.adhoc_waiting,
+            message_bytes=settings.adhoc_bytes,
+        ),
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 from moorage.plugin.cycle_state import CYCLE_STATE_BYTES
 from moorage.snapshot.snapshot import MAX_NODES
 from moorage_host.plugins.replica import MAX_OBJECTS, MAX_PODS
-from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.settings import setting
 
@@ -34,20 +33,3 @@ class CycleSettings(ServerSettings):
     """Nodes that a manual call may bring itself: written by hand."""
     adhoc_bytes: int = 4 << 20
     """Bytes of the largest message of a manual call: that many manifests of 40 kB."""
-
-
-REPLICA_SERVICE = "moorage.v1.ReplicaService"
-
-
-def adhoc_limit(method: str, settings: CycleSettings) -> ConcurrencyLimit:
-    """Return the limit for a *method* of the role, such as "moorage.v1.FilterService/Filter".
-
-    It counts what people read of the replica too.
-    """
-    return ConcurrencyLimit(
-        f"/{method}",
-        *(f"/{REPLICA_SERVICE}/{each}" for each in ("GetState", "ListPlugins")),
-        calls=settings.adhoc_calls,
-        waiting=settings.adhoc_waiting,
-        message_bytes=settings.adhoc_bytes,
-    )

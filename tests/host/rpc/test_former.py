@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from structlog.testing import capture_logs
 
 from moorage.execution import mark
 from moorage.execution.mark import marked
@@ -101,6 +102,16 @@ def test_a_process_that_worked_on_nothing_says_so(begin: Begin) -> None:
     mark.memory[mark.POD] = 0
     assert begin("r2").former == pb.FormerProcess(replica="r1")
     assert begin("r3", PORT + 1).former == pb.FormerProcess(), "another service's is not ours"
+
+
+def test_a_plugin_that_ended_it_in_a_manual_call_is_named_in_the_log(begin: Begin) -> None:
+    begin("r1")
+    works("First", runs=True)
+    mark.memory[mark.POD] = 0
+    with capture_logs() as logs:
+        assert begin("r2").former == pb.FormerProcess(replica="r1"), "no pod is to be suspected"
+    (line,) = logs
+    assert (line["log_level"], line["plugin"]) == ("error", "First")
 
 
 def test_one_that_stopped_in_order_leaves_nothing(begin: Begin, folder: Path) -> None:

@@ -13,12 +13,12 @@ from msgspec import Meta
 
 from moorage.errors import suggestion
 from moorage.units.durations import parse_duration
-from moorage_host.kube_scheduler.configuration.names import label_problem
 from moorage_host.kube_scheduler.configuration.parts import (
     ConfigurationPart,
     Duration,
     Int32,
     Int64,
+    label_problem,
 )
 from moorage_host.kube_scheduler.configuration.selectors import (
     AddedAffinity,

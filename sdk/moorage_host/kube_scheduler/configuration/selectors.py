@@ -6,8 +6,12 @@ from collections.abc import Iterator
 import msgspec
 
 from moorage.errors import suggestion
-from moorage_host.kube_scheduler.configuration.names import label_problem, label_value_problem
-from moorage_host.kube_scheduler.configuration.parts import ConfigurationPart, Int32
+from moorage_host.kube_scheduler.configuration.parts import (
+    ConfigurationPart,
+    Int32,
+    label_problem,
+    label_value_problem,
+)
 from moorage_host.policy.checks import Problem, child
 
 

@@ -26,7 +26,7 @@ from moorage_host.kube_scheduler.configuration.document import (
     ProfilePlugins,
     SchedulerPluginSet,
 )
-from moorage_host.kube_scheduler.configuration.names import extended_resource_problem
+from moorage_host.kube_scheduler.configuration.parts import extended_resource_problem
 from moorage_host.kube_scheduler.configuration.plugins import (
     GROUP_POINTS,
     IN_TREE,
