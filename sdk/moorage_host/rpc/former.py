@@ -98,7 +98,7 @@ def _former(folder: Path, port: int, end: str) -> pb.FormerProcess:
         return pb.FormerProcess()
     pod = mark.text_at(content, slice(mark.POD, mark.CYCLE.stop))
     plugin = mark.text_at(content, slice(1, mark.PLUGIN.stop))
-    if content[mark.RUNS] and not pod:  # no gateway has sent it, so none is told of it
+    if content[mark.RUNS] and not pod:  # no gateway has sent that pod
         log.error(
             "The process before this one has crashed in a manual call", plugin=plugin, how=end
         )
