@@ -8,7 +8,7 @@ from typing import Any
 from moorage import Node, Pod, ScorePlugin
 from tools.inprocess.gateway import Gateway, Options, is_open, plane
 
-ALWAYS = {"min_shard_time": 0.0}
+ALWAYS = {"min_nodes_per_shard": 1, "min_shard_time": 0.0}
 NODES = 40
 NAMES = [f"n{i}" for i in range(NODES)]
 
