@@ -104,7 +104,7 @@ async def running(
     """
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
-        tracer = await stack.enter_async_context(sending_spans("gateway", settings))
+        tracer = await stack.enter_async_context(sending_spans("gateway"))
         client = await connect(settings.kubeconfig)
         stack.push_async_callback(client.close)
         gateway = _Gateway(client, settings, registry, security, tracer)

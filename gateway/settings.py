@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.settings import setting
 from moorage_host.tls.identities import SCHEDULER
-from moorage_host.tracing.sink import TracingSettings
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeSettings(TracingSettings):
+class EdgeSettings(AdminSettings):
     """Settings of the extender edge; the gateway's own settings extend these."""
 
     trace_ratio: float = setting(

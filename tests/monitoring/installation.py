@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from cli.certs.certificates import keep_certificates
 from cli.up.processes import free_ports
@@ -74,9 +75,10 @@ class Installation:
 async def installed(folder: Path) -> AsyncIterator[Installation]:
     """Start everything; stop it in the end."""
     plane = EmbeddedPlane(folder)
-    options = {"": [f"--trace-endpoint={NOBODY}"], "gateway": OPTIONS}
     async with AsyncExitStack() as stack:
-        started = World.started(plane, options=options)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", NOBODY)
+        started = World.started(plane, options={"gateway": OPTIONS})
         world = await stack.enter_async_context(started)
         (port,) = free_ports(1)
         certificates = folder / "certs"

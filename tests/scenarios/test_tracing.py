@@ -39,12 +39,9 @@ async def world(
     """A world of which every cycle is traced."""
     plane = EmbeddedPlane(tmp_path_factory.mktemp("tracing"))
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in BATCHES.items():
+        for name, value in {**BATCHES, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}.items():
             patch.setenv(name, value)
-        async with World.started(
-            plane,
-            options={"": [f"--trace-endpoint={collector.url}"], "gateway": ["--trace-ratio=1"]},
-        ) as started:
+        async with World.started(plane, options={"gateway": ["--trace-ratio=1"]}) as started:
             await started.create(node("n1"), node("n2"))
             yield started
 

@@ -83,8 +83,6 @@ def settings(name: str) -> str:
     """Return the settings that a kind of process adds to those of all, or has otherwise."""
     cls, base = SETTINGS[name]
     elsewhere = list(declared_settings(base)) if base else []
-    if name == "gateway":  # `--trace-endpoint` and its like are in the table of gRPC services
-        elsewhere += declared_settings(ServerSettings)
     rows = [each for each in declared_settings(cls) if each not in elsewhere]
     return table(
         ("option", "default", "meaning"),

@@ -30,7 +30,7 @@ from opentelemetry.trace import Tracer
 from moorage.errors import ConfigurationError
 from moorage_host.http.callers import TokenReviewer
 from moorage_host.process.admin import Check, address, admin_server, cause_of
-from moorage_host.process.lifecycle import Phase, announce, process
+from moorage_host.process.lifecycle import AdminSettings, Phase, announce, process
 from moorage_host.process.printed import printed_to_log
 from moorage_host.rpc.adhoc import ConcurrencyLimit
 from moorage_host.rpc.channel import LARGEST_MESSAGE
@@ -40,7 +40,7 @@ from moorage_host.rpc.standard import Health, add_reflection
 from moorage_host.settings import setting
 from moorage_host.tls.identities import GATEWAY, Authorization
 from moorage_host.tls.security import Security, is_local, securing
-from moorage_host.tracing.sink import TracingSettings, sending_spans
+from moorage_host.tracing.sink import sending_spans
 
 log = structlog.get_logger()
 
@@ -57,7 +57,7 @@ STUCK_SECONDS = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings(TracingSettings):
+class ServerSettings(AdminSettings):
     """Settings of a gRPC service. An inheriting class adds its own."""
 
     host: str = setting("0.0.0.0", "Address to serve gRPC on.")  # noqa: S104
@@ -190,7 +190,7 @@ async def running(
     checks = {"serving": phase.problem, **servicer.checks()}
     async with AsyncExitStack() as stack:
         security = await stack.enter_async_context(securing(settings))
-        tracer = await stack.enter_async_context(sending_spans(definition.name, settings))
+        tracer = await stack.enter_async_context(sending_spans(definition.name))
         servicer.trace_with(tracer)
         admin = await stack.enter_async_context(
             admin_server(

@@ -1,14 +1,15 @@
 """Trace contexts as they come from anywhere, where spans go, and what becomes of them."""
 
+import re
 import sys
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
-from moorage.errors import ConfigurationError
-from moorage_host.tracing.sink import TracingSettings, sending_spans
+from moorage_host.tracing.sink import sending_spans
 from moorage_host.tracing.spans import SPANS, sampled, span, traceparent
 from tests.collector import collecting
 
@@ -52,10 +53,20 @@ def count(outcome: str) -> float:
     return REGISTRY.get_sample_value(SPANS._name + "_total", {"outcome": outcome}) or 0.0
 
 
-async def test_spans_are_sent_when_a_process_ends() -> None:
+async def problem_of_tracing() -> str:
+    """Return why a process has no traces, though its variables ask for them; it runs without."""
+    with capture_logs() as logs:
+        async with sending_spans("filter") as tracer:
+            assert tracer is None
+    (line,) = logs
+    assert (line["log_level"], line["variable"]) == ("warning", VARIABLE)
+    return str(line["problem"])
+
+
+async def test_spans_are_sent_when_a_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with collecting() as collector:
-        settings = TracingSettings(trace_endpoint=collector.url)
-        async with sending_spans("filter", settings) as tracer:
+        monkeypatch.setenv(VARIABLE, collector.url)
+        async with sending_spans("filter") as tracer:
             assert tracer is not None
             with span(tracer, "work", Context()):
                 assert traceparent()
@@ -64,12 +75,12 @@ async def test_spans_are_sent_when_a_process_ends() -> None:
         ]
 
 
-async def test_spans_are_dropped_and_counted_where_nobody_takes_them() -> None:
+async def test_spans_are_dropped_and_counted_where_nobody_takes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before = count("dropped")
-    settings = TracingSettings(
-        trace_endpoint="http://127.0.0.1:9", trace_queue=2, trace_flush_timeout=0.1
-    )
-    async with sending_spans("filter", settings) as tracer:
+    monkeypatch.setenv(VARIABLE, "http://127.0.0.1:9")
+    async with sending_spans("filter", queue=2, flush_seconds=0.1) as tracer:
         assert tracer is not None
         for _ in range(5):
             with span(tracer, "work", Context()):
@@ -85,41 +96,40 @@ async def test_spans_are_dropped_and_counted_where_nobody_takes_them() -> None:
         ("http://collector:99999", "is no URL such as"),
         ("ftp://127.0.0.1", "is no URL such as"),
         ("http://me:secret@127.0.0.1:4318", "OTEL_EXPORTER_OTLP_HEADERS"),
-        ("http://collector:4318", "in plain text.*--trace-insecure"),
+        ("http://collector:4318", "in plain text.*OTEL_EXPORTER_OTLP_INSECURE=true"),
     ],
 )
-async def test_an_endpoint_that_cannot_be_used_is_refused(
+async def test_an_endpoint_that_cannot_be_used_is_named_in_the_log(
     monkeypatch: pytest.MonkeyPatch, url: str, problem: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=f"--trace-endpoint.*{problem}"):
-        async with sending_spans("filter", TracingSettings(trace_endpoint=url)):
-            pytest.fail("nothing can be sent there")
-    # Whoever set the variable for all pods must not keep this one from running.
     monkeypatch.setenv(VARIABLE, url)
-    async with sending_spans("filter", TracingSettings()) as tracer:
-        assert tracer is None
+    assert re.search(problem, await problem_of_tracing())
 
 
-async def test_without_the_extra_only_the_option_is_an_error(
+async def test_plain_text_goes_to_other_machines_where_it_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(VARIABLE, "http://collector:4318")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_INSECURE", "true")
+    async with sending_spans("filter", flush_seconds=0.1) as tracer:
+        assert tracer is not None
+
+
+async def test_without_the_extra_the_log_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     monkeypatch.delitem(sys.modules, "moorage_host.tracing.otel", raising=False)
-    url = "http://127.0.0.1:4318"
-    with pytest.raises(ConfigurationError, match=r"pip install '\.\[otel\]' in a clone"):
-        async with sending_spans("filter", TracingSettings(trace_endpoint=url)):
-            pytest.fail("nothing can be sent")
-    monkeypatch.setenv(VARIABLE, url)
-    async with sending_spans("filter", TracingSettings()) as tracer:
-        assert tracer is None
+    monkeypatch.setenv(VARIABLE, "http://127.0.0.1:4318")
+    assert "pip install '.[otel]' in a clone" in await problem_of_tracing()
 
 
 async def test_nothing_is_sent_by_default_or_where_the_sdk_is_disabled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with sending_spans("filter", TracingSettings()) as tracer:
+    async with sending_spans("filter") as tracer:
         assert tracer is None
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    settings = TracingSettings(trace_endpoint="http://127.0.0.1:1")
-    async with sending_spans("filter", settings) as tracer:
+    monkeypatch.setenv(VARIABLE, "http://127.0.0.1:1")
+    async with sending_spans("filter") as tracer:
         assert tracer is None
