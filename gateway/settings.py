@@ -197,11 +197,10 @@ class GatewaySettings(EdgeSettings):
     )
     delta_interval: float = 0.05
     """Seconds after which 50 and more changes are sent to replicas between cycles."""
-    decision_pods: int = setting(10_000, "Pods whose decisions are kept, the newest.", minimum=1)
     decision_memory: int = setting(
         67_108_864,
-        "Memory for decisions beyond the newest 256; one takes about 4 kB with all in-tree "
-        "plugins.",
+        "Memory for decisions beyond the newest 256, of 10,000 pods by default; one takes about "
+        "4 kB with all in-tree plugins.",
         unit="bytes",
         minimum=0,
     )

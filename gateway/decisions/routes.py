@@ -17,7 +17,7 @@ from gateway.decisions.listing import (
     oldest_first,
     with_a_node,
 )
-from gateway.decisions.log import DecisionLog
+from gateway.decisions.log import UNPACKED, DecisionLog
 from gateway.decisions.nodes import MOST_NODES, KeptArrays, node_table, view
 from gateway.decisions.query import (
     DEFAULT_LIMIT,
@@ -39,6 +39,9 @@ PENDING = "/decisions/pending"
 POD = "/decisions/{namespace}/{pod}"
 NODES = "/decisions/{namespace}/{pod}/{id}/nodes"
 
+POD_BYTES = 6_700
+"""Memory for decisions by which pods are counted: most have one or two, of 4 kB each."""
+
 ATTEMPTS = 5
 """Attempts that are kept for each pod, the newest."""
 
@@ -56,9 +59,9 @@ class Decisions:
     """
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self.log = DecisionLog(
-            pods=settings.decision_pods, attempts=ATTEMPTS, memory=settings.decision_memory
-        )
+        memory = settings.decision_memory
+        pods = max(UNPACKED, memory // POD_BYTES)
+        self.log = DecisionLog(pods=pods, attempts=ATTEMPTS, memory=memory)
         self.arrays = KeptArrays(
             count=settings.decision_arrays, memory=settings.decision_array_memory
         )

@@ -36,7 +36,7 @@ MOST_DESCRIPTORS, MOST_THREADS = 8, 4
 """How many more a process may have in the end than at the begin."""
 
 PROCESSES = ("gateway", "filter", "scorer-1", "binder")
-SMALL = ("--decision-pods=1000",)
+SMALL = ("--decision-memory=6700000",)
 """Tables of the gateway whose bounds are not reached within the warm-up get smaller ones."""
 
 EVERY = 1.0
