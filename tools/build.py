@@ -27,6 +27,7 @@ CONTROL_PLANES = HERE / "controlplane"
 GRPCURL = HERE / "grpcurl"
 HELM = HERE / "helm"
 ACTIONLINT = HERE / "actionlint"
+KREW = HERE / "krew"
 KARPENTER = HERE / "karpenter"  # with its kwok provider, whose nodes are objects and nothing else
 SELDOM = (KARPENTER,)  # built only by name: minutes for what few tests want
 CHOICE = "KUBERNETES"  # the environment variable that selects a minor version

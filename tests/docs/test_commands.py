@@ -40,6 +40,7 @@ IMAGES = {"--from", "--no-deps", "--platform", "--push", "--target", "--timestam
 
 HELM = {"--namespace", "--reuse-values", "--set", "--set-file"}
 KUBEADM = {"--patches"}
+KREW = {"--archive", "--manifest"}
 PYTEST = {"--extender-options", "--extender-url", "--pyargs"}
 
 FOREIGN = {
@@ -59,6 +60,7 @@ FOREIGN = {
     *IMAGES,
     *REGISTRIES,
     *HELM,
+    *KREW,
     *KUBEADM,
     *PYTEST,
 }
