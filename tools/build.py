@@ -64,7 +64,7 @@ def tools() -> dict[str, Tool]:
     """Return everything that can be built, by name."""
     found = (
         Tool(module=module, package=package)
-        for module in (control_plane(), GRPCURL, HELM, ACTIONLINT, *SELDOM)
+        for module in (control_plane(), GRPCURL, HELM, ACTIONLINT, KREW, *SELDOM)
         for package in _packages(module)
     )
     named = {tool.name: tool for tool in found}
