@@ -1,9 +1,12 @@
-"""Two outcomes of one cycle, compared on the same nodes: verdicts, scores and the best node."""
+"""What a cycle found out, and why a shadow decides otherwise on the same nodes.
 
-from collections.abc import Callable, Sequence
+They differ in which nodes can run the pod, or in which of them is the best.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -104,109 +107,143 @@ class Outcome:
 Opinion = tuple[int, float]
 """Weight and normalised score."""
 
+Kind = Literal["filter", "winner"]
+"""In what outcomes differ: which nodes can run the pod, or which is the best."""
+
+
+class Difference(NamedTuple):
+    """A reason why two outcomes differ.
+
+    Attributes:
+        kind: In what.
+        plugin: The plugin that decides; "" if that is not known.
+        reason: In words without nodes and numbers, which are alike for other cycles.
+        text: The same with them; "" if another difference has them.
+    """
+
+    kind: Kind
+    plugin: str
+    reason: str
+    text: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class VerdictChange:
-    """Nodes, in ascending rows, whose verdicts changed alike; None stands for none."""
-
-    rows: Rows
-    before: PluginRejection | None
-    after: PluginRejection | None
-
-    @property
-    def reason(self) -> PluginRejection:
-        """Why the nodes are rejected now, or were before."""
-        reason = self.after or self.before
-        assert reason is not None  # noqa: S101 - else nothing changed
-        return reason
-
-
-class Decisive(NamedTuple):
-    """The score plugin that decides between two nodes, with its opinions of both, if it has any."""
-
-    plugin: str
-    before: tuple[Opinion | None, Opinion | None]
-    after: tuple[Opinion | None, Opinion | None]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """What changes from one outcome to another; worked out when asked."""
+    """What a profile and its shadow find out in one cycle, about the same nodes."""
 
-    before: Outcome
-    after: Outcome
+    live: Outcome
+    shadow: Outcome
     name_at: NameAt
 
-    @cached_property
-    def verdicts(self) -> Sequence[VerdictChange]:
-        """The nodes whose verdicts differ, in order of the first row of each change."""
-        before, after = self.before, self.after
-        if len(before.rows) != len(after.rows):
-            return []  # one of them failed
-        numbers: dict[tuple[str, str], int] = {}
-        one, other = _numbered(before, numbers), _numbered(after, numbers)
-        changed = np.flatnonzero(one != other)
-        pairs = one[changed] * (len(numbers) + 1) + other[changed]
-        _, firsts, groups = np.unique(pairs, return_index=True, return_inverse=True)
-        changes = [
-            VerdictChange(
-                rows=before.rows[changed[groups == group]],
-                before=before.reason(int(changed[first])),
-                after=after.reason(int(changed[first])),
-            )
-            for group, first in enumerate(firsts.tolist())
+    def differences(self) -> list[Difference]:
+        """Return why they differ; rejections first, those of most nodes before others."""
+        live, shadow = self.live, self.shadow
+        rejections = [
+            *_rejections("shadow", shadow, live.feasible),
+            *_rejections("live profile", live, shadow.feasible),
         ]
-        return sorted(changes, key=lambda change: int(change.rows[0]))
+        found = []
+        for who, reason, rows in sorted(rejections, key=lambda each: -len(each[2])):
+            node, others = self.name_at(int(rows[0])) or "", len(rows) - 1
+            which = f"{node} and {others} more" if others else node
+            text = f"only the {who} rejects {which}: {reason.plugin}: {reason.text}"
+            why = f"only the {who} rejects: {reason.text}"
+            found.append(Difference("filter", reason.plugin, why, text))
+        return [*found, *self._winner()]
 
-    @property
-    def best(self) -> tuple[int | None, int | None] | None:
-        """The best node of each by position, None without a feasible one.
+    def best_nodes(self) -> tuple[str, str]:
+        """Return the best node of both, "" if there is none; empty ones if they agree."""
+        live, shadow = (
+            "" if position is None else self.name_at(int(self.live.rows[position])) or ""
+            for position in self._best() or (None, None)
+        )
+        return live, shadow
 
-        There is none if each best node of the first is one of the second too.
+    def _best(self) -> tuple[int | None, int | None] | None:
+        """Return the best node of each by position, None without a feasible one.
+
+        There is none if each best node of the live profile is one of the shadow too.
         """
-        before, after = self.before.best, self.after.best
-        only = np.flatnonzero(before & ~after)
-        if not len(only) and before.any() == after.any():
+        live, shadow = self.live.best, self.shadow.best
+        only = np.flatnonzero(live & ~shadow)
+        if not len(only) and live.any() == shadow.any():
             return None
-        return (int(only[0]) if len(only) else None, int(np.argmax(after)) if after.any() else None)
+        return (
+            int(only[0]) if len(only) else None,
+            int(np.argmax(shadow)) if shadow.any() else None,
+        )
 
-    def decisive(self, first: int, second: int) -> Decisive | None:
-        """Return the score plugin that decides between two positions; None if that is not known.
+    def _winner(self) -> Iterator[Difference]:
+        """Yield what decides between the two best nodes, if they differ."""
+        if (best := self._best()) is None:
+            return
+        live, shadow = best
+        if live is not None and (rejection := self.shadow.reason(live)) is not None:
+            reason = f"rejects the live profile's winner: {rejection.text}"
+            yield Difference("winner", rejection.plugin, reason, "")
+        elif shadow is not None and (rejection := self.live.reason(shadow)) is not None:
+            reason = f"no longer rejects the shadow's winner: {rejection.text}"
+            yield Difference("winner", rejection.plugin, reason, "")
+        elif live is not None and shadow is not None:
+            yield self._scores_differ(live, shadow)
+
+    def _scores_differ(self, first: int, second: int) -> Difference:
+        """Return the score plugin that decides between two positions, if that is known.
 
         Of the plugins that changed in weight or scores, it is the one whose part in the distance
         between the two nodes' totals changed most.
         """
-        was, now = (
-            (outcome.opinions(first), outcome.opinions(second))
-            for outcome in (self.before, self.after)
-        )
-        plugins = dict.fromkeys(name for each in (*now, *was) for name in each)
-        changed = dict.fromkeys(
+        outcomes = self.live, self.shadow
+        before, after = ((each.opinions(first), each.opinions(second)) for each in outcomes)
+        plugins = dict.fromkeys(name for each in (*after, *before) for name in each)
+        if not plugins:
+            return Difference("winner", "", "other scores", "the scores differ")
+        changed = [
             name
             for name in plugins
-            if any(one.get(name) != other.get(name) for one, other in zip(was, now, strict=True))
-        )
-        if not plugins:
-            return None
-        leads = [
-            _lead(outcome.parts(second), outcome.parts(first))
-            for outcome in (self.before, self.after)
+            if any(
+                one.get(name) != other.get(name) for one, other in zip(before, after, strict=True)
+            )
         ]
+        lead, other = (_lead(each.parts(second), each.parts(first)) for each in outcomes)
         plugin = max(
-            changed or plugins, key=lambda name: leads[1].get(name, 0.0) - leads[0].get(name, 0.0)
+            changed or plugins, key=lambda name: other.get(name, 0.0) - lead.get(name, 0.0)
         )
-        return Decisive(
-            plugin,
-            (was[0].get(plugin), was[1].get(plugin)),
-            (now[0].get(plugin), now[1].get(plugin)),
-        )
+        was, now = ([each.get(plugin) for each in pair] for pair in (before, after))
+        reason = _change(was[0] or was[1], now[0] or now[1])
+        names = self.best_nodes()
+        former, newer = _scores(was, names), _scores(now, names)
+        shown = newer or former
+        if former and newer and former != newer:
+            shown = f"{newer}; live profile {former}"
+        return Difference("winner", plugin, reason, f"{plugin} {reason}: {shown}")
 
 
-def _numbered(outcome: Outcome, numbers: dict[tuple[str, str], int]) -> npt.NDArray[np.int64]:
-    """Return the verdicts with the same number for the same reason, whatever outcome it is of."""
-    reasons = outcome.verdicts.reasons if outcome.verdicts is not None else ()
-    known = [numbers.setdefault((each.plugin, each.text), len(numbers) + 1) for each in reasons]
-    return np.array([0, *known], np.int64)[outcome.codes]
+def _rejections(
+    who: str, outcome: Outcome, others: Mask
+) -> Iterator[tuple[str, PluginRejection, Rows]]:
+    """Yield for which reasons *who* rejects which rows that are feasible for the other one."""
+    codes = np.where(others, outcome.codes, 0)
+    for code in np.unique(codes[codes > 0]).tolist():
+        rows = outcome.rows[codes == code]
+        if (reason := outcome.reason(int(np.argmax(codes == code)))) is not None:
+            yield who, reason, rows
+
+
+def _change(was: Opinion | None, now: Opinion | None) -> str:
+    """Return how a plugin's part changed."""
+    if was is None or now is None:
+        return "scores only in the shadow" if was is None else "does not score in the shadow"
+    if was[0] != now[0]:
+        return f"has weight {now[0]} instead of {was[0]}"
+    return "scores otherwise"
+
+
+def _scores(pair: Sequence[Opinion | None], names: tuple[str, str]) -> str:
+    """Return the scores of both nodes in words."""
+    return ", ".join(
+        f"{name} {opinion[1]:.4g}" for name, opinion in zip(names, pair, strict=True) if opinion
+    )
 
 
 def _lead(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:

@@ -237,7 +237,7 @@ class Shadows:
         shadow = await self._outcome(cycle, rows)
         if cycle.decision.policy_revision != self._policy.revision:
             raise StateChangedError
-        found = Comparison(before=live, after=shadow, name_at=self._state.rows.name_at)
+        found = Comparison(live=live, shadow=shadow, name_at=self._state.rows.name_at)
         self._tally(profile).compared(cycle, found)
 
     async def _outcome(self, cycle: Cycle, rows: NodeRows) -> Outcome:

@@ -16,8 +16,7 @@ from prometheus_client import Counter as Metric
 
 from gateway.cycle import Cycle
 from gateway.cycle.decision import Record
-from gateway.whatif.comparing import Comparison
-from gateway.whatif.differences import Kind, ReasonCycles, Sides, best_nodes, differences
+from gateway.whatif.comparing import Comparison, Kind
 
 log = structlog.get_logger()
 
@@ -58,6 +57,15 @@ class Disagreement(Record):
     reasons: list[str] = field(default_factory=list)
 
 
+class ReasonCycles(Record):
+    """In how many cycles outcomes differed for one reason."""
+
+    kind: Kind
+    plugin: str
+    reason: str
+    cycles: int
+
+
 class ShadowReport(Record, omit_defaults=False):
     """A shadow, since it or its profile last changed.
 
@@ -88,8 +96,6 @@ class ShadowReport(Record, omit_defaults=False):
     reasons: list[ReasonCycles] = field(default_factory=list)
     disagreements: list[Disagreement] = field(default_factory=list)
 
-
-SIDES = Sides("live profile", "shadow")
 
 BURST_SECONDS = 1.0
 """Of how many seconds the share can be saved up: in a quiet time nothing more is."""
@@ -220,8 +226,7 @@ class Tally:
 
     def compared(self, cycle: Cycle, found: Comparison) -> None:
         """Count a comparison, and keep it if they disagree."""
-        # For which reason a node is rejected that both reject decides nothing.
-        why = [each for each in differences(found, SIDES) if each.kind != "reason"]
+        why = found.differences()
         kinds = {each.kind for each in why}
         self._counts.compared += 1
         self._failures_in_a_row = 0
@@ -236,7 +241,7 @@ class Tally:
         for reason in {each[:3] for each in why}:
             if reason in self._reasons or len(self._reasons) < COUNTED_REASONS:
                 self._reasons[reason] += 1
-        pod, (live, shadow) = cycle.pod, best_nodes(found)
+        pod, (live, shadow) = cycle.pod, found.best_nodes()
         self._disagreements.appendleft(
             Disagreement(
                 id=cycle.decision.id,
@@ -244,9 +249,9 @@ class Tally:
                 namespace=pod.namespace,
                 pod=pod.name,
                 uid=pod.uid,
-                nodes=len(found.before.rows),
-                feasible=int(found.before.feasible.sum()),
-                shadow_feasible=int(found.after.feasible.sum()),
+                nodes=len(found.live.rows),
+                feasible=int(found.live.feasible.sum()),
+                shadow_feasible=int(found.shadow.feasible.sum()),
                 live=live,
                 shadow=shadow,
                 reasons=[each.text for each in why if each.text][:SHOWN_REASONS],

@@ -7,9 +7,7 @@ import pytest
 
 from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.nodes import bitmap_of
-from gateway.whatif.comparing import Comparison, Outcome
-from gateway.whatif.differences import Difference, best_nodes, differences
-from gateway.whatif.shadow_tally import SIDES
+from gateway.whatif.comparing import Comparison, Difference, Outcome
 from moorage.execution import PluginRejection, PluginScores
 
 ROWS = np.array([0, 2, 3, 9])
@@ -59,12 +57,12 @@ def ranked(*totals: float, codes: Sequence[int] | None = None) -> Outcome:
     return outcome(codes or [0] * len(totals), {"Room": (1, totals)})
 
 
-def compared(before: Outcome, after: Outcome) -> Comparison:
-    return Comparison(before=before, after=after, name_at=NAMES.get)
+def compared(live: Outcome, shadow: Outcome) -> Comparison:
+    return Comparison(live=live, shadow=shadow, name_at=NAMES.get)
 
 
 def why(found: Comparison, *kinds: str) -> list[Difference]:
-    return [each for each in differences(found, SIDES) if each.kind in kinds]
+    return [each for each in found.differences() if each.kind in kinds]
 
 
 NOTHING = Outcome(rows=ROWS)
@@ -153,7 +151,7 @@ def test_another_winner_of_a_shadow_has_the_plugin_that_decides(
 ) -> None:
     found = compared(live, shadow)
     (winner,) = why(found, "winner")
-    names = " ".join(best_nodes(found))
+    names = " ".join(found.best_nodes())
     assert f"{names} {winner.plugin} / {winner.reason} / {winner.text}" == expected
 
 
@@ -175,21 +173,3 @@ def test_rejections_that_differ_have_plugin_reason_and_count() -> None:
             "only the live profile rejects b: Fit: full",
         ),
     ]
-
-
-def test_another_reason_has_both() -> None:
-    (found,) = differences(compared(outcome([1, 1]), outcome([2, 2])), SIDES)
-    assert found.kind == "reason"
-    assert found.text == "Taints rejects a and 1 more: tainted, no longer full"
-
-
-def test_a_verdict_changes_with_the_plugin_that_gives_it() -> None:
-    before, after = outcome([0, 1, 1, 2]), outcome([1, 1, 0, 2], reasons=(TAINTED, FULL))
-    changes = compared(before, after).verdicts
-    assert [(each.rows.tolist(), each.before, each.after) for each in changes] == [
-        ([0], None, TAINTED),
-        ([2], FULL, TAINTED),
-        ([3], FULL, None),
-        ([9], TAINTED, FULL),
-    ]
-    assert not compared(before, outcome([0, 2, 2, 1], reasons=(TAINTED, FULL))).verdicts
