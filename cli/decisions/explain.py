@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from cli.shared.gateway.client import SECONDS, Gateway, connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
-from gateway.decisions.evidence import PodEvidence
 from gateway.decisions.explaining import read_events
-from gateway.decisions.explanation import Explanation
+from gateway.decisions.explanation import Explanation, PodEvidence
 from gateway.decisions.why import explain
 from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, KubeUnreachableError, connect
@@ -75,7 +74,7 @@ async def _ask(
     gateway: Gateway, pod: str, node: str, client: KubeClient | None, without: str = ""
 ) -> Explanation:
     """Return the gateway's explanation, if need be with what *client* may read."""
-    path, query = f"/decisions/{pod}", {"explain": "true", **({"node": node} if node else {})}
+    path, query = f"/decisions/{pod}", {"node": node} if node else {}
     found = _decoded(await gateway.get(path, query))
     if client is not None and (more := await _read(client, found)):
         found = _decoded(await gateway.get(path, query | more))

@@ -99,7 +99,7 @@ class Report:
         with suppress(ApiError):  # it has none
             scheduler = await self._scheduler.request("GET", path)
         try:
-            answer = await self._gateway.get(path, {"explain": "true"})
+            answer = await self._gateway.get(path)
             found = msgspec.convert(answer, Explanation)
         except GatewayError as error:
             problem = str(error)

@@ -149,7 +149,7 @@ class BindDispatcher:
             yield f"plugin {plugin} in binder at {self.client.target}: {problem}"
 
     def under_way(self, uid: str) -> dict[str, str]:
-        """Return the bind of a pod that is under way; see `gateway.decisions.known.Known`."""
+        """Return the bind of a pod that is under way; see `PodEvidence.bind`."""
         call = self._calls.get(uid)
         return {"node": call.node, **self.client.waits.get(uid, {})} if call else {}
 

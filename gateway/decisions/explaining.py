@@ -4,10 +4,9 @@ What the gateway may not read, its caller may have read, see `ReadByCaller`.
 """
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -16,18 +15,19 @@ from msgspec.structs import replace
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
-from gateway.decisions.evidence import (
+from gateway.decisions.explanation import (
     CLAIMS_UNREAD,
     UNTRIED,
+    Explanation,
     Holder,
     Object,
     PodEvidence,
+    PodGroup,
     claims_of,
     last_seen,
     preemptor_of,
     why_no_attempt,
 )
-from gateway.decisions.explanation import Explanation, PodGroup
 from gateway.decisions.listing import COMPARED_AT_ONCE
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays, view
@@ -181,37 +181,32 @@ class Explainer:
         pod = await self.pod_of(namespace, name)
         attempts = self.log.attempts(namespace, name)
         if not pod and not attempts:
-            return await self.undecided(namespace, name, pod)
-        given, node = node, self.surveyor.node_of(node) if node else ""
-        if given and not node:
-            return f"there is no node {given}{suggestion(given, self.state.rows.of)}"
+            what = "pod" if pod is not None else "decision about pod"
+            return f"there is no {what} {namespace}/{name}"
         uid = pod["metadata"]["uid"] if pod else attempts[0].uid
-        shown = pod or _as_decided(attempts[0])
-        events = () if pod is None else await self.events_of(shown)
+        there = self.surveyor.node_of(node) if node else ""
+        of_pod = [each for each in attempts if each.uid == uid] if node else []
+        views = [view(each, there or node, self.arrays.get(each.id)) for each in of_pod]
+        if node and not there and all(each.verdict == "unknown" for each in views):
+            return f"there is no node {node}{suggestion(node, self.state.rows.of)}"
+        shown, fellows = pod or _as_decided(attempts[0]), _Fellows(self.state)
         known = self._known(shown, uid, await self._holders(may_read))
-        preemptor = self.state.pods.get(preemptor_of(events or ()))
-        if preemptor is not None and not await may_read(preemptor.namespace):
-            preemptor = None
-        of_pod = [each for each in attempts if each.uid == uid]
-        claims = claims_of(shown)
-        has_claims = bool(claims) and set(claims) <= set(read.claims)
-        if has_claims and known.why_no_attempt.startswith(CLAIMS_UNREAD):
-            known = dataclasses.replace(known, why_no_attempt=UNTRIED)
-        seen, fellows = self.state.pods.get(uid), _Fellows(self.state)
-        known = dataclasses.replace(
-            known,
-            node=node,
-            views=[view(each, node, self.arrays.get(each.id)) for each in of_pod] if node else (),
-            lacks=self.surveyor.lacks(seen, node) if node and seen is not None else (),
-            is_gone=not pod,
-            events=events,
-            attempts=await without_sources(known.attempts, may_read),
-            preemptor=f"{preemptor.namespace}/{preemptor.name}" if preemptor else "",
-            group=await fellows.group(seen, read.needed),
-            missing=[each for each in read.missing if each in claims],
-            has_claims=has_claims,
-            **await self._surveyed(seen, known, fellows),
-        )
+        known.is_gone = not pod
+        known.events = () if pod is None else await self.events_of(shown)
+        preemptor = self.state.pods.get(preemptor_of(known.events or ()))
+        if preemptor is not None and await may_read(preemptor.namespace):
+            known.preemptor = f"{preemptor.namespace}/{preemptor.name}"
+        seen, claims = self.state.pods.get(uid), claims_of(shown)
+        known.missing = [each for each in read.missing if each in claims]
+        known.has_claims = bool(claims) and set(claims) <= set(read.claims)
+        if known.has_claims and known.why_no_attempt.startswith(CLAIMS_UNREAD):
+            known.why_no_attempt = UNTRIED
+        if node:
+            known.node, known.views = there or node, views
+            known.lacks = self.surveyor.lacks(seen, there) if seen is not None else ()
+        known.group = await fellows.group(seen, read.needed)
+        await self._survey(seen, known, fellows)
+        known.attempts = await without_sources(known.attempts, may_read)
         found = explain(known)
         if pod is None:  # the API server does not answer
             newest = found.attempts[0].reason
@@ -227,13 +222,11 @@ class Explainer:
             if (waiting := self.waiting.get(pod.uid)) is None:
                 return None
             known = self._known(as_shown(pod, waiting), pod.uid, holders)
-            more: dict[str, Any] = {}
             if len(surveyed) < MOST_SURVEYED:
-                more = await self._surveyed(pod, known, fellows)
-                if (survey := more.get("survey")) is not None:
-                    surveyed[id(survey)] = survey  # kept, so that no other gets its id
-            group = await fellows.group(pod)
-            known = dataclasses.replace(known, missing=waiting.claims, group=group, **more)
+                await self._survey(pod, known, fellows)
+                if known.survey is not None:
+                    surveyed[id(known.survey)] = known.survey  # kept, so that no other gets its id
+            known.missing, known.group = waiting.claims, await fellows.group(pod)
             return replace(explain(known), attempts=())
 
         return explained
@@ -242,15 +235,6 @@ class Explainer:
         """Return where a pod is that has a node, and why, for a list."""
         known = self._known(as_shown(pod, Waiting()), pod.uid, ())
         return replace(explain(known), attempts=())
-
-    async def undecided(self, namespace: str, name: str, pod: Object | None = None) -> str:
-        """Return that there is no decision about a pod, and why."""
-        if (found := pod or await self.pod_of(namespace, name)) is None:
-            return f"there is no decision about pod {namespace}/{name}"
-        if not found:
-            return f"there is no pod {namespace}/{name}"
-        why = why_no_attempt(found, self.policy.profiles)
-        return f"there is no decision about pod {namespace}/{name}: {why}"
 
     def shown(self, attempts: Sequence[Decision], place: str) -> list[Decision]:
         """Return attempts on a pod, newest first, as people see them; *place* is its node."""
@@ -300,24 +284,19 @@ class Explainer:
             holders=() if place else [each for each in holders if each.uid != uid],
         )
 
-    async def _surveyed(
-        self, pod: Pod | None, known: PodEvidence, fellows: _Fellows
-    ) -> dict[str, Any]:
-        """Return what the nodes lack for a pod that no node suits, and its gated fellows."""
+    async def _survey(self, pod: Pod | None, known: PodEvidence, fellows: _Fellows) -> None:
+        """Look up what the nodes lack for a pod that no node suits, and its gated fellows."""
         is_rejected = known.scheduled.get("reason") == "Unschedulable"
         if pod is None or pod.spec.node_name or not is_rejected:
-            return {}
-        survey = await self.surveyor.survey(pod)
+            return
+        known.survey = await self.surveyor.survey(pod)
+        known.rejecting = self._rejecting(known.survey, known)
         trial = known.filtered.group if known.filtered is not None else None
-        is_short = trial is not None and trial.members < trial.min_count
-        others = await fellows.labelled(pod) if is_short else ()
-        gated = (each for each in others if each.spec.scheduling_gates)
-        return {
-            "survey": survey,
-            "rejecting": self._rejecting(survey, known),
-            "gated": sorted(f"{each.namespace}/{each.name}" for each in gated),
-            "existing": len(others),
-        }
+        if trial is not None and trial.members < trial.min_count:
+            others = await fellows.labelled(pod)
+            gated = (each for each in others if each.spec.scheduling_gates)
+            known.gated = sorted(f"{each.namespace}/{each.name}" for each in gated)
+            known.existing = len(others)
 
     def _rejecting(self, survey: Survey, known: PodEvidence) -> Mapping[str, str]:
         suiting = survey.by_obstacles.get((), ())

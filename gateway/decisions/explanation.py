@@ -1,13 +1,29 @@
-"""Why a pod is where it is: the one object that people and programs get.
+"""Why a pod is where it is: the one object that people and programs get, and what it is made of.
 
-The gateway works it out of what it knows (`why.explain`). The admin port, `moorage explain`,
-`moorage up`, the inspector and lists of pending pods show it.
+The gateway works it out of what is known about the pod (`why.explain`). The admin port,
+`moorage explain`, `moorage up`, the inspector and lists of pending pods show it. Where the gateway
+is not reached, `moorage explain` does the same with what the user may read.
 """
 
+import difflib
+import re
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from gateway.cycle.decision import Decision, Record
 from gateway.decisions.nodes import NodeView
+from gateway.decisions.survey import Survey
+from moorage.errors import suggestion
+
+Object = Mapping[str, Any]
+
+UNTRIED = "kube-scheduler has not tried it yet; does one with this profile run?"
+
+CLAIMS_UNREAD = "see whether its ResourceClaims exist, which the gateway may not read: "
+
+PREEMPTED_BY = re.compile(r"Preempted by pod (\S+) on node ")
 
 
 class RejectedNodes(Record, omit_defaults=False):
@@ -122,3 +138,149 @@ class Explanation(Record, kw_only=True, omit_defaults=False):
     def headline(self) -> str:
         """The reason in one sentence."""
         return f"{self.pod} {self.place}: {self.reason}"
+
+
+class Holder(NamedTuple):
+    """A pod, as NAMESPACE/NAME, that holds a node, and the plugins that wanted that."""
+
+    pod: str
+    uid: str
+    node: str
+    plugins: Sequence[str]
+
+
+@dataclass(slots=True, kw_only=True)
+class PodEvidence:
+    """What is known about a pod.
+
+    Attributes:
+        pod: The pod as the API server has it.
+        attempts: The gateway's attempts on this pod, as they are shown, newest first.
+        why_no_attempt: Why there are none: the gateway's own words, or why it cannot be asked.
+        asked: Whether the gateway was asked.
+        revision: The revision of the active policy; "" if it is not known.
+        events: The pod's Events, newest first; None if they could not be read.
+        group: The pod's group of Kubernetes, if it has one.
+        gated: Pods of the group that a plugin sees which wait for scheduling gates.
+        existing: How many pods of that group exist now; 0 if nobody has looked.
+        missing: The ResourceClaims that the pod names and that do not exist.
+        has_claims: Whether those that it names are known to exist, all of them.
+        lost_node: The node that the pod is on or nominated to, if it does not exist; else "".
+        node: The node that is asked about; "" for none.
+        views: What each attempt found out about that node, newest first.
+        is_gone: Whether the pod exists no more; then only its names and its uid are known.
+        bind: The pod's bind that is under way: its `node`, and where a plugin has it wait for
+            others, the `plugin` and what is `awaited`; empty if there is none.
+        is_outdated: Whether nodes that the newest verdicts are about have changed since.
+        preemptor: The pod, as NAMESPACE/NAME, that kube-scheduler evicts this one for; "" if not
+            known.
+        holders: Other pods that hold nodes before the API server shows them there.
+        survey: What the nodes lack for the pod; None if nobody has looked.
+        rejecting: Of some nodes that the pod may use, the plugin of Moorage that rejected them.
+        lacks: Why kube-scheduler's own filters reject the node that is asked about, now.
+    """
+
+    pod: Object
+    attempts: Sequence[Decision] = ()
+    why_no_attempt: str = ""
+    asked: bool = True
+    revision: str = ""
+    events: Sequence[Object] | None = ()
+    group: PodGroup | None = None
+    gated: Sequence[str] = ()
+    existing: int = 0
+    missing: Sequence[str] = ()
+    has_claims: bool = False
+    node: str = ""
+    views: Sequence[NodeView] = ()
+    lost_node: str = ""
+    is_gone: bool = False
+    bind: Object = field(default_factory=dict)
+    is_outdated: bool = False
+    preemptor: str = ""
+    holders: Sequence[Holder] = ()
+    survey: Survey | None = None
+    rejecting: Mapping[str, str] = field(default_factory=dict)
+    lacks: Sequence[str] = ()
+
+    @property
+    def scheduled(self) -> Object:
+        """The pod's condition PodScheduled; empty if it has none."""
+        return scheduled_of(self.pod)
+
+    @property
+    def filtered(self) -> Decision | None:
+        """The newest attempt with verdicts; None if there is none."""
+        return next((each for each in self.attempts if each.filter is not None), None)
+
+    @property
+    def preempted(self) -> Object:
+        """The Event with which kube-scheduler evicted the pod; empty if there is none."""
+        return next((each for each in self.events or () if each["reason"] == "Preempted"), {})
+
+
+def why_no_attempt(pod: Object, profiles: Collection[str]) -> str:
+    """Return what a pod shows about why Moorage has decided nothing about it."""
+    spec = pod["spec"]
+    scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
+    if scheduler not in profiles:
+        near = _near(scheduler, profiles)
+        return f"its schedulerName is {scheduler}, which no profile serves{near}"
+    if node:
+        return f"it is bound to {node}; Moorage was not asked, or the gateway restarted since"
+    if spec.get("schedulingGates"):
+        return "it waits for its scheduling gates"
+    scheduled = scheduled_of(pod)
+    message = str(scheduled.get("message", "")).partition(". ")[0].rstrip(".")
+    if not message:
+        if claims := ", ".join(claims_of(pod)):
+            return f"{CLAIMS_UNREAD}{claims}"
+        return UNTRIED
+    reported = f"kube-scheduler says {message}"
+    if scheduled.get("reason") != "Unschedulable":
+        return reported
+    return f"{reported}; its own filters left no node, or the gateway restarted since"
+
+
+def claims_of(pod: Object) -> list[str]:
+    """Return the ResourceClaims that a pod names."""
+    claims = pod["spec"].get("resourceClaims") or ()
+    return [each["resourceClaimName"] for each in claims if each.get("resourceClaimName")]
+
+
+def _near(scheduler: str, profiles: Collection[str]) -> str:
+    """Return which profile may be meant, or the nearest, and how many others there are."""
+    nearest = difflib.get_close_matches(scheduler, profiles, n=1, cutoff=0)
+    more = f" and {len(profiles) - 1} more" if len(profiles) > 1 else ""
+    return suggestion(scheduler, profiles) or f" (profiles: {(nearest or ['none'])[0]}{more})"
+
+
+def preemptor_of(events: Iterable[Object]) -> str:
+    """Return the uid of the pod for which kube-scheduler evicts one with these Events, else ""."""
+    notes = (str(each.get("note", "")) for each in events if each["reason"] == "Preempted")
+    by = next(filter(None, map(PREEMPTED_BY.match, notes)), None)
+    return by[1] if by else ""
+
+
+def last_seen(event: Object) -> str:
+    """Return when an Event was last seen, in RFC 3339."""
+    series = event.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        event.get("deprecatedLastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    return next((str(each) for each in times if each), "")
+
+
+def scheduled_of(pod: Object) -> Object:
+    """Return a pod's condition PodScheduled; empty if it has none."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+
+
+def reporter(event: Object) -> str:
+    """Return who reported an Event; "" if it does not say."""
+    source = event.get("deprecatedSource") or {}
+    return str(event.get("reportingController") or source.get("component") or "")

@@ -150,20 +150,13 @@ MOST_NODES = 100_000
 """Nodes in an answer."""
 
 
-class NodeScore(Record, omit_defaults=False):
-    """A plugin's opinion of a node."""
-
-    raw: float
-    normalized: float
-
-
 class NodeItem(Record, omit_defaults=False):
     """A node in the table.
 
     Attributes:
         plugin: The one that rejected it, and why.
         rank: Its place in Moorage's order, from 1 on; None without a total.
-        scores: By plugin.
+        scores: By plugin its opinion, `raw` and `normalized`.
     """
 
     node: str
@@ -172,7 +165,7 @@ class NodeItem(Record, omit_defaults=False):
     reason: str = ""
     rank: int | None = None
     total: float | None = None
-    scores: dict[str, NodeScore] = msgspec.field(default_factory=dict)
+    scores: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
 
 
 def node_table(arrays: NodeArrays, part: slice) -> dict[str, Any]:
@@ -220,7 +213,7 @@ def _add_scores(nodes: Mapping[int, NodeItem], scores: PhaseScores) -> None:
         node = nodes[row]
         node.total = total
         node.scores = {
-            plugin: NodeScore(raw=raw[index], normalized=normalized[index])
+            plugin: {"raw": raw[index], "normalized": normalized[index]}
             for plugin, raw, normalized in columns
         }
 

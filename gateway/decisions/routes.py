@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
-from gateway.decisions.explaining import Explainer, ReadByCaller, without_sources
+from gateway.decisions.explaining import Explainer, ReadByCaller
 from gateway.decisions.explanation import Explanation
 from gateway.decisions.listing import (
     COMPARED_AT_ONCE,
@@ -18,11 +18,10 @@ from gateway.decisions.listing import (
     with_a_node,
 )
 from gateway.decisions.log import UNPACKED, DecisionLog
-from gateway.decisions.nodes import MOST_NODES, KeptArrays, node_table, view
+from gateway.decisions.nodes import MOST_NODES, KeptArrays, node_table
 from gateway.decisions.query import (
     DEFAULT_LIMIT,
     MOST,
-    BadQueryError,
     checked,
     decision_query,
     number,
@@ -159,30 +158,16 @@ class DecisionRoutes:
     async def _of_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
-        query = checked(request.query.items(), ("node", "explain", "missing", "claims", "needed"))
-        if query.get("explain", "true") != "true":
-            raise BadQueryError(f"explain is true, not {query['explain'][:100]}")
-        if "explain" in query:
-            read = ReadByCaller(
-                missing=tuple(filter(None, query.get("missing", "").split(","))),
-                claims=tuple(filter(None, query.get("claims", "").split(","))),
-                needed=number(query, "needed", 0, least=0, most=1_000_000),
-            )
-            found = await self.explainer.of_pod(
-                namespace, pod, query.get("node", ""), read, partial(may_read, request)
-            )
-            if isinstance(found, Explanation):
-                return _json(found)
-            return _error(404, found)
-        attempts = self.decisions.log.attempts(namespace, pod)
-        if not attempts:
-            return _error(404, await self.explainer.undecided(namespace, pod))
-        if node := query.get("node"):
-            views = [view(each, node, self.decisions.arrays.get(each.id)) for each in attempts]
-            return _json({"attempts": views})
-        place = self.explainer.state.bound_to(attempts[0].uid)
-        shown = self.explainer.shown(attempts, place)
-        return _json({"attempts": await without_sources(shown, partial(may_read, request))})
+        query = checked(request.query.items(), ("node", "missing", "claims", "needed"))
+        read = ReadByCaller(
+            missing=tuple(filter(None, query.get("missing", "").split(","))),
+            claims=tuple(filter(None, query.get("claims", "").split(","))),
+            needed=number(query, "needed", 0, least=0, most=1_000_000),
+        )
+        found = await self.explainer.of_pod(
+            namespace, pod, query.get("node", ""), read, partial(may_read, request)
+        )
+        return _json(found) if isinstance(found, Explanation) else _error(404, found)
 
     async def _nodes(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]

@@ -11,11 +11,18 @@ from typing import NamedTuple
 
 from gateway.cycle.decision import Decision, GroupRecord
 from gateway.decisions.advice import KUBE_SCHEDULER, STEPS, advice, first_step, uncordoning
-from gateway.decisions.evidence import Object, PodEvidence, claims_of, last_seen, reporter
-from gateway.decisions.explanation import EventItem, Explanation, PodGroup
+from gateway.decisions.explanation import (
+    EventItem,
+    Explanation,
+    Object,
+    PodEvidence,
+    PodGroup,
+    claims_of,
+    last_seen,
+    reporter,
+)
 from gateway.decisions.groups import group_evidence, group_sentence, group_steps
-from gateway.decisions.rejections import Rejections, rejections
-from gateway.decisions.why_node import about, on_node
+from gateway.decisions.rejections import Rejections, about, on_node, rejections
 
 RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
 

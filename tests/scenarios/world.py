@@ -298,7 +298,7 @@ class World(Caller):
 
     async def explanation(self, name: str) -> Object:
         """Return why a pod is where it is, as the gateway says it."""
-        found: Object = await self.get(f"decisions/{NAMESPACE}/{name}?explain=true")
+        found: Object = await self.get(f"decisions/{NAMESPACE}/{name}")
         return found
 
     async def shadow(self, profile: str) -> Object:

@@ -220,5 +220,5 @@ async def test_nodes_keep_their_names_though_their_rows_are_given_to_others(tmp_
             tables[name] = [each["node"] for each in (await running.get(path))[1]["items"]]
         _, answer = await running.get("/decisions/default/a?node=n1")
     assert tables == {"a": ["n2", "n1", "n0", "n3"], "b": ["n9", "n0"]}
-    (seen,) = answer["attempts"]
+    (seen,) = answer["views"]
     assert (seen["verdict"], seen["rank"]) == ("feasible", 2)

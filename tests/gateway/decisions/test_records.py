@@ -54,13 +54,13 @@ async def test_the_page_of_a_pod_has_its_events(tmp_path: Path) -> None:
         }
         for each in (event, other):
             running.api.create("/apis/events.k8s.io/v1/namespaces/default/events", each)
-        _, answer = await running.get("/decisions/default/p?explain=true")
+        _, answer = await running.get("/decisions/default/p")
         (found,) = answer["events"]
         assert found["by"] == "default-scheduler"
         assert found["note"] == "0/3 nodes are available"
         assert answer["created"] == made["metadata"]["creationTimestamp"]
         running.api.fault("list", "events", status=403)
-        _, answer = await running.get("/decisions/default/p?explain=true")
+        _, answer = await running.get("/decisions/default/p")
         assert answer["events"] is None
 
 

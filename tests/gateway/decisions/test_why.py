@@ -16,9 +16,8 @@ from gateway.cycle.decision import (
     PluginRecord,
     ReasonCount,
 )
-from gateway.decisions.evidence import PodEvidence, why_no_attempt
 from gateway.decisions.explaining import as_shown
-from gateway.decisions.explanation import Explanation
+from gateway.decisions.explanation import Explanation, PodEvidence, why_no_attempt
 from gateway.decisions.groups import group_evidence, group_sentence, group_steps
 from gateway.decisions.nodes import NodeView
 from gateway.decisions.rejections import NO_NODE_LEFT

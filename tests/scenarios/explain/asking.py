@@ -73,7 +73,7 @@ async def said_by_gateway(world: World, name: str) -> list[str]:
     """Return the first line of what the gateway itself says about a pod, by itself and in lists."""
     url, pod = f"{world.services.admin}/decisions", f"{NAMESPACE}/{name}"
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"{url}/{pod}?explain=true") as answer:
+        async with session.get(f"{url}/{pod}") as answer:
             found = await answer.json()
         async with session.get(f"{url}/pending") as answer:
             listed = (each for each in (await answer.json())["items"] if each["pod"] == pod)

@@ -10,7 +10,7 @@ const REFRESH = 10000; // milliseconds
 
 export async function decision({ stream }, namespace, pod, id = "") {
   const base = `../decisions/${joined(namespace, pod)}`;
-  const read = () => get(`${base}?explain=true`);
+  const read = () => get(base);
   let known = await read();
   const head = el("div", {});
   const body = el("div", {});

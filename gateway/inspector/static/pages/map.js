@@ -132,7 +132,7 @@ export async function map() {
 // What the newest attempt on a pod found out about each node; if Moorage was not asked, that.
 async function verdictsOn(pod, names) {
   const base = `../decisions/${joined(...pod.split("/"))}`;
-  const { attempts, reason } = await get(`${base}?explain=true`);
+  const { attempts, reason } = await get(base);
   const filtered = attempts.find((each) => each.filter);
   if (!filtered) return { ...coloured(reason || "nothing is decided yet", [], names, "not asked"), unasked: true };
   const { items } = await all(`${base}/${joined(filtered.id)}/nodes`);

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from cli.decisions.explain_output import show
-from gateway.decisions.evidence import PodEvidence
+from gateway.decisions.explanation import PodEvidence
 from gateway.decisions.why import explain
 
 METADATA = {"namespace": "default", "name": "web", "uid": "u"}
