@@ -48,12 +48,11 @@ from gateway.scheduling.tracing import TracedCycles, Traces
 from gateway.settings import GatewaySettings
 from gateway.whatif.shadow import Shadows, shadow_route
 from gateway.whatif.simulate import simulate_routes
-from moorage.errors import ConfigurationError
 from moorage_host.kube import KubeClient, connect
 from moorage_host.kube.access import Access
 from moorage_host.kube.events import EventWriter
 from moorage_host.policy import default_document, parse, read
-from moorage_host.process.admin import Check, address, admin_server, cause_of
+from moorage_host.process.admin import Check, address, admin_server
 from moorage_host.process.lifecycle import Phase, announce, process
 from moorage_host.rpc.channel import require_reachable
 from moorage_host.tls.security import Security, securing
@@ -68,9 +67,6 @@ POLICY_OBJECT = {
 
 QUIET_SECONDS = 1.0
 """When calls have stopped for so long, they go to the next gateway, and wait there."""
-
-RETRY_PODS = 1000
-"""Pods without a feasible node that are kept, the newest, to be tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +120,10 @@ async def running(
             )
         )
         edge = Edge(gateway.cycles, settings, registry, gateway.last_calls)
-        port = await stack.enter_async_context(_listening(edge, settings, security))
+        host, port = settings.extender_host, settings.extender_port
+        port = await stack.enter_async_context(run_edge(edge, host, port, security))
         phase.name = "serving"
-        yield RunningGateway(extender=address(settings.extender_host, port), admin=admin)
+        yield RunningGateway(extender=address(host, port), admin=admin)
         if not await _hand_over(gateway.leadership.election, edge, settings):
             phase.name = "shutting down"
             await asyncio.sleep(settings.shutdown_delay)
@@ -185,7 +182,7 @@ class _Gateway:
             unknown=unknown,
         )
         policy.listeners.append(self._follow)
-        self.rejected = rejected = RejectedPods(RETRY_PODS, state, policy)
+        self.rejected = rejected = RejectedPods(state, policy)
         policy.listeners.append(rejected.follow)
         self._retried = retried_pods(registry)
         own_filter, own_scorer = settings.shadow_filter, settings.shadow_scorer
@@ -349,7 +346,7 @@ class _Gateway:
             "objects": self.cluster.objects_problem,
             "leader": lambda: self.leadership.term.problem or None,
             "policy": lambda: self.policy.problem or None,
-            "filter": lambda: None if self.filters.ready else self.filters.why_none,
+            "filter": lambda: None if self.filters.all else self.filters.why_none,
             "scorer": self._scorer_problem,
         }
 
@@ -374,30 +371,14 @@ class _Gateway:
         Later pods are placed without scores: a gateway that gave up would place none.
         """
         scorers = self.scorers
-        if scorers.ready or scorers.code_epoch:
+        if scorers.all or scorers.code_epoch:
             return None
         return scorers.why_none if scorers.is_filling or scorers.refusals else None
 
     def _no_scores(self) -> str | None:
-        if self.scorers.ready or self.scorers.is_filling:
+        if self.scorers.all or self.scorers.is_filling:
             return None
         return f"pods are placed without scores: {self.scorers.why_none}"
-
-
-@asynccontextmanager
-async def _listening(
-    edge: Edge, settings: GatewaySettings, security: Security
-) -> AsyncIterator[int]:
-    host, port = settings.extender_host, settings.extender_port
-    async with AsyncExitStack() as stack:
-        try:
-            bound = await stack.enter_async_context(run_edge(edge, host, port, security))
-        except OSError as error:
-            raise ConfigurationError(
-                f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "
-                "choose another --extender-port or --extender-host"
-            ) from error
-        yield bound
 
 
 async def _hand_over(election: Election | None, edge: Edge, settings: GatewaySettings) -> bool:

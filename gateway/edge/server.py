@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
 from gateway.edge.edge import Edge
+from moorage.errors import ConfigurationError
 from moorage_host.http.connections import HEAD_LIMITS, Connections
+from moorage_host.process.admin import address, cause_of
 from moorage_host.tls.security import LOOPBACK, Security, server_context
 
 _POLL_SECONDS = 0.05
@@ -25,9 +27,8 @@ async def run_edge(
     leave or `http_drain_time` is over, then calls in progress and binds are waited for.
 
     Raises:
-        OSError: The port is taken.
-        ConfigurationError: The address can be reached from elsewhere, and plain text is not allowed
-            there.
+        ConfigurationError: The port is taken, or the address can be reached from elsewhere, and
+            plain text is not allowed there.
     """
     settings = edge.settings
     security.require(f"listen on {host}:{port} for kube-scheduler", host)
@@ -49,7 +50,15 @@ async def run_edge(
         read_bufsize=_READ_BUFFER,
         **HEAD_LIMITS,
     )
-    async with connections.listening(server, host, port, backlog=_BACKLOG) as listener:
+    listening = connections.listening(server, host, port, backlog=_BACKLOG)
+    async with AsyncExitStack() as stack:
+        try:
+            listener = await stack.enter_async_context(listening)
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {address(host, port)} for kube-scheduler: {cause_of(error)}; "
+                "choose another --extender-port or --extender-host"
+            ) from error
         try:
             yield listener.sockets[0].getsockname()[1]
         finally:

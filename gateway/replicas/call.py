@@ -21,6 +21,10 @@ ENDED_AGAIN = "a replica was lost again while it worked on this pod"
 """The answer about a pod that has ended a replica before: at once, since other pods wait for it."""
 
 
+Sent = dict[asyncio.Future[Any], tuple[Member, NodeRows, float]]
+"""Answers to come, with who owes them, about which rows, and since when."""
+
+
 class ReplicaAnswer(msgspec.Struct, frozen=True, eq=False):
     """What a replica with this version of plugins answered about some rows."""
 
@@ -39,13 +43,14 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
     loop, latency = asyncio.get_running_loop(), replicas.latency
     deadline, version = cycle.deadline - ANSWER_SECONDS, part.version
     latency_key = (cycle.profile, cycle.plugin, part.stage)
-    sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]] = {}
+    sent: Sent = {}
     again = ""
     metadata = cycle.pod.metadata
     owner = metadata.namespace, metadata.name
     while True:
         if sent:
-            member = replicas.spare([member for member, _, _ in sent.values()], version)
+            others = _others(replicas, sent, version)
+            member = next((other for other in others if not other.unanswered), None)
         else:
             member = replicas.next(version) or await replicas.until_next(deadline, version)
         if member is not None:
@@ -57,7 +62,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
                 start = loop.time()
                 answer, about = member.session.start(cycle, part, deadline)
             except StreamLostError as lost:
-                replicas.mark_lost(member, str(lost))
+                replicas.mark_lost(member.place, member.session, str(lost))
             else:
                 sent[answer] = member, about, start
                 member.unanswered[answer] = owner, start
@@ -99,17 +104,24 @@ def _check_refused(replicas: ReplicaSet, part: Part, owner: Owner, member: Membe
         raise CallFailedError(f"{replicas.name} service: {why}")
 
 
+def _others(replicas: ReplicaSet, sent: Sent, version: str) -> list[Member]:
+    """Return the replicas with a version of plugins that have not been asked."""
+    asked = [member for member, _, _ in sent.values()]
+    return [
+        each for each in replicas.all if each not in asked and version in ("", each.session.version)
+    ]
+
+
 async def _first_ended(
     replicas: ReplicaSet,
-    sent: dict[asyncio.Future[Any], tuple[Member, NodeRows, float]],
+    sent: Sent,
     part: Part,
     latency_key: Hashable,
     deadline: float,
 ) -> Collection[asyncio.Future[Any]]:
     """Wait for an answer or a loss, but only for the hedge delay; return what has ended."""
     first = asyncio.FIRST_COMPLETED
-    asked = [member for member, _, _ in sent.values()]
-    if not replicas.has_others(asked, part.version):
+    if not _others(replicas, sent, part.version):
         return (await asyncio.wait(sent, return_when=first))[0]
     ended, _ = await asyncio.wait(sent, return_when=first, timeout=replicas.latency.floor)
     if not ended:

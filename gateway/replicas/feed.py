@@ -1,7 +1,8 @@
 """Puts changes of the cluster state on the wire."""
 
-from collections.abc import Generator, Iterator
-from contextlib import closing
+import asyncio
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
 
 from gateway.cluster.changes import Changes
 from gateway.cluster.state import ClusterState
@@ -18,6 +19,16 @@ A cycle may wait for a part, about a millisecond, whenever it waits for anything
 
 PART_BYTES = 2 << 20
 """Bytes after which a message is sent in parts: replicas take no message of any length."""
+
+MANY_CHANGES = 50
+"""Changes that are not left for the next cycle to bring along."""
+
+FEW_CHANGES_WAITS = (1, 2, 3, 4)
+"""Intervals, one after the other, after which fewer changes are sent as well."""
+
+LONGEST_SLEEP = 5.0
+"""Seconds after which replicas that lack changes are looked for even if nothing has changed: one
+may have joined, or could not take any more before."""
 
 Kinds = frozenset[ObjectKind]
 
@@ -65,6 +76,29 @@ class StateFeed:
             message = _message(Changes(generation=generation, objects=objects), kinds)
             if message is not None:
                 yield message
+
+    async def follow(self, interval: float, send: Callable[[], None]) -> None:
+        """Have many changes *sent* at once, so that cycles find them there; a few take longer.
+
+        A cycle brings a few along at no cost, while a message of their own makes all sides work.
+        Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
+        """
+        state, changed = self.state, asyncio.Event()
+        state.listeners.append(changed.set)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LONGEST_SLEEP):
+                        await changed.wait()
+                many = state.generation + MANY_CHANGES
+                for wait in FEW_CHANGES_WAITS:
+                    await asyncio.sleep(wait * interval)
+                    if state.generation >= many:
+                        break
+                changed.clear()
+                send()
+        finally:
+            state.listeners.remove(changed.set)
 
     def since(self, generation: int, kinds: Kinds) -> tuple[int, pb.State | None]:
         """Return the generation that a replica reaches, and the message, if there is any to send.

@@ -85,7 +85,7 @@ class Rollout:
         except SessionRefusedError as error:
             return self._refusal(member, error)
         except (StreamLostError, TimeoutError) as error:
-            if self._replicas.at(member.place) is not member:
+            if self._replicas.by_place.get(member.place) is not member:
                 return ""  # when it is back it gets the policy that is active then
             return f"{self._name(member)} cannot be asked: {error or 'it does not answer in time'}"
         return ""
@@ -97,7 +97,7 @@ class Rollout:
         except SessionRefusedError as error:
             return self._refusal(member, error)
         except StreamLostError as error:
-            self._replicas.mark_lost(member, str(error))
+            self._replicas.mark_lost(member.place, member.session, str(error))
         except TimeoutError:
             self._replicas.give_up(member)
         return ""

@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -31,17 +31,6 @@ from moorage_host.tls.certificate import Certificate
 from moorage_host.tls.security import LOOPBACK, Security
 
 log = structlog.get_logger()
-
-MANY_CHANGES = 50
-"""Changes that are not left for the next cycle to bring along."""
-
-FEW_CHANGES_WAITS = (1, 2, 3, 4)
-"""Times `delta_interval`, one after the other, after which fewer changes are sent as well."""
-
-LONGEST_SLEEP = 5.0
-"""Seconds after which replicas that lack changes are looked for even if nothing has changed: one
-may have joined, or could not take any more before."""
-
 
 SILENT = "does not answer in time"
 
@@ -73,15 +62,10 @@ class Member:
         """Note an answer, or the loss of a replica, even if another replica was faster."""
         error = None if answer.cancelled() else answer.exception()
         if isinstance(error, StreamLostError):  # all that is unanswered was under way then
-            self._replicas.mark_lost(self, str(error))
+            self._replicas.mark_lost(self.place, self.session, str(error))
         elif isinstance(error, TimeoutError):
             self._replicas.give_up(self)
         self.unanswered.pop(answer, None)
-
-    async def answered(self) -> None:
-        """Wait until it has answered what it was sent, or failed to."""
-        if self.unanswered:
-            await asyncio.wait(self.unanswered)
 
     def end_once_answered(self) -> None:
         """Have its session end, which another one has replaced, once nothing is unanswered."""
@@ -99,6 +83,7 @@ class ReplicaSet:
         name: What they are called: as their kind, or shadow-filter and shadow-scorer.
         share: What they run of the policy.
         all: The replicas that take part, a new list whenever some come or go.
+        by_place: The same by their addresses.
         problem: Why there are none, or what went wrong last.
         refusals: Why replicas cannot use the policy, by their addresses: plugins that do not start.
         code_epoch: Counts changes of plugin code: a process took part that had not before, or the
@@ -155,7 +140,7 @@ class ReplicaSet:
         self._processes: dict[str, str] = {}  # what took part last, by address
         self.crash_suspects = CrashSuspects(self.name, asyncio.get_running_loop().time)
         self.all: list[Member] = []
-        self._members: dict[str, Member] = {}
+        self.by_place: dict[str, Member] = {}
         self._turns = itertools.count()
         self._resolver = Resolver(targets)
         self._policy = policy
@@ -173,11 +158,6 @@ class ReplicaSet:
         self._has_joined = False
 
     @property
-    def ready(self) -> int:
-        """How many replicas take part in cycles."""
-        return len(self.all)
-
-    @property
     def largest_version_group(self) -> tuple[str, int]:
         """The version of plugins that most replicas without unanswered work have; how many do."""
         idle = Counter(m.session.version for m in self.all if not m.unanswered)
@@ -186,10 +166,6 @@ class ReplicaSet:
     def session(self, place: str) -> Session:
         """Return a further session with the replica at an address, which takes no part yet."""
         return Session(self.kind, self.feed, self.metrics, self._security, place)
-
-    def at(self, place: str) -> Member | None:
-        """Return the replica with this address."""
-        return self._members.get(place)
 
     def next(self, version: str = "") -> Member | None:
         """Return whose turn it is: in turn, those without unanswered work first.
@@ -203,20 +179,6 @@ class ReplicaSet:
             return members[0] if members else None
         turn = next(self._turns) % len(members)
         return min(members[turn:] + members[:turn], key=lambda member: len(member.unanswered))
-
-    def has_others(self, asked: Collection[Member], version: str = "") -> bool:
-        """Whether any replica with a version of plugins is none of *asked*."""
-        return any(
-            each not in asked for each in self.all if not version or each.session.version == version
-        )
-
-    def spare(self, others: Collection[Member], version: str = "") -> Member | None:
-        """Return a replica with a version, without unanswered work, that is none of *others*."""
-        for each in self.all:
-            is_idle = not each.unanswered and each not in others
-            if is_idle and (not version or each.session.version == version):
-                return each
-        return None
 
     async def until_next(self, deadline: float, version: str = "") -> Member:
         """Wait for a replica if one may be back soon, and return it.
@@ -264,7 +226,7 @@ class ReplicaSet:
     async def run(self) -> None:
         """Keep sessions with all replicas, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._send_deltas())
+            group.create_task(self.feed.follow(self.settings.delta_interval, self._send_changes))
             known: dict[str, asyncio.Task[None]] = {}
             while True:
                 addresses = await self._resolver.addresses()
@@ -275,13 +237,21 @@ class ReplicaSet:
                     group.create_task(self._retire(gone, known.pop(gone)))
                 await asyncio.sleep(self.settings.resolve_interval)
 
-    def mark_lost(self, member: Member, reason: str) -> None:
+    def mark_lost(self, place: str, session: Session, reason: str) -> None:
         """Give no more work to a replica until it has caught up again."""
-        self._remove_lost(member.place, member.session, reason)
+        problem, member = f"{self.name} at {place}: {reason}", self.by_place.get(place)
+        if self._remove(place, session) and member is not None:
+            work = list(member.unanswered.values())
+            self.crash_suspects.lost(place, session.replica, session.version, work)
+            self.problem = problem
+            log.warning("A replica is lost", service=self.name, problem=problem)
+        elif self.by_place.get(place) is None:
+            self.problem = problem
+            log.debug("A replica is not reached", service=self.name, problem=problem)
 
     def give_up(self, member: Member) -> None:
         """Break off the session with a replica that hangs."""
-        self.mark_lost(member, SILENT)
+        self.mark_lost(member.place, member.session, SILENT)
         member.session.break_off(SILENT)
 
     def begin_again(self, policy: PolicyHolder) -> None:
@@ -294,30 +264,10 @@ class ReplicaSet:
             for member in self.all:
                 member.session.break_off("the policy has changed")
 
-    async def _send_deltas(self) -> None:
-        """Send many changes at once, so that cycles find them there already; a few take longer.
-
-        A cycle brings a few along at no cost, while a message of their own makes all sides work.
-        Nothing happens while nothing changes: a timer would wake an idle gateway up all the time.
-        """
-        state, changed = self.feed.state, asyncio.Event()
-        state.listeners.append(changed.set)
-        try:
-            while True:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(LONGEST_SLEEP):
-                        await changed.wait()
-                many = state.generation + MANY_CHANGES
-                for wait in FEW_CHANGES_WAITS:
-                    await asyncio.sleep(wait * self.settings.delta_interval)
-                    if state.generation >= many:
-                        break
-                changed.clear()
-                for member in self.all:
-                    with suppress(StreamLostError):  # who keeps the session finds out
-                        member.session.send_changes()
-        finally:
-            state.listeners.remove(changed.set)
+    def _send_changes(self) -> None:
+        for member in self.all:
+            with suppress(StreamLostError):  # who keeps the session finds out
+                member.session.send_changes()
 
     async def _keep_session(self, place: str) -> None:
         """Keep a session with a replica.
@@ -354,7 +304,7 @@ class ReplicaSet:
             log.warning("The policy is refused", service=self.name, error=str(error))
         except StreamLostError as error:
             self.refusals.pop(place, None)
-            self._remove_lost(place, session, str(error))
+            self.mark_lost(place, session, str(error))
         finally:
             self._remove(place, session)
             self._policy.forget(self.kind.policy, session)
@@ -367,22 +317,30 @@ class ReplicaSet:
         self._policy.versions.note(session.version, versions_of(session.plugins))
         if self.share != "shadows":  # these run what the policy means for the others
             self._policy.learn(self.kind.policy, session.plugins, session)
+        policy, kinds = await self._active(session, place)
+        await self._send_everything(session, place, policy, kinds)
+        former = self.by_place.get(place)
+        while not await self._take_part(place, session, policy):
+            policy, kinds = await self._active(session, place)
+            session.open_kinds(kinds)
+            await session.switch(policy)
+            session.keep_kinds(kinds)
+        joined.set()
+        if former is not None:
+            former.end_once_answered()
+        self.metrics.session_opened(len(self.all))
+        log.info("A replica takes part", service=self.name, replica=session.replica)
+        await session.wait(self._retry)
+
+    async def _active(self, session: Session, place: str) -> tuple[pb.Policy, Kinds]:
+        """Return the active policy, and the kinds that its plugins read once these are there."""
         policy = await self._policy.for_kind(self.kind.policy, self.share)
         readers = self._policy.reads(self.kind.policy)
         self.objects.need(session, readers)
         if readers:
             self.problem = f"{self.name} at {place} waits for objects that its plugins read"
             await self.objects.synced(readers)
-        await self._send_everything(session, place, policy, frozenset(readers))
-        former = self.at(place)
-        while not await self._take_part(place, session, policy):
-            policy = await self._follow(session)
-        joined.set()
-        if former is not None:
-            former.end_once_answered()
-        self.metrics.session_opened(self.ready)
-        log.info("A replica takes part", service=self.name, replica=session.replica)
-        await session.wait(self._retry)
+        return policy, frozenset(readers)
 
     async def _send_everything(
         self, session: Session, place: str, policy: pb.Policy, kinds: Kinds
@@ -404,24 +362,13 @@ class ReplicaSet:
             if active.revision != policy.revision:
                 return False
             self.refusals.pop(place, None)
-            self._members[place] = Member(self, place, session)
-            self.all = list(self._members.values())
+            self.by_place[place] = Member(self, place, session)
+            self.all = list(self.by_place.values())
             self.code_epoch += self._processes.get(place) != session.replica
             self._processes[place] = session.replica
             self.problem = ""
             self._changed.notify_all()
         return True
-
-    async def _follow(self, session: Session) -> pb.Policy:
-        """Give a replica that has caught up the policy that came meanwhile."""
-        policy = await self._policy.for_kind(self.kind.policy, self.share)
-        readers = self._policy.reads(self.kind.policy)
-        self.objects.need(session, readers)
-        await self.objects.synced(readers)
-        session.open_kinds(frozenset(readers))
-        await session.switch(policy)
-        session.keep_kinds(frozenset(readers))
-        return policy
 
     def _refused(self, place: str, why: str) -> str:
         return f"{self.name} at {place} refuses the policy: {why}"
@@ -431,34 +378,23 @@ class ReplicaSet:
         self.refusals.pop(place, None)
         self._processes.pop(place, None)
         self.crash_suspects.gone(place)
-        member = self.at(place)
+        member = self.by_place.get(place)
         if member is not None:
             self._remove(place, member.session)
-            await member.answered()
+            if member.unanswered:
+                await asyncio.wait(member.unanswered)
         keeper.cancel()
-
-    def _remove_lost(self, place: str, session: Session, reason: str) -> None:
-        """Give no more work to a replica until it has caught up again."""
-        problem, member = f"{self.name} at {place}: {reason}", self._members.get(place)
-        if self._remove(place, session) and member is not None:
-            work = list(member.unanswered.values())
-            self.crash_suspects.lost(place, session.replica, session.version, work)
-            self.problem = problem
-            log.warning("A replica is lost", service=self.name, problem=problem)
-        elif self.at(place) is None:
-            self.problem = problem
-            log.debug("A replica is not reached", service=self.name, problem=problem)
 
     def _remove(self, place: str, session: Session) -> bool:
         """Give a replica no more work; return whether it took part with this session."""
-        member = self._members.get(place)
+        member = self.by_place.get(place)
         if member is None or member.session is not session:
             return False
-        del self._members[place]
-        self.all = list(self._members.values())
+        del self.by_place[place]
+        self.all = list(self.by_place.values())
         versions = {each.session.version for each in self.all}
         self.code_epoch += bool(versions) and session.version not in versions
-        self.metrics.session_closed(self.ready)
-        if not self.ready:
+        self.metrics.session_closed(len(self.all))
+        if not self.all:
             self._lost_at = asyncio.get_running_loop().time()
         return True

@@ -96,17 +96,17 @@ class RejectedPods:
     """The pods whose latest attempt found no node, the newest ones.
 
     Attributes:
-        limit: How many are kept.
         state: The cluster.
         policy: The plugins of each profile.
+        limit: How many are kept.
         clock: A monotonic clock in seconds.
         changed: Set when there may be something to do at once.
         pods: The pods by UID.
     """
 
-    limit: int
     state: ClusterState
     policy: PolicyHolder
+    limit: int = 1000
     clock: Callable[[], float] = time.perf_counter
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     pods: OrderedDict[str, RejectedPod] = field(default_factory=OrderedDict)

@@ -161,7 +161,7 @@ class Shadows:
         stopped = ", ".join(each.profile for each in self.reports() if each.stopped)
         notes = [f"stopped after a failure, see {PATH}: {stopped}"] if stopped else []
         if self._policy.shadow_shares:
-            notes += [each.why_none for each in self._own if not each.ready]
+            notes += [each.why_none for each in self._own if not each.all]
         return "; ".join(notes) or None
 
     def on_cycle_end(self, cycle: Cycle) -> None:

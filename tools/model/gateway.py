@@ -262,7 +262,7 @@ class ModelGateway:
             binding=binding,
             log=DecisionLog(pods=1000, attempts=3),
             cycle_states=cycle_states,
-            rejected=RejectedPods(100, state, policy),
+            rejected=RejectedPods(state, policy),
             on_cycle_end=(),
             on_bind=(),
             metrics=CycleMetrics(registry),

@@ -47,7 +47,7 @@ class World:
         for kind in ("score", "bind"):
             self.policy.learn(kind, [])
         self.policy.learn("filter", [_plugin("Hot"), _plugin("Cold")])
-        self.pods = RejectedPods(2, self.state, self.policy, clock=lambda: self.now)
+        self.pods = RejectedPods(self.state, self.policy, 2, clock=lambda: self.now)
         self.policy.listeners.append(self.pods.follow)
         self.heat("n1")
         self.heat("n2")
