@@ -12,6 +12,7 @@ import grpc
 import pytest
 
 from cli.up.processes import free_ports
+from gateway.replicas.call import ENDED_AGAIN
 from gateway.whatif import simulate
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from moorage_host.plugins.registry import Registry
@@ -286,7 +287,8 @@ async def test_a_pod_that_ended_replicas_is_not_asked_about(tmp_path: Path) -> N
                     await until(lambda: len(hung) > count)  # noqa: B023 - it is awaited here
                     continue
                 refused = "a replica of filter ended while it worked on this pod, 2 times"
-                assert refused in (await call)["Error"]
+                assert ENDED_AGAIN in (await call)["Error"]
+                assert refused in (await process.filter(pod(), *NAMES))["Error"]
                 status, answer = await post(process, "/simulate", {"pod": pod()})
                 assert (status, refused in str(answer)) == (503, True), answer
                 other = pod() | {"metadata": {"name": "other", "namespace": "default"}}
