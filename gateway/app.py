@@ -246,7 +246,7 @@ class _Gateway:
         traces = Traces(tracer, settings.trace_ratio) if tracer is not None else None
         if traces is not None:
             on_cycle_end.append(traces.on_cycle_end)
-            judge, rank = traces.judge(judge), traces.rank(rank)
+            judge, rank = traces.phase("filter", judge), traces.phase("score", rank)
         scheduler = Scheduler(
             term=leadership.term,
             cluster=cluster,

@@ -33,6 +33,6 @@ def gate(*, once: bool, interval: float, timeout: float, options: GatewayOptions
     One group after the other is let go, in Gang's order. No pod is pinned to a node.
     """
     with clear_failures(), suppress(KeyboardInterrupt):
-        from cli.gate.gating import keep
+        from cli.gate.gating import run
 
-        asyncio.run(keep(options, once=once, interval=interval, timeout=timeout))
+        asyncio.run(run(options, once=once, interval=interval, timeout=timeout))

@@ -33,7 +33,7 @@ Manifest = dict[str, Any]
 Members = Sequence[tuple[Pod, Manifest]]
 
 
-async def keep(options: GatewayOptions, *, once: bool, interval: float, timeout: float) -> None:
+async def run(options: GatewayOptions, *, once: bool, interval: float, timeout: float) -> None:
     """Look at the groups every *interval* seconds, or once.
 
     Raises:

@@ -49,6 +49,7 @@ class Cluster:
     Attributes:
         state: What is known.
         kinds: The watches of the additional kinds that plugins read.
+        max_age: Seconds of silence of the API server after which the state is stale.
         waiting: What each pod without a node shows about why it has none, by uid.
     """
 
@@ -64,12 +65,12 @@ class Cluster:
     ) -> None:
         """Feed *state*; objects of additional kinds of up to *max_object_bytes*.
 
-        After *max_age* seconds of silence the state is stale. All watches have the same *limits*.
+        After *max_age* seconds of silence it is stale. All watches have the same *limits*.
         """
         metrics = WatchMetrics(registry)
         self.state = state
         self.waiting: dict[str, Waiting] = {}
-        self._max_age = max_age
+        self.max_age = max_age
         self.kinds = AdditionalKinds(
             client, state.objects, metrics, limit=max_object_bytes, limits=limits
         )
@@ -134,13 +135,14 @@ class Cluster:
         return {**own, **self.kinds.ages()}
 
     def age(self) -> float:
-        """Return the longer of the ages of nodes and pods."""
+        """Return the longer of the ages of nodes and pods; infinite before both have been read."""
+        if not (self._nodes.synced.is_set() and self._pods.synced.is_set()):
+            return math.inf
         return time.monotonic() - min(self._nodes.last_heard, self._pods.last_heard)
 
     def is_stale(self) -> bool:
         """Whether nodes or pods are too old to decide by."""
-        heard = min(self._nodes.last_heard, self._pods.last_heard)
-        return time.monotonic() - heard > self._max_age
+        return self.age() > self.max_age
 
     def problem(self) -> str | None:
         """Return why nodes and pods are not as they should be, if they are not."""
@@ -155,7 +157,7 @@ class Cluster:
 
     def objects_problem(self) -> str | None:
         """Return what is wrong with the additional kinds that plugins read, if anything is."""
-        return "; ".join(self.kinds.problems(self._max_age)) or None
+        return "; ".join(self.kinds.problems(self.max_age)) or None
 
     def _take_pod(self, seen: SeenPod) -> None:
         uid, failure = seen.pod.metadata.uid, ""

@@ -4,10 +4,8 @@ Only data: `gateway.scheduling` runs cycles, `gateway.replicas` finds verdicts a
 
 cycle         the one object of a cycle, from kube-scheduler's call to the records; binds
 nodes         the nodes of a call, and where they stand in the state
-verdicts      what filter plugins say of nodes
-scores        what score plugins say of nodes
+answers       what filter and score plugins say of nodes, and what totals become
 decision      the part of a cycle that is kept for people to ask about
-rules         what live cycles, questions and simulations have in common
 cycle_states  what plugins keep between a cycle and its bind
 """
 

@@ -1,11 +1,13 @@
 """What the plugins of a phase say of nodes, by row: verdicts of filters, scores of scorers.
 
 Decoded once from what replicas answer, or put together by the cache. Whoever shows them makes a
-view: the edge reasons by node name, decisions the table of nodes.
+view: the edge reasons by node name, decisions the table of nodes. The functions at the end are the
+rules by which totals become numbers and claims, in live cycles, what-ifs and simulations alike.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -172,3 +174,39 @@ class PhaseScores(msgspec.Struct, kw_only=True, eq=False):
                 )
             node = names[at.item(index)] or ""
             top.append(NodeScoreRecord(node=node, total=totals.item(index), plugins=parts))
+
+
+def claimed(uid: str, names: Sequence[str], totals: npt.NDArray[Any] | None = None) -> int:
+    """Return the position of the node that a pod claims: the best one.
+
+    Equally good nodes are spread over the pods. Their order is that of their names: callers
+    name nodes in an order of their own, and another copy of the state has other rows.
+
+    Args:
+        uid: The pod's UID.
+        names: The names of the feasible nodes, at least one.
+        totals: Their totals; None if no plugin had an opinion.
+    """
+    best: Sequence[int] = range(len(names))
+    if totals is not None:
+        totals = totals.astype(np.float32)  # their precision on the wire
+        best = np.flatnonzero(totals == totals.max()).tolist()
+    ordered = sorted(best, key=names.__getitem__)
+    return ordered[crc32(uid.encode()) % len(ordered)]
+
+
+def whole(totals: npt.ArrayLike, scale: int) -> npt.NDArray[np.int64]:
+    """Return totals as the whole numbers 0..*scale* that are sent: 0.5 is rounded up."""
+    return (np.asarray(totals, np.float64) * (scale / 100) + 0.5).astype(np.int64)
+
+
+def ties(totals: npt.NDArray[Any], sent: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Return how many nodes have the best total, and how many others rounding made equal to it.
+
+    *sent* is `whole` of the totals.
+    """
+    if not len(totals):
+        return 0, 0
+    best = totals.argmax()
+    shared = int(np.count_nonzero(totals == totals[best]))
+    return shared, int(np.count_nonzero(sent == sent[best])) - shared

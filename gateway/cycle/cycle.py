@@ -19,10 +19,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gateway.cycle.answers import PhaseScores, PhaseVerdicts
+from gateway.cycle.answers import PhaseScores, PhaseVerdicts, ties, whole
 from gateway.cycle.decision import Decision
 from gateway.cycle.nodes import NodeSet
-from gateway.cycle.rules import ties, whole
 from moorage.errors import MoorageError
 from moorage.models import Pod
 from moorage.plugin.normalization import MAX_SCORE

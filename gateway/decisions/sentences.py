@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from gateway.cycle.answers import whole
 from gateway.cycle.decision import (
     Decision,
     FilterRecord,
@@ -19,7 +20,6 @@ from gateway.cycle.decision import (
     ReasonCount,
     ScoreRecord,
 )
-from gateway.cycle.rules import whole
 from gateway.decisions.groups import group_sentence
 from moorage import DecisionSummary, ScoredNode
 

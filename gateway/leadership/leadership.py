@@ -139,7 +139,7 @@ class TermLoop:
 
 
 class Leadership:
-    """What the gateway needs to know of its terms, and what begins and ends them.
+    """Facade over term, barriers and election.
 
     Attributes:
         holder: The name of this process at the binders and in the Lease.

@@ -14,9 +14,9 @@ from gateway.cluster.pods import waiting_of
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle, NodeSet, Rank
+from gateway.cycle.answers import claimed
 from gateway.cycle.cycle_states import CycleStates
 from gateway.cycle.decision import ClaimRecord
-from gateway.cycle.rules import claimed
 from gateway.policy.policy import PolicyHolder
 from gateway.scheduling.bind_check import changed_on
 from gateway.scheduling.groups import Groups

@@ -12,6 +12,7 @@ Called by `gateway.scheduling.scheduler` after the filters were asked.
 """
 
 import numpy as np
+from msgspec.structs import replace
 
 from gateway.cluster.state import ClusterState, placed
 from gateway.cycle import Cycle, Judge
@@ -48,16 +49,8 @@ class NominatedPods:
             nodes = cycle.nodes.restricted(again)
         if not len(nodes):
             return verdicts
-        asked = Cycle(
-            pod=cycle.pod,
-            pod_json=cycle.pod_json,
-            nodes=nodes,
-            deadline=cycle.deadline,
-            plugin=cycle.plugin,
-            excluded_pods=cycle.excluded_pods,
-            added_pods=[pod for pod in pods if pod.spec.node_name in on],
-            traceparent=cycle.traceparent,
-        )
+        added = [pod for pod in pods if pod.spec.node_name in on]
+        asked = replace(cycle, nodes=nodes, added_pods=added)
         return _both(verdicts, await self._judge(asked), again)
 
     def _before(self, pod: Pod) -> list[Pod]:

@@ -6,6 +6,7 @@ scores. Scheduling cycles run one at a time; binding cycles do not wait for them
 """
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -161,7 +162,10 @@ class Scheduler:
                 has_scores = profile in self._policy.dependencies.scores
                 if has_scores and not cycle.plugin and len(cycle.feasible.names) > 1:
                     # kube-scheduler takes a single node without asking for scores.
-                    self._begin_scoring(cycle)
+                    cycle.scoring = asyncio.create_task(self._score_ahead(cycle))
+                    self._uncollected[uid] = cycle
+                    if len(self._uncollected) > UNCOLLECTED_LIMIT:
+                        self._uncollected.popitem(last=False)
             finally:
                 if cycle.scoring is None:
                     self._queue.end_turn()
@@ -271,14 +275,8 @@ class Scheduler:
             if not record.feasible:
                 self._groups.rejected(cycle)
 
-    def _begin_scoring(self, cycle: Cycle) -> None:
-        """Score the feasible nodes; the turn, and the cycle, last until they are scored."""
-        cycle.scoring = asyncio.create_task(self._score_ahead(cycle))
-        self._uncollected[cycle.uid] = cycle
-        if len(self._uncollected) > UNCOLLECTED_LIMIT:
-            self._uncollected.popitem(last=False)
-
     async def _score_ahead(self, cycle: Cycle) -> None:
+        """Score the feasible nodes; the turn, and the cycle, last until they are scored."""
         try:
             scale = self._policy.score_scale
             scores = await self._rank(cycle, cycle.feasible)
@@ -341,9 +339,9 @@ class Scheduler:
 
     def _is_ours(self, profile: str) -> bool:
         """Whether there is such a profile here; extenders are asked about every pod."""
-        if not self._cluster.synced():
-            raise CallFailedError("Moorage has not read the cluster yet")
-        if self._cluster.is_stale():
+        if (age := self._cluster.age()) > self._cluster.max_age:
+            if age == math.inf:
+                raise CallFailedError("Moorage has not read the cluster yet")
             self._metrics.stale()
             raise CallFailedError(STALE)
         if self._policy.resolved is None:

@@ -6,19 +6,22 @@ or retries.
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, StatusCode, Tracer, get_current_span
 from opentelemetry.util.types import AttributeValue
 
-from gateway.cycle import BindCall, Cycle, Cycles, Judge, NodeSet, Rank
+from gateway.cycle import BindCall, Cycle, Cycles, NodeSet
 from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
 from gateway.decisions.log import DecisionLog
 from moorage_host.tracing.spans import sampled, span, traceparent
+
+AnswerT = TypeVar("AnswerT", PhaseVerdicts, PhaseScores)
+Asked = Coroutine[Any, Any, AnswerT]
 
 OPEN_LIMIT = 256
 """Traced cycles that have not ended; of pods of other profiles nothing ends."""
@@ -54,40 +57,21 @@ class Traces:
             begun.set_status(StatusCode.ERROR, problem)
         begun.end()
 
-    def judge(self, judge: Judge) -> Judge:
-        """Return *judge*, with a span in each traced cycle."""
+    def phase(self, name: str, ask: Callable[..., Asked[AnswerT]]) -> Callable[..., Asked[AnswerT]]:
+        """Return *ask*, a `Judge` or `Rank`, with a span in traced cycles; replicas add theirs."""
 
-        async def traced(cycle: Cycle) -> PhaseVerdicts:
-            with self._phase(cycle, "filter") as made:
-                verdicts = await judge(cycle)
-                made.set_attributes(_about_phase(verdicts.record))
-                return verdicts
+        async def traced(cycle: Cycle, *nodes: NodeSet) -> AnswerT:
+            above = cycle.traceparent
+            with span(self.tracer, name, sampled(above)) as made:
+                cycle.traceparent = traceparent()
+                try:
+                    answer = await ask(cycle, *nodes)
+                finally:
+                    cycle.traceparent = above
+                made.set_attributes(_about_phase(answer.record))
+                return answer
 
-        return lambda cycle: traced(cycle) if cycle.traceparent else judge(cycle)
-
-    def rank(self, rank: Rank) -> Rank:
-        """Return *rank*, with a span in each traced cycle."""
-
-        async def traced(cycle: Cycle, nodes: NodeSet) -> PhaseScores:
-            with self._phase(cycle, "score") as made:
-                scores = await rank(cycle, nodes)
-                made.set_attributes(_about_phase(scores.record))
-                return scores
-
-        return lambda cycle, nodes: (
-            traced(cycle, nodes) if cycle.traceparent else rank(cycle, nodes)
-        )
-
-    @contextmanager
-    def _phase(self, cycle: Cycle, name: str) -> Iterator[Span]:
-        """Have replicas add their spans below that of the phase."""
-        above = cycle.traceparent
-        with span(self.tracer, name, sampled(above)) as made:
-            cycle.traceparent = traceparent()
-            try:
-                yield made
-            finally:
-                cycle.traceparent = above
+        return lambda cycle, *nodes: (traced if cycle.traceparent else ask)(cycle, *nodes)
 
 
 class TracedCycles(Cycles):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from gateway.cycle.answers import claimed, ties, whole
 from gateway.cycle.decision import (
     UNKNOWN_NODE,
     ClaimRecord,
@@ -21,7 +22,6 @@ from gateway.cycle.decision import (
     Record,
     ScoreRecord,
 )
-from gateway.cycle.rules import claimed, ties, whole
 from gateway.decisions.sentences import sentences
 from gateway.replicas.reading import read_group, read_reports
 from gateway.whatif.question import Question

@@ -1,6 +1,7 @@
 """A gateway of the real parts, with a replica of its own instead of services on the network."""
 
 import itertools
+import math
 import time
 from typing import Any, cast
 
@@ -163,6 +164,8 @@ class View:
 
     def synced(self) -> bool:
         return True
+
+    max_age = math.inf
 
     def age(self) -> float:
         return 0.0

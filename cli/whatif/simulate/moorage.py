@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cli.whatif.engines import filtered, scored
-from gateway.cycle.rules import claimed, whole
+from gateway.cycle.answers import claimed, whole
 from gateway.whatif.comparing import Outcome
 from moorage import PluginFailedError
 from moorage.execution import PluginRejection, Profile, Supervisor, owner_of

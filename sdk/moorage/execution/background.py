@@ -1,6 +1,6 @@
 """Runs what plugins do in the background: again after a failure, and until the plugin stops.
 
-`Plugin.background` and `Plugin.poll` call this; plugins are started and stopped by `lifetime`.
+`Plugin.background` and `Plugin.poll` call this; `execution.enabled` starts and stops plugins.
 """
 
 import asyncio

@@ -190,8 +190,7 @@ class Supervisor(msgspec.Struct, kw_only=True):
     ) -> tuple[float, float]:
         """Return a plugin's time budget in seconds, and which part of it there is for this pod.
 
-        That of a *step*, in which it waits for nothing, may be less, but for any part of it there
-        is the time that honest code needs.
+        Synchronous steps get a smaller budget, and at least LEAST_STEP seconds of it.
         """
         if now >= self.deadline:
             raise TimeoutError(DEADLINE_PASSED)

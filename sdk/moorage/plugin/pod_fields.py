@@ -6,6 +6,8 @@ item of a list: "spec.containers[*].image".
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
@@ -113,7 +115,9 @@ def reader(path: str) -> Callable[[Pod], object]:
     if path == "metadata.namespace":
         return lambda pod: pod.namespace
     names = FIELDS[path]
-    return lambda pod: _read(pod, names)
+    if len(names) == 2:  # metadata and spec are never missing
+        return attrgetter(".".join(names))
+    return partial(_read, names=names)
 
 
 def alike(pod: Pod, other: Pod, paths: Iterable[str]) -> Pod:

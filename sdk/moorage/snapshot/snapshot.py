@@ -197,8 +197,7 @@ class Snapshot:
         added for that time only.
 
         Raises:
-            TooManyNodesError: A row is beyond the limit, on top of which only so many are allowed
-                as there are *overrides*.
+            TooManyNodesError: A row is beyond the limit plus len(overrides).
         """
         places = {uid: row for uid in excluded_pods if (row := self.pods.row_of(uid)) is not None}
         if not overrides and not places and not added_pods:

@@ -79,12 +79,12 @@ class _Child:
         self.sum = 0.0
         self._examples: dict[int, tuple[Mapping[str, str], float, float]] = {}
 
-    def observe(self, value: float, leads_to: Mapping[str, str] = _NOWHERE) -> None:
+    def observe(self, value: float, exemplar_labels: Mapping[str, str] = _NOWHERE) -> None:
         self.sum += value
         bucket = bisect_left(self._bounds, value)
         self.counts[bucket] += 1
-        if leads_to:
-            self._examples[bucket] = leads_to, value, time.time()
+        if exemplar_labels:
+            self._examples[bucket] = exemplar_labels, value, time.time()
 
     def samples(self) -> Iterable[Sample]:
         counts = list(map(float, accumulate(self.counts)))

@@ -165,8 +165,8 @@ class Permits:
             Whether others go on with the bind.
 
         Raises:
-            BindError: A plugin refuses or fails, time runs out before it allows the bind, or one
-                of those without which it does not allow the bind cannot be bound.
+            BindError: A plugin refuses or fails, time runs out before it allows the bind, or a
+                required member fails.
         """
         members: list[_Member] = []
         with ExitStack() as stack:
