@@ -20,7 +20,7 @@ from tests.gateway.scheduling.noting import (
     answered,
     decided,
     fill,
-    node,
+    liked,
     noted,
     noting,
     of_set,
@@ -123,7 +123,7 @@ async def test_a_row_that_is_freed_and_given_to_another_node(
     assert third["filter"]["NodeNames"] == ["n1", "n2"]
     assert "not known" in third["filter"]["FailedAndUnresolvableNodes"]["n3"]
     assert asked.taken() == NONE
-    new = node("n9", pods="0")
+    new = liked("n9", pods="0")
     await told(process, "nodes", lambda: process.api.create("/api/v1/nodes", new))
     fourth = await place(process, of_set("fourth"), (*NAMES, "n9"))
     assert fourth["filter"]["FailedNodes"] == dict.fromkeys(("n4", "n9"), FULL.reason)
@@ -224,7 +224,7 @@ async def test_single_plugins_whole_nodes_and_preemption_are_asked_about(
     asked.taken()
     bodies: list[tuple[str, Object]] = [
         ("filter/Fits", {"NodeNames": NAMES}),
-        ("filter", {"Nodes": {"items": [node(name) for name in NAMES]}}),
+        ("filter", {"Nodes": {"items": [liked(name) for name in NAMES]}}),
         ("preempt", {"NodeNameToMetaVictims": {n: {"Pods": [{"UID": "v"}]} for n in NAMES}}),
     ]
     for verb, body in bodies:

@@ -15,6 +15,7 @@ from gateway.replicas.feed import PART_BYTES, in_parts
 from gateway.scheduling.queue import CycleQueue
 from moorage.v1 import types_pb2 as pb
 from sandbox.apiserver import Fault
+from tests.manifests import node
 from tools.inprocess.gateway import (
     Options,
     filter_service,
@@ -73,8 +74,7 @@ async def test_replicas_get_the_state_when_the_cluster_has_been_read(
         gateway(tmp_path, filters=filters, scorer=scorer, fault=refuses(resource)) as running,
     ):
         for name in NAMES:
-            node = {"metadata": {"name": name}, "status": {"allocatable": {"pods": "10"}}}
-            running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **node})
+            running.api.create("/api/v1/nodes", node(name))
 
         async def waits() -> str:
             return str((await running.get("/readyz?verbose"))[1])
@@ -121,8 +121,7 @@ async def test_changes_reach_replicas_without_a_cycle(tmp_path: Path) -> None:
         return True
 
     async with plane(tmp_path, filter_gates=(note,), waits=False) as running:
-        node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"pods": "10"}}}
-        running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", **node})
+        running.api.create("/api/v1/nodes", node("n1"))
         await ready(running)
         for name in ("first", "second"):  # one after the other: a change comes while none waits
             running.api.pod(name, nodeName="n1")

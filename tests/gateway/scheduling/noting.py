@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
-from tools.inprocess.api import Object
+from tests.manifests import Object, node
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
@@ -20,7 +20,6 @@ from tools.inprocess.gateway import (
 from tools.waiting import until
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
-AMOUNTS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 FULL = Rejection("node is full", unresolvable=False)
 TAINTED = Rejection("node is tainted")
 
@@ -131,20 +130,13 @@ def events(process: Gateway, resource: str) -> float:
     )
 
 
-def node(name: str, taint: str = "", **amounts: str) -> Object:
+def liked(name: str, **more: str) -> Object:
     """Build a node that is liked by its number."""
-    taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"liked": name[1:]}},
-        "spec": {"taints": taints},
-        "status": {"allocatable": AMOUNTS | amounts},
-    }
+    return node(name, liked=name[1:], **more)
 
 
 async def fill(process: Gateway) -> None:
     """Create nodes: the last two do not fit."""
-    for made in (*map(node, NAMES[:3]), node("n4", pods="0"), node("n5", taint="gpu")):
+    for made in (*map(liked, NAMES[:3]), liked("n4", pods="0"), liked("n5", taint="gpu")):
         process.api.create("/api/v1/nodes", made)
     await until(lambda: process.sample("moorage_cache_size", type="nodes") == len(NAMES))

@@ -11,6 +11,7 @@ import pytest
 from moorage import STATEFUL_SETS, Node, Pod, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, stateful_set
 from tests.gateway.scheduling.noting import NAMES, Asked, answered, decided, fill, noted, noting
+from tests.manifests import node
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, Options, plane, pod, policy_of
 from tools.waiting import until
@@ -55,10 +56,6 @@ async def test_an_unknown_plugin_is_an_error_that_names_those_there_are(running:
 
 
 async def test_given_nodes_count_as_they_are_for_this_cycle_only(running: Gateway) -> None:
-    def node(name: str, **labels: str) -> dict[str, object]:
-        amounts = {"cpu": "1", "memory": "1Gi", "pods": "10"}
-        return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
-
     picky = pod(nodeSelector={"disk": "ssd"})
     items = [node("n1", disk="ssd"), node("brand-new", disk="ssd"), node("n2")]
     _, answer = await running.call("filter", {"Pod": picky, "Nodes": {"items": items}})
@@ -88,10 +85,10 @@ async def test_prioritize_needs_no_filter_before_it(running: Gateway) -> None:
 
 
 async def test_preemption_keeps_the_nodes_that_fit_without_the_victims(running: Gateway) -> None:
-    for name, node in (("v1", "n1"), ("v2", "n2")):
+    for name, there in (("v1", "n1"), ("v2", "n2")):
         requests = {"requests": {"cpu": "4"}}
         running.api.pod(
-            name, nodeName=node, containers=[{"name": "c", "image": "x", "resources": requests}]
+            name, nodeName=there, containers=[{"name": "c", "image": "x", "resources": requests}]
         )
     await until(lambda: running.sample("moorage_cache_size", type="pods") == 2)
     uid = running.api.read_pod("v1")["metadata"]["uid"]
@@ -199,19 +196,13 @@ profiles:
 """
 
 
-def node(name: str, *images: str) -> dict[str, Any]:
-    held = [{"names": [image], "sizeBytes": 50_000_000} for image in images]
-    amounts = {"cpu": "2", "memory": "4Gi", "pods": "110"}
-    return {"metadata": {"name": name}, "status": {"allocatable": amounts, "images": held}}
-
-
 @pytest.mark.parametrize("path", [PATH, "prioritize/ImageScore"])
 async def test_the_article_s_call_gets_the_article_s_scores(tmp_path: Path, path: str) -> None:
     nginx = [{"name": "nginx", "image": "nginx:1.7.9"}]
     items = [
-        node("master-node", "k8s.gcr.io/pause:3.1"),
-        node("worker-node1", "nginx:1.15"),
-        node("worker-node2", "docker.io/library/nginx:1.7.9"),
+        node("master-node", images=["k8s.gcr.io/pause:3.1"]),
+        node("worker-node1", images=["nginx:1.15"]),
+        node("worker-node2", images=["docker.io/library/nginx:1.7.9"]),
     ]
     body = {
         "Pod": pod(schedulerName="extended-scheduler", containers=nginx),

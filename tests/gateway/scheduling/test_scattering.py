@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -17,6 +16,7 @@ from tests.conftest import EXAMPLES
 from tests.fake_prometheus import fake_prometheus
 from tests.gateway.random_clusters import Object, RandomCluster
 from tests.gateway.sharing import NAMES, NODES, ByNumber, place, same, sharing
+from tests.manifests import node
 from tools.inprocess.gateway import Gateway, Options, is_open, pod, policy_of
 from tools.waiting import until
 
@@ -89,8 +89,8 @@ async def test_one_two_and_three_replicas_say_the_same(tmp_path: Path, seed: int
 
 async def fill(running: Gateway, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
     """Create nodes and pods on them, and wait until the gateway knows them."""
-    for node in nodes:
-        running.api.create("/api/v1/nodes", node)
+    for made in nodes:
+        running.api.create("/api/v1/nodes", made)
     for each in pods:
         running.api.create("/api/v1/namespaces/default/pods", each)
     await until(lambda: running.sample("moorage_cache_size", type="pods") == len(pods))
@@ -186,18 +186,13 @@ async def test_whole_nodes_in_the_call_are_seen_by_all_shards(tmp_path: Path) ->
     obj = pod(topologySpreadConstraints=[spread])
     obj["metadata"]["labels"] = {"app": "web"}
 
-    def given(name: str, zone: str) -> dict[str, Any]:
-        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-        metadata = {"name": name, "labels": {"zone": zone}}
-        return {"metadata": metadata, "status": {"allocatable": amounts}}
-
     policy = policy_of("{filter: {enabled: [{name: PodTopologySpread}]}}")
     async with sharing(tmp_path, policy=policy, count=2) as running:
-        running.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node"} | given("a", "x"))
+        running.api.create("/api/v1/nodes", node("a", zone="x"))
         running.api.pod("web", labels={"app": "web"}, nodeName="a")
         await until(lambda: running.sample("moorage_cache_size", type="pods") == 1)
         # Only the caller knows of zone y, in which there are no pods yet: so x has one too many.
-        items = [given("a", "x"), given("b", "y")]
+        items = [node("a", zone="x"), node("b", zone="y")]
         _, answer = await running.call("filter", {"Pod": obj, "Nodes": {"items": items}})
         assert [n["metadata"]["name"] for n in answer["Nodes"]["items"]] == ["b"]
         assert running.sample("moorage_scattered_cycles_total", phase="filter") == 1

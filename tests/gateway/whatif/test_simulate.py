@@ -22,7 +22,7 @@ from moorage_host.rpc.settings import CycleSettings
 from services.filter.plugins import BUILT_INS as FILTERS
 from services.filter.servicer import FilterServicer
 from services.filter.servicer import filter_service as filter_definition
-from tools.inprocess.api import Object
+from tests.manifests import node, pod
 from tools.inprocess.gateway import SETTINGS, Gateway, Options, filter_service, plane
 from tools.waiting import until
 
@@ -59,19 +59,6 @@ async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
         yield process
 
 
-def pod(cpu: str = "1", profile: str = "moorage") -> Object:
-    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
-    return {
-        "metadata": {"name": "web", "namespace": "default", "uid": "u-web"},
-        "spec": {"schedulerName": profile, "containers": [container]},
-    }
-
-
-def node(name: str, cpu: str = "4", **labels: str) -> Object:
-    amounts = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
-    return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
-
-
 async def post(process: Gateway, path: str, body: Any) -> tuple[int, Any]:
     options = {"data": io.BytesIO(body)} if isinstance(body, bytes) else {"json": body}
     async with process.session.post(f"{process.admin}{path}", **options) as response:
@@ -100,7 +87,7 @@ async def test_the_answer_is_about_the_state_that_the_gateway_shows(process: Gat
             return bool(answer["labels"] == expected)
 
         await until(shown)
-        answer = await filtered(process, Pod=pod(), Nodes=None, NodeNames=["n1", "n2"])
+        answer = await filtered(process, Pod=pod(cpu="1"), Nodes=None, NodeNames=["n1", "n2"])
         assert sorted(answer["NodeNames"]) == (["n2"] if labels else ["n1", "n2"])
 
 
@@ -109,7 +96,7 @@ async def test_the_answer_is_about_the_state_that_the_gateway_shows(process: Gat
 async def test_names_are_answered_as_the_edge_answers_them(
     process: Gateway, names: tuple[str, ...], cpu: str
 ) -> None:
-    asked = {"Pod": pod(cpu), "Nodes": None, "NodeNames": list(names)}
+    asked = {"Pod": pod(cpu=cpu), "Nodes": None, "NodeNames": list(names)}
     _, edge = await process.call("filter", asked)
     assert await filtered(process, **asked) == edge
 
@@ -117,7 +104,7 @@ async def test_names_are_answered_as_the_edge_answers_them(
 async def test_large_questions_are_read_one_after_another(
     process: Gateway, monkeypatch: pytest.MonkeyPatch, sleeps: list[float]
 ) -> None:
-    body = json.dumps({"pod": pod()}).encode()
+    body = json.dumps({"pod": pod(cpu="1")}).encode()
     monkeypatch.setattr(simulate, "BYTES_PER_SECOND", len(body) / 600)
     assert (await post(process, "/simulate", body))[0] == 200
     second = asyncio.create_task(post(process, "/simulate", body))
@@ -129,8 +116,12 @@ async def test_nodes_that_do_not_exist_are_asked_about_as_an_autoscaler_does(
     process: Gateway,
 ) -> None:
     """Templates of node groups: one large enough, one too small, one that a plugin rejects."""
-    nodes = [node("group-large", "16"), node("group-small", "1"), node("group-hot", "16", hot="")]
-    asked = {"Pod": pod("8"), "Nodes": {"items": nodes}, "NodeNames": None}
+    nodes = [
+        node("group-large", cpu="16"),
+        node("group-small", cpu="1"),
+        node("group-hot", cpu="16", hot=""),
+    ]
+    asked = {"Pod": pod(cpu="8"), "Nodes": {"items": nodes}, "NodeNames": None}
     answer = await filtered(process, **asked)
     assert [each["metadata"]["name"] for each in answer["Nodes"]["items"]] == ["group-large"]
     assert answer["FailedAndUnresolvableNodes"] == {
@@ -142,18 +133,20 @@ async def test_nodes_that_do_not_exist_are_asked_about_as_an_autoscaler_does(
 
 
 async def test_a_node_that_exists_counts_as_the_caller_sees_it(process: Gateway) -> None:
-    nodes = [node("n1", "16"), node("n2")]
-    asked = {"Pod": pod("8"), "Nodes": {"items": nodes}, "NodeNames": ["n1", "n2"]}
+    nodes = [node("n1", cpu="16"), node("n2")]
+    asked = {"Pod": pod(cpu="8"), "Nodes": {"items": nodes}, "NodeNames": ["n1", "n2"]}
     answer = await filtered(process, **asked)
     assert answer["NodeNames"] == ["n1"]
-    assert (await filtered(process, Pod=pod("8"), NodeNames=["n1", "n2"]))["NodeNames"] == []
+    assert (await filtered(process, Pod=pod(cpu="8"), NodeNames=["n1", "n2"]))["NodeNames"] == []
 
 
 async def test_the_verdicts_and_the_ranking_are_there_by_plugin_and_in_words(
     process: Gateway,
 ) -> None:
     await process.node("n4")
-    answer = await simulated(process, pod=pod(), nodes=[node("n1"), node("n2", hot=""), node("n9")])
+    answer = await simulated(
+        process, pod=pod(cpu="1"), nodes=[node("n1"), node("n2", hot=""), node("n9")]
+    )
     assert answer["feasible"] == ["n1", "n9"]
     (verdict,) = answer["rejected"]
     assert verdict == {
@@ -162,8 +155,8 @@ async def test_the_verdicts_and_the_ranking_are_there_by_plugin_and_in_words(
     assert [(each["node"], each["score"]) for each in answer["ranking"]] == [("n9", 9), ("n1", 1)]
     assert answer["ranking"][0]["plugins"][0]["plugin"] == "ByNumber"
     assert answer["words"][0].startswith("Moorage prefers n9 to n1")
-    assert (await simulated(process, pod=pod()))["nodes"] == 4
-    tight = await simulated(process, pod=pod("5"))
+    assert (await simulated(process, pod=pod(cpu="1")))["nodes"] == 4
+    tight = await simulated(process, pod=pod(cpu="5"))
     assert tight["words"][0] == (
         "no node suits it: NodeResourcesFit rejected 4 of 4: Insufficient cpu"
     )
@@ -171,9 +164,9 @@ async def test_the_verdicts_and_the_ranking_are_there_by_plugin_and_in_words(
 
 
 async def test_another_profile_can_be_asked(process: Gateway) -> None:
-    answer = await simulated(process, pod=pod("5"), nodes=["n1", "n2"], profile="scores")
+    answer = await simulated(process, pod=pod(cpu="5"), nodes=["n1", "n2"], profile="scores")
     assert (answer["feasible"], answer["profile"]) == (["n1", "n2"], "scores")
-    status, wrong = await post(process, "/simulate", {"pod": pod(), "profile": "none"})
+    status, wrong = await post(process, "/simulate", {"pod": pod(cpu="1"), "profile": "none"})
     assert status == 400
     assert "name one of these as `profile`" in wrong["error"]
     assert "moorage, scores" in wrong["error"]
@@ -209,7 +202,7 @@ async def filtered_bytes(process: Gateway, body: bytes) -> Any:
 
 
 async def test_amounts_that_are_none_are_refused(process: Gateway) -> None:
-    status, answer = await post(process, "/simulate", {"pod": pod("much")})
+    status, answer = await post(process, "/simulate", {"pod": pod(cpu="much")})
     assert status == 400
     assert "filter service: " in answer["error"]
     assert "much" in answer["error"]
@@ -226,7 +219,7 @@ async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
         sent = asyncio.Event()
 
         async def body() -> AsyncIterator[bytes]:
-            yield json.dumps({"pod": pod()}).encode()
+            yield json.dumps({"pod": pod(cpu="1")}).encode()
             await sent.wait()
 
         async def ask() -> tuple[int, Any]:
@@ -260,7 +253,7 @@ async def test_a_question_that_may_end_replicas_is_asked_of_two_at_most(tmp_path
         serving(service, SETTINGS) as server,
         plane(tmp_path, ByNumber, filters=server.grpc, policy=POLICY, nodes=NAMES) as process,
     ):
-        status, answer = await post(process, "/simulate", {"pod": pod()})
+        status, answer = await post(process, "/simulate", {"pod": pod(cpu="1")})
         assert (status, len(asked)) == (503, 2), answer
 
 
@@ -282,23 +275,23 @@ async def test_a_pod_that_ended_replicas_is_not_asked_about(tmp_path: Path) -> N
             async with filter_service(Cool, port=port, gate=gate):
                 await until(lambda: process.sample(ready, service="filter") == 1)
                 if call is None:
-                    call = asyncio.create_task(process.filter(pod(), *NAMES))
+                    call = asyncio.create_task(process.filter(pod(cpu="1"), *NAMES))
                 if count < 2:
                     await until(lambda: len(hung) > count)  # noqa: B023 - it is awaited here
                     continue
                 refused = "a replica of filter ended while it worked on this pod, 2 times"
                 assert ENDED_AGAIN in (await call)["Error"]
-                assert refused in (await process.filter(pod(), *NAMES))["Error"]
-                status, answer = await post(process, "/simulate", {"pod": pod()})
+                assert refused in (await process.filter(pod(cpu="1"), *NAMES))["Error"]
+                status, answer = await post(process, "/simulate", {"pod": pod(cpu="1")})
                 assert (status, refused in str(answer)) == (503, True), answer
-                other = pod() | {"metadata": {"name": "other", "namespace": "default"}}
+                other = pod(cpu="1") | {"metadata": {"name": "other", "namespace": "default"}}
                 await simulated(process, pod=other)
 
 
 async def test_a_pod_of_the_cluster_is_compared_with_what_might_be(process: Gateway) -> None:
     """More nodes, a filter plugin that is off, another weight; nothing of it happens."""
     process.api.label("/api/v1/nodes/n3", hot="")
-    made = pod("3")
+    made = pod(cpu="3")
     process.api.pod("web", schedulerName="moorage", containers=made["spec"]["containers"])
     process.api.pod("there", nodeName="n2", containers=made["spec"]["containers"])
 
