@@ -15,6 +15,7 @@ import re
 import ssl
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +93,11 @@ def _is_raw(body: Any) -> bool:
 
 
 def _read(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text.decode("utf-8", "replace")
+    """Return what an answer says: JSON, the list of a watch's events, else the text."""
+    for read in (json.loads, lambda lines: [*map(json.loads, lines.splitlines())]):
+        with suppress(ValueError):
+            return read(text)
+    return text.decode("utf-8", "replace")
 
 
 def _filled(value: Any, answers: Sequence[Answer]) -> Any:

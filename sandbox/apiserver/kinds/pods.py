@@ -297,7 +297,7 @@ def _default_node(node: Object) -> None:
 
 def _validate_node(node: Object) -> Iterator[Cause]:
     for index, taint in enumerate(node["spec"].get("taints", ())):
-        path = f"spec.taints[{index}]"
+        path = f"metadata.taints[{index}]"  # so says kube-apiserver
         if not taint.get("key"):
             yield required(f"{path}.key")
         if taint.get("effect") not in EFFECTS:

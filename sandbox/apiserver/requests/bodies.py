@@ -106,6 +106,7 @@ def check_object(
         StatusError: 400, it is of another kind, or a field has the wrong type.
     """
     kind, api_version = kind or resource.kind, resource.api_version
+    value = {} if value is None else value  # JSON's null has no fields either
     if not isinstance(value, dict):
         raise bad_request(f"the body of the request must be a {kind}")
     given = (value.get("apiVersion") or api_version, value.get("kind") or kind)

@@ -6,7 +6,7 @@ Nothing below here knows HTTP: the cluster gets targets and objects.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from io import FileIO
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import structlog
@@ -42,11 +42,14 @@ _PODS = parse("/api/v1/pods").resource
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+POLICIES = ("Foreground", "Background", "Orphan")
+
+
 class DeleteOptions(msgspec.Struct, rename="camel"):
     """The body of a DELETE, as far as it matters here."""
 
     preconditions: dict[str, str | None] | None = None
-    propagation_policy: Literal["Background", "Foreground", "Orphan"] | None = None
+    propagation_policy: str | None = None
     dry_run: list[str] | None = None
 
 
@@ -178,14 +181,16 @@ class ObjectRequests:
             options = msgspec.convert(value, DeleteOptions)
         except msgspec.ValidationError as error:
             raise errors.bad_request(f"DeleteOptions: {error}") from error
+        policy = options.propagation_policy or call.query.get("propagationPolicy") or "Background"
+        if policy not in POLICIES:
+            cause = errors.unsupported_value("propagationPolicy", policy, (*POLICIES, "nil"))
+            raise errors.invalid("DeleteOptions", "", [cause], group="meta.k8s.io")
         wanted = options.preconditions or {}
         return self._cluster.delete(
             target,
             uid=wanted.get("uid") or "",
             version=wanted.get("resourceVersion") or "",
-            propagation=options.propagation_policy
-            or call.query.get("propagationPolicy")
-            or "Background",
+            propagation=policy,
             dry_run=call.dry_run or options.dry_run == ["All"],
         )
 

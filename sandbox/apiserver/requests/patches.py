@@ -13,6 +13,7 @@ import jsonpointer
 
 from sandbox.apiserver.errors import (
     Cause,
+    StatusError,
     bad_request,
     invalid,
     invalid_value,
@@ -64,7 +65,14 @@ def patch(cluster: EmbeddedCluster, call: Call) -> Item:
     if apply is None:
         raise unsupported_media_type(call.media_type, list(_KINDS))
     old = shown(call.target, cluster.get(call.target).object)
-    return replace(cluster, call, apply(old, decode(call.body, "")), old)
+    new = apply(old, decode(call.body, ""))
+    try:
+        return replace(cluster, call, new, old)
+    except StatusError as error:
+        if error.code != 400:
+            raise
+        # What a patch makes of an object that was right is invalid, not malformed.
+        raise invalid("", "", [invalid_value("patch", "", error.message)]) from error
 
 
 def shown(target: Target, stored: Object) -> Object:
@@ -185,11 +193,23 @@ def merge_list(field: str, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
         StatusError: 400, an element lacks the key that identifies it.
     """
     if field in SETS:
-        return [*old, *(each for each in new if each not in old)]
+        return _united(old, new)
     key = MERGE_KEYS.get(field)
     if key is None or not all(isinstance(each, dict) for each in (*old, *new)):
         return list(new)
     return _merge_elements(field, key, old, new)
+
+
+def _united(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """Return all values: new ones first, but old ones in their order."""
+    left: list[Any] = [each for each in old if each not in new]
+    result: list[Any] = []
+    for each in new:
+        if each in old:
+            earlier = [one for one in left if old.index(one) < old.index(each)]
+            result, left = result + earlier, left[len(earlier) :]
+        result.append(each)
+    return result + left
 
 
 def _apply_field(result: Object, key: str, value: Any) -> None:

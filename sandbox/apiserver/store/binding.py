@@ -76,10 +76,9 @@ def _assigned(pod: Object, node: str, metadata: Object) -> Object:
         if metadata.get(key):
             merged[key] = {**merged.get(key, {}), **metadata[key]}
     status = {k: v for k, v in pod["status"].items() if k != "nominatedNodeName"}
-    status["conditions"] = [
-        *(c for c in status.get("conditions", ()) if c.get("type") != "PodScheduled"),
-        {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(now())},
-    ]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(now())}
+    conditions = {condition.get("type"): condition for condition in status.get("conditions", ())}
+    status["conditions"] = [*(conditions | {"PodScheduled": scheduled}).values()]
     return pod | {
         "metadata": merged | {"generation": merged.get("generation", 0) + 1},
         "spec": pod["spec"] | {"nodeName": node},

@@ -4,6 +4,7 @@ The pages of one list show one resource version.
 """
 
 import itertools
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -100,6 +101,10 @@ def selected(store: Store, selection: Selection) -> list[Item]:
     return [item for item in items if selection.matches(item.object)]
 
 
+_TOKEN = re.compile(r"\d+-\d+")
+"""What a token is that was once given."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Rest:
     items: Sequence[Item]
@@ -143,6 +148,8 @@ class Pages:
         if whole_number(query, "resourceVersion", 0):
             raise bad_request("specifying resource version is not allowed when using continue")
         rest = self._rests.get(token)
+        if rest is None and not _TOKEN.fullmatch(token):
+            raise bad_request("invalid continue token: continue key is not valid")
         if rest is None:
             raise expired(
                 "The provided continue parameter is too old to display a consistent list result. "

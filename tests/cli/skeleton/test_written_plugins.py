@@ -11,6 +11,8 @@ from tests.cli.skeleton.test_new_plugin import FORMS, LONG, moorage
 from tests.cli.support import MOORAGE
 
 BIN = Path(sys.executable).parent
+pytestmark = pytest.mark.timeout(300)  # mypy and pip compute for as long as a machine is busy
+
 CHECKED = "E,F,I,B,UP,D,N,SIM,RET,ANN"
 
 
@@ -23,7 +25,7 @@ def run(folder: Path, *command: object) -> None:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -93,7 +95,7 @@ def shell(command: str, folder: Path) -> str:
     environ = {**os.environ, "PATH": "/usr/bin:/bin", "PYTEST_ADDOPTS": options}
     environ.pop("PYTHONPATH", None)
     done = subprocess.run(
-        command, shell=True, cwd=folder, env=environ, capture_output=True, text=True, timeout=100
+        command, shell=True, cwd=folder, env=environ, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

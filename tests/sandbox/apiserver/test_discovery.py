@@ -70,29 +70,6 @@ async def test_an_event_is_the_same_in_both_api_versions(http: Http) -> None:
         assert len(await http.names(f"{path}?fieldSelector={field}.name=db")) == 0
 
 
-async def test_watchers_of_both_api_versions_see_an_event_in_theirs(http: Http) -> None:
-    view = "/apis/events.k8s.io/v1/namespaces/default/events"
-    async with http.watch(view) as new, http.watch(EVENTS) as old:
-        await http.create(EVENTS, {"metadata": {"name": "e"}, "message": "hello"})
-        assert (await new.next())["object"]["note"] == "hello"
-        assert (await old.next())["object"]["message"] == "hello"
-
-
-async def test_incomplete_new_style_events_are_refused(http: Http) -> None:
-    view = "/apis/events.k8s.io/v1/namespaces/default/events"
-    reply = await http.send("POST", view, {"metadata": {"name": "e"}})
-    assert reply.code == 422
-    fields = {cause["field"] for cause in reply.body["details"]["causes"]}
-    assert fields == {
-        "eventTime",
-        "reportingController",
-        "reportingInstance",
-        "action",
-        "reason",
-        "type",
-    }
-
-
 MODULE = "sandbox.apiserver"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sandbox.apiserver.printing import age, pod_state, short
-from tests.sandbox.apiserver.support import EVENTS, NODES, PODS, Http, Reply, node, pod
+from tests.sandbox.apiserver.support import EVENTS, NODES, Http, Reply, node
 
 TABLE = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,"
@@ -95,15 +95,6 @@ async def test_jobs_show_how_far_they_are(http: Http) -> None:
     body = (await table(http, path)).body
     shown = [(cells(body, row)["Status"], cells(body, row)["Completions"]) for row in range(2)]
     assert shown == [("Complete", "3/3"), ("Suspended", "0/1 of 2")]
-
-
-async def test_the_events_of_a_watch_can_be_tables(http: Http) -> None:
-    async with http.session.get(PODS, params={"watch": "1"}, headers={"Accept": TABLE}) as response:
-        await http.create(PODS, pod())
-        line = await response.content.readline()
-    event = Reply(200, {}, line).body
-    assert event["type"] == "ADDED"
-    assert cells(event["object"])["Name"] == "web"
 
 
 @pytest.mark.parametrize(

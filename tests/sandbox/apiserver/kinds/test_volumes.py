@@ -5,7 +5,6 @@ import msgspec
 from tests.sandbox.apiserver.support import Http
 
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
-VOLUMES = "/api/v1/persistentvolumes"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 
 
@@ -27,19 +26,6 @@ async def test_a_stateful_set_gets_what_every_one_has(http: Http) -> None:
     assert created["status"] == {"replicas": 0}
 
 
-async def test_a_volume_is_pending_until_its_status_says_otherwise(http: Http) -> None:
-    claim = {"namespace": "default", "name": "data-db-0"}
-    volume = {"metadata": {"name": "pv"}, "spec": {"claimRef": claim}, "status": {"phase": "Bound"}}
-    assert (await http.create(VOLUMES, volume))["status"] == {"phase": "Pending"}
-    merge = "application/merge-patch+json"
-    patch = {"status": {"phase": "Bound"}}
-    ignored = await http.send("PATCH", f"{VOLUMES}/pv", patch, media=merge)
-    assert ignored.body["status"] == {"phase": "Pending"}
-    done = await http.send("PATCH", f"{VOLUMES}/pv/status", patch, media=merge)
-    assert done.body["status"] == {"phase": "Bound"}
-    assert done.body["spec"]["claimRef"] == claim
-
-
 async def test_they_are_watched_and_deleted_like_others(http: Http) -> None:
     await http.create(CLAIMS, {"metadata": {"name": "data-db-0"}, "spec": {}})
     listed = (await http.get("/api/v1/persistentvolumeclaims")).body
@@ -50,10 +36,3 @@ async def test_they_are_watched_and_deleted_like_others(http: Http) -> None:
         await http.send("DELETE", f"{CLAIMS}/data-db-0")
         event = msgspec.json.decode(await response.content.readline())
     assert (event["type"], event["object"]["metadata"]["name"]) == ("DELETED", "data-db-0")
-
-
-async def test_what_no_reader_could_read_is_refused(http: Http) -> None:
-    wrong = stateful_set() | {"spec": {"volumeClaimTemplates": {"metadata": {}}}}
-    assert (await http.send("POST", SETS, wrong)).code == 400
-    bad = {"metadata": {"name": "pv"}, "spec": {"claimRef": "data"}}
-    assert (await http.send("POST", VOLUMES, bad)).code == 400

@@ -12,30 +12,8 @@ from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.requests.patches import apply_json_patch, apply_strategic, merge
 from tests.sandbox.apiserver.support import (
     EVENTS,
-    PODS,
     Http,
-    finalized,
-    pod,
 )
-
-STRATEGIC = "strategic-merge-patch+json"
-
-
-async def test_a_strategic_patch_unites_finalizers(http: Http) -> None:
-    await http.create(PODS, finalized(pod(), "example.com/a"))
-    added = {"metadata": {"finalizers": ["example.com/b"]}}
-    reply = await http.patch(f"{PODS}/web", added, STRATEGIC)
-    assert reply.body["metadata"]["finalizers"] == ["example.com/a", "example.com/b"]
-    removed = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a"]}}
-    reply = await http.patch(f"{PODS}/web", removed, STRATEGIC)
-    assert reply.body["metadata"]["finalizers"] == ["example.com/b"]
-
-
-async def test_a_patch_is_checked_like_any_write(http: Http) -> None:
-    await http.create(PODS, pod())
-    assert (await http.patch(f"{PODS}/web", {"metadata": {"labels": {"a": 1}}})).code == 400
-    assert (await http.patch(f"{PODS}/web", {"metadata": {"labels": {"a": "-"}}})).code == 422
-    assert (await http.patch(f"{PODS}/web", {"spec": {"nodeName": "n1"}})).code == 422
 
 
 async def test_events_are_patched_in_the_form_of_their_api_version(http: Http) -> None:

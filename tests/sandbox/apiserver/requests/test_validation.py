@@ -31,7 +31,7 @@ async def test_a_patch_is_refused_for_the_fields_that_it_adds(http: Http) -> Non
     labels = {"metadata": {"labels": {"a": "b"}}}
     assert (await http.patch(f"{PODS}/web?{STRICT}", labels)).code == 200
     reply = await http.patch(f"{PODS}/web?{STRICT}", {"spec": {"schedulerNme": "a"}})
-    assert reply.code == 400
+    assert reply.code == 422
     assert 'unknown field "spec.schedulerNme"' in reply.message
     assert "spec.old" not in reply.message
 

@@ -9,18 +9,6 @@ from sandbox.apiserver import ApiServer, Settings
 from tests.sandbox.apiserver.support import NODES, PODS, Http, node, pod
 
 
-async def test_binding_clears_the_nomination_and_replaces_the_condition(http: Http) -> None:
-    await http.create(PODS, pod())
-    failed = [{"type": "PodScheduled", "status": "False"}, {"type": "Other", "status": "True"}]
-    status = {"status": {"nominatedNodeName": "n2", "conditions": failed}}
-    assert (await http.patch(f"{PODS}/web/status", status)).code == 200
-    await http.bind("web", "n1")
-    bound = (await http.get(f"{PODS}/web")).body["status"]
-    assert "nominatedNodeName" not in bound
-    conditions = {each["type"]: each["status"] for each in bound["conditions"]}
-    assert conditions == {"PodScheduled": "True", "Other": "True"}
-
-
 async def test_the_uid_of_the_binding_is_a_precondition(http: Http) -> None:
     uid = (await http.create(PODS, pod()))["metadata"]["uid"]
     reply = await http.bind("web", "n1", uid="other")

@@ -4,12 +4,10 @@ import pytest
 
 from tests.sandbox.apiserver.resources.test_any_kind import WORKLOAD
 from tests.sandbox.apiserver.support import (
-    NODES,
     PODS,
     Http,
     Object,
     finalized,
-    node,
     pod,
 )
 
@@ -22,13 +20,6 @@ async def test_a_pod_is_gone_at_once(http: Http) -> None:
         reply = await http.send("DELETE", f"{PODS}/web", {"gracePeriodSeconds": 30})
         assert (reply.code, reply.body["kind"]) == (200, "Pod")
         assert (await http.get(f"{PODS}/web")).code == 404
-
-
-async def test_other_objects_answer_with_a_status(http: Http) -> None:
-    created = await http.create(NODES, node())
-    reply = await http.send("DELETE", f"{NODES}/n1")
-    assert (reply.code, reply.body["status"]) == (200, "Success")
-    assert reply.body["details"]["uid"] == created["metadata"]["uid"]
 
 
 async def test_finalizers_hold_an_object_until_they_are_gone(http: Http) -> None:
@@ -52,16 +43,6 @@ async def test_the_deletion_timestamp_cannot_be_taken_back(http: Http) -> None:
     created["metadata"].pop("resourceVersion")
     updated = (await http.send("PUT", f"{PODS}/web", created)).body
     assert updated["metadata"]["deletionTimestamp"]
-
-
-async def test_preconditions_of_a_deletion_must_hold(http: Http) -> None:
-    created = (await http.create(PODS, pod()))["metadata"]
-    for wrong in ({"uid": "other"}, {"resourceVersion": "1"}):
-        reply = await http.send("DELETE", f"{PODS}/web", {"preconditions": wrong})
-        assert (reply.code, reply.body["reason"]) == (409, "Conflict")
-        assert "Precondition failed" in reply.message
-    right = {"uid": created["uid"], "resourceVersion": created["resourceVersion"]}
-    assert (await http.send("DELETE", f"{PODS}/web", {"preconditions": right})).code == 200
 
 
 async def test_an_eviction_deletes_the_pod(http: Http) -> None:
@@ -148,13 +129,6 @@ async def test_owners_of_each_other_go_together(http: Http) -> None:
     reply = await http.send("DELETE", f"{MAPS}/a", {"propagationPolicy": "Foreground"})
     assert reply.code == 200
     assert await http.names(MAPS) == []
-
-
-async def test_an_unknown_policy_is_refused(http: Http) -> None:
-    await owner(http)
-    reply = await http.send("DELETE", f"{MAPS}/owner", {"propagationPolicy": "Sideways"})
-    assert reply.code == 400
-    assert "Sideways" in reply.message or "propagationPolicy" in reply.message
 
 
 async def test_a_namespace_with_owners_and_dependents_goes_whole(http: Http) -> None:

@@ -54,30 +54,12 @@ async def test_an_update_keeps_what_belongs_to_the_server(http: Http) -> None:
     assert updated["labels"] == {"a": "1"}
 
 
-async def test_only_the_status_subresource_writes_the_status(http: Http) -> None:
-    created = await http.create(PODS, pod())
-    running = created | {"status": created["status"] | {"phase": "Running"}}
-    assert (await http.send("PUT", f"{PODS}/web", running)).body["status"]["phase"] == "Pending"
-    changed = running | {"spec": created["spec"] | {"schedulerName": "other"}}
-    updated = (await http.send("PUT", f"{PODS}/web/status", changed)).body
-    assert updated["status"]["phase"] == "Running"
-    assert updated["spec"] == created["spec"]
-
-
 async def test_a_change_of_the_spec_counts_as_a_generation(http: Http) -> None:
     created = await http.create(NODES, node())
     cordoned = await http.send("PUT", f"{NODES}/n1", created | {"spec": {"unschedulable": True}})
     assert cordoned.body["metadata"]["generation"] == 2
     labelled_only = await http.send("PUT", f"{NODES}/n1", labelled(cordoned.body, a="1"))
     assert labelled_only.body["metadata"]["generation"] == 2
-
-
-async def test_pods_need_a_namespace_that_exists(http: Http) -> None:
-    path = "/api/v1/namespaces/team/pods"
-    reply = await http.send("POST", path, pod())
-    assert (reply.code, reply.message) == (404, 'namespaces "team" not found')
-    await http.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
-    assert (await http.create(path, pod()))["metadata"]["namespace"] == "team"
 
 
 async def test_a_namespace_keeps_its_newest_events(api: ApiServer, http: Http) -> None:
@@ -90,37 +72,6 @@ async def test_a_namespace_keeps_its_newest_events(api: ApiServer, http: Http) -
     names = await http.names(path)
     assert len(names) == MOST_EVENTS
     assert "e-0" not in names
-
-
-async def test_pages_show_one_moment(http: Http) -> None:
-    for i in range(5):
-        await http.create(NODES, node(f"n{i}"))
-    first = (await http.get(f"{NODES}?limit=2")).body
-    token = first["metadata"]["continue"]
-    assert first["metadata"]["remainingItemCount"] == 3
-    await http.send("DELETE", f"{NODES}/n2")
-    await http.create(NODES, node("n9"))
-    second = (await http.get(f"{NODES}?limit=2&continue={token}")).body
-    third = (await http.get(f"{NODES}?continue={second['metadata']['continue']}")).body
-    names = [i["metadata"]["name"] for page in (first, second, third) for i in page["items"]]
-    assert names == ["n0", "n1", "n2", "n3", "n4"]
-    versions = {page["metadata"]["resourceVersion"] for page in (first, second, third)}
-    assert len(versions) == 1
-    assert "continue" not in third["metadata"]
-
-
-async def test_a_watch_from_the_version_of_a_page_sees_what_came_after(http: Http) -> None:
-    for i in range(2):
-        await http.create(NODES, node(f"n{i}"))
-    page = (await http.get(f"{NODES}?limit=1")).body["metadata"]
-    await http.create(NODES, node("n9"))
-    async with http.watch(NODES, resourceVersion=page["resourceVersion"]) as events:
-        assert await events.take(1) == [("ADDED", "n9")]
-
-
-async def test_tokens_that_are_not_known_have_expired(http: Http) -> None:
-    reply = await http.get(f"{NODES}?continue=abc")
-    assert (reply.code, reply.body["reason"]) == (410, "Expired")
 
 
 async def test_a_token_is_for_its_own_list(http: Http) -> None:
