@@ -91,7 +91,7 @@ def _decoded(answer: Any) -> Explanation:
 
 
 async def _read(client: KubeClient, found: Explanation) -> dict[str, str]:
-    """Return what the gateway may not read, for the pod of an explanation; see `ReadByCaller`."""
+    """Return what the gateway may not read, for the pod of an explanation; see `AskedOfPod`."""
     namespace = found.pod.partition("/")[0]
     folder = f"{CLAIMS}/namespaces/{namespace}/resourceclaims"
     names = found.unread_claims

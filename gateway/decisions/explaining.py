@@ -1,15 +1,16 @@
 """Explains pods: gathers what is known about one, and has the reason found.
 
-What the gateway may not read, its caller may have read, see `ReadByCaller`.
+What the gateway may not read, its caller may have read, see `AskedOfPod`.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Meta
 from msgspec.structs import replace
 
 from gateway.cluster.pods import Waiting
@@ -31,6 +32,7 @@ from gateway.decisions.explanation import (
 from gateway.decisions.listing import COMPARED_AT_ONCE
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays, view
+from gateway.decisions.query import Parameters
 from gateway.decisions.sentences import facts, sentences
 from gateway.decisions.survey import Survey, Surveyor
 from gateway.decisions.why import explain
@@ -97,16 +99,20 @@ MayRead = Callable[[str], Awaitable[bool]]
 """Returns whether the caller may read the pods of a namespace."""
 
 
-class ReadByCaller(NamedTuple):
-    """What a caller has read for themselves, since the gateway may not.
+class AskedOfPod(Parameters, frozen=True):
+    """What a caller asks about a pod, and has read for themselves, since the gateway may not.
 
-    ResourceClaims of the pod that are `missing`, or do exist; how many pods its group needs at
-    once, 0 if that is not known.
+    Attributes:
+        node: The node, or its host name, that is asked about; "" for none.
+        missing: ResourceClaims of the pod that do not exist, with commas between them.
+        claims: Those that do.
+        needed: How many pods its group needs at once; 0 if that is not known.
     """
 
-    missing: Sequence[str] = ()
-    claims: Sequence[str] = ()
-    needed: int = 0
+    node: str = ""
+    missing: str = ""
+    claims: str = ""
+    needed: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
 
 
 class _Fellows:
@@ -165,7 +171,7 @@ class Explainer:
     surveyor: Surveyor
 
     async def of_pod(
-        self, namespace: str, name: str, node: str, read: ReadByCaller, may_read: MayRead
+        self, namespace: str, name: str, asked: AskedOfPod, may_read: MayRead
     ) -> Explanation | str:
         """Return why a pod is where it is, or what is not there.
 
@@ -174,11 +180,10 @@ class Explainer:
         Args:
             namespace: The pod's namespace.
             name: Its name.
-            node: The node, or its host name, that is asked about; "" for none.
-            read: What the caller has read.
+            asked: What the caller asks, and has read.
             may_read: Whether the caller may see pods of a namespace.
         """
-        pod = await self.pod_of(namespace, name)
+        node, pod = asked.node, await self.pod_of(namespace, name)
         attempts = self.log.attempts(namespace, name)
         if not pod and not attempts:
             what = "pod" if pod is not None else "decision about pod"
@@ -197,14 +202,14 @@ class Explainer:
         if preemptor is not None and await may_read(preemptor.namespace):
             known.preemptor = f"{preemptor.namespace}/{preemptor.name}"
         seen, claims = self.state.pods.get(uid), claims_of(shown)
-        known.missing = [each for each in read.missing if each in claims]
-        known.has_claims = bool(claims) and set(claims) <= set(read.claims)
+        known.missing = [each for each in asked.missing.split(",") if each in claims]
+        known.has_claims = bool(claims) and set(claims) <= set(asked.claims.split(","))
         if known.has_claims and known.why_no_attempt.startswith(CLAIMS_UNREAD):
             known.why_no_attempt = UNTRIED
         if node:
             known.node, known.views = there or node, views
             known.lacks = self.surveyor.lacks(seen, there) if seen is not None else ()
-        known.group = await fellows.group(seen, read.needed)
+        known.group = await fellows.group(seen, asked.needed)
         await self._survey(seen, known, fellows)
         known.attempts = await without_sources(known.attempts, may_read)
         found = explain(known)

@@ -146,10 +146,6 @@ class KeptArrays:
         return size
 
 
-MOST_NODES = 100_000
-"""Nodes in an answer."""
-
-
 class NodeItem(Record, omit_defaults=False):
     """A node in the table.
 

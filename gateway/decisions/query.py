@@ -1,13 +1,14 @@
-"""Reads what lists on the admin port are asked for; refuses what it does not know."""
+"""Reads what routes on the admin port are asked for; refuses what they do not know."""
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import get_args
+from typing import Annotated, TypeVar, get_args
 
 import msgspec
 from aiohttp import web
+from msgspec import Meta
 
 from gateway.cycle.decision import Outcome
 from gateway.decisions.log import Attempt
@@ -19,24 +20,70 @@ DEFAULT_LIMIT = 100
 MOST = 1000
 """Decisions in an answer."""
 
-OUTCOMES = get_args(Outcome)
+MOST_NODES = 100_000
+"""Nodes in an answer."""
+
+TIMES = "expected a time such as 2026-11-23T01:30:00Z, or how long ago, such as 15m"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-Parameters = Iterable[tuple[str, str]]
-"""The parameters of a request with their values, in its order."""
+Limit = Annotated[int, Meta(ge=1, le=MOST)]
+
+ParametersT = TypeVar("ParametersT", bound="Parameters")
 
 
 class BadQueryError(MoorageError):
     """A parameter is not known, or its value cannot be used."""
 
 
-class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
+class Moment(float):
+    """A time in seconds since 1970; written as a time, or as how long ago."""
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """What a route may be asked for; "" and what is not given are the default."""
+
+    @classmethod
+    def of(cls: type[ParametersT], request: web.Request) -> ParametersT:
+        """Read the parameters of a request.
+
+        Raises:
+            BadQueryError: One is not known, or there twice, or its value cannot be used.
+        """
+        values: dict[str, str] = {}
+        for name, value in request.query.items():
+            if name not in cls.__struct_encode_fields__:
+                known = ", ".join(sorted(cls.__struct_encode_fields__))
+                raise BadQueryError(f"there is no parameter {name[:100]}; there are {known}")
+            if name in values:
+                raise BadQueryError(f"{name} is given twice")
+            values[name] = value
+        given = {name: value for name, value in values.items() if value}
+        try:
+            return msgspec.convert(given, cls, strict=False, dec_hook=_moment)
+        except msgspec.ValidationError as error:
+            what, _, name = str(error).rstrip("`").partition(" - at `$.")
+            what = what.replace("Expected", "expected").partition(", got ")[0]
+            text = f"{name}: {what}, not {given[name][:100]}" if name else what
+            raise BadQueryError(text) from error
+
+
+class Part(Parameters, frozen=True):
+    """Which part of a list is asked for."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_NODES)] = DEFAULT_LIMIT
+    offset: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
+
+    @property
+    def slice(self) -> slice:
+        """The part of the list."""
+        return slice(self.offset, self.offset + self.limit)
+
+
+class DecisionQuery(Parameters, frozen=True, kw_only=True, rename={"after": "continue"}):
     """Which decisions are wanted; "" stands for any.
 
     Attributes:
-        since: In seconds since 1970, like `until`.
-        limit: How many at most.
         after: The id of the decision that the list goes on after.
     """
 
@@ -47,10 +94,17 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
     plugin: str = ""
     outcome: str = ""
     profile: str = ""
-    since: float = -math.inf
-    until: float = math.inf
-    limit: int = DEFAULT_LIMIT
+    since: Moment = Moment(-math.inf)
+    until: Moment = Moment(math.inf)
+    limit: Limit = DEFAULT_LIMIT
     after: str = ""
+
+    def __post_init__(self) -> None:
+        if self.outcome and self.outcome not in get_args(Outcome):
+            known = ", ".join(get_args(Outcome))
+            raise ValueError(f"outcome is one of {known}, not {self.outcome[:100]}")
+        if self.since > self.until:
+            raise ValueError("since is after until, so no decision can match")
 
     def may_match(self, attempt: Attempt) -> bool:
         """Whether an attempt is wanted, as far as it shows before one looks into the decision."""
@@ -70,13 +124,6 @@ class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def part_query(parameters: Parameters, *, limit: int, most: int) -> slice:
-    """Return the part of a list that is asked for; raises BadQueryError."""
-    values = checked(parameters, ("limit", "offset"))
-    begin = number(values, "offset", 0, least=0, most=10_000_000)
-    return slice(begin, begin + number(values, "limit", limit, least=1, most=most))
-
-
 def refusing(handler: Handler) -> Handler:
     """Return a handler that answers 400 to what cannot be asked for."""
 
@@ -89,81 +136,17 @@ def refusing(handler: Handler) -> Handler:
     return answer
 
 
-_NAMES = ("id", "namespace", "pod", "node", "plugin", "profile")
-
-
-def decision_query(parameters: Parameters) -> DecisionQuery:
-    """Return what a list is asked for.
-
-    Raises:
-        BadQueryError: The caller has to change something.
-    """
-    values = checked(parameters, (*_NAMES, "outcome", "since", "until", "limit", "continue"))
-    outcome = values.get("outcome", "")
-    if outcome and outcome not in OUTCOMES:
-        raise BadQueryError(f"outcome is one of {', '.join(OUTCOMES)}, not {outcome[:100]}")
-    now = time.time()
-    since, until = (_time(values, name, now) for name in ("since", "until"))
-    query = DecisionQuery(
-        **{name: values.get(name, "") for name in _NAMES},
-        outcome=outcome,
-        since=-math.inf if since is None else since,
-        until=math.inf if until is None else until,
-        limit=number(values, "limit", DEFAULT_LIMIT, least=1, most=MOST),
-        after=values.get("continue", ""),
-    )
-    if query.since > query.until:
-        raise BadQueryError("since is after until, so no decision can match")
-    return query
-
-
-def checked(parameters: Parameters, known: Collection[str]) -> Mapping[str, str]:
-    """Return parameters by name, those with an empty value left out.
-
-    Raises:
-        BadQueryError: One is not known, or is there twice.
-    """
-    values: dict[str, str] = {}
-    for name, value in parameters:
-        if name not in known:
-            raise BadQueryError(
-                f"there is no parameter {name[:100]}; there are {', '.join(sorted(known))}"
-            )
-        if name in values:
-            raise BadQueryError(f"{name} is given twice")
-        values[name] = value
-    return {name: value for name, value in values.items() if value}
-
-
-def number(values: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:
-    """Return a whole number; raises BadQueryError."""
-    text = values.get(name)
-    if text is None:
-        return default
-    is_number = text.isascii() and text.isdigit() and len(text) < 20
-    if not is_number or not least <= int(text) <= most:
-        raise BadQueryError(f"{name} is a whole number from {least} to {most}, not {text[:100]}")
-    return int(text)
-
-
-def _time(values: Mapping[str, str], name: str, now: float) -> float | None:
-    """Return a time in seconds since 1970; None if it is not given."""
-    text = values.get(name)
-    if text is None:
-        return None
+def _moment(kind: type, text: str) -> object:
+    """Read a time; raises ValueError."""
     try:
-        return now - parse_duration(text)
+        return kind(time.time() - parse_duration(text))
     except ValueError:
         pass
     try:
         # In a query, "+" stands for a space.
         found = msgspec.convert(text.replace(" ", "+"), datetime)
         if found.tzinfo is not None:
-            seconds: float = found.timestamp()
-            return seconds
+            return kind(found.timestamp())
     except (msgspec.ValidationError, OverflowError, ValueError):
         pass
-    raise BadQueryError(
-        f"{name} is a time such as 2026-11-23T01:30:00Z, or how long ago, such as 15m, "
-        f"not {text[:100]}"
-    )
+    raise ValueError(TIMES)

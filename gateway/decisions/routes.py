@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
-from gateway.decisions.explaining import Explainer, ReadByCaller
+from gateway.decisions.explaining import AskedOfPod, Explainer
 from gateway.decisions.explanation import Explanation
 from gateway.decisions.listing import (
     COMPARED_AT_ONCE,
@@ -18,14 +18,14 @@ from gateway.decisions.listing import (
     with_a_node,
 )
 from gateway.decisions.log import UNPACKED, DecisionLog
-from gateway.decisions.nodes import MOST_NODES, KeptArrays, node_table
+from gateway.decisions.nodes import KeptArrays, node_table
 from gateway.decisions.query import (
     DEFAULT_LIMIT,
     MOST,
-    checked,
-    decision_query,
-    number,
-    part_query,
+    DecisionQuery,
+    Limit,
+    Parameters,
+    Part,
     refusing,
 )
 from gateway.decisions.stream import DecisionStream
@@ -46,6 +46,14 @@ ATTEMPTS = 5
 
 MOST_WORDS = 10
 """Words of a search that count."""
+
+
+class PendingQuery(Parameters, frozen=True):
+    """Which waiting pods are wanted, of one namespace or, for "", of all."""
+
+    namespace: str = ""
+    limit: Limit = DEFAULT_LIMIT
+    search: str = ""
 
 
 class Decisions:
@@ -94,14 +102,14 @@ class DecisionRoutes:
         return Listing(self.decisions.log, self.decisions.arrays, self.explainer.state.bound_to)
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
-        query = decision_query(request.query.items())
+        query = DecisionQuery.of(request)
         if query.namespace:
             await require_read(request, query.namespace)
         items, after = await self._listing.page(query, partial(may_read, request))
         return _json({"items": items, "continue": after})
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        checked(request.query.items(), ())
+        Parameters.of(request)
         item = self._listing.item
         return await self.decisions.stream.serve(request, item, partial(may_read, request))
 
@@ -111,10 +119,9 @@ class DecisionRoutes:
         A search compares names, and of the first `MOST` pods the reasons too. It also finds the
         names of pods that have a node.
         """
-        query = checked(request.query.items(), ("namespace", "limit", "search"))
-        words = query.get("search", "").lower().split()[:MOST_WORDS]
-        limit = number(query, "limit", DEFAULT_LIMIT, least=1, most=MOST)
-        if namespace := query.get("namespace", ""):
+        query = PendingQuery.of(request)
+        words = query.search.lower().split()[:MOST_WORDS]
+        if namespace := query.namespace:
             await require_read(request, namespace)
         pods = await oldest_first(self.explainer.state, self.explainer.waiting, namespace)
         shown = await readable(request, (pod.namespace for pod in pods))
@@ -122,7 +129,7 @@ class DecisionRoutes:
         explaining = await self.explainer.listing(partial(may_read, request))
         items: list[Explanation] = []
         for count, pod in enumerate(pods):
-            if len(items) == limit:
+            if len(items) == query.limit:
                 break
             if count % COMPARED_AT_ONCE == 0:
                 await asyncio.sleep(0)  # cycles go on
@@ -158,22 +165,15 @@ class DecisionRoutes:
     async def _of_pod(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
-        query = checked(request.query.items(), ("node", "missing", "claims", "needed"))
-        read = ReadByCaller(
-            missing=tuple(filter(None, query.get("missing", "").split(","))),
-            claims=tuple(filter(None, query.get("claims", "").split(","))),
-            needed=number(query, "needed", 0, least=0, most=1_000_000),
-        )
-        found = await self.explainer.of_pod(
-            namespace, pod, query.get("node", ""), read, partial(may_read, request)
-        )
+        asked = AskedOfPod.of(request)
+        found = await self.explainer.of_pod(namespace, pod, asked, partial(may_read, request))
         return _json(found) if isinstance(found, Explanation) else _error(404, found)
 
     async def _nodes(self, request: web.Request) -> web.StreamResponse:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
         decision = request.match_info["id"]
-        part = part_query(request.query.items(), limit=DEFAULT_LIMIT, most=MOST_NODES)
+        part = Part.of(request).slice
         if all(each.id != decision for each in self.decisions.log.attempts(namespace, pod)):
             return _error(404, f"there is no decision {decision} about pod {namespace}/{pod}")
         arrays = self.decisions.arrays.get(decision)

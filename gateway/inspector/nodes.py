@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from gateway.cluster.state import ClusterState, Placement
-from gateway.decisions.query import part_query, refusing
+from gateway.decisions.query import Part, refusing
 from moorage.models import NodeManifest
 from moorage_host.http.callers import readable
 
@@ -119,16 +119,13 @@ TILES = 10_000
 GROUPS = 100
 """Values of a label that the map can be grouped by."""
 
-LIMIT, MOST = 200, 5000
-"""Nodes in an answer, without a limit in the query and at most."""
-
 
 def node_routes(state: ClusterState) -> list[web.RouteDef]:
     """Return the routes of nodes, as they are in *state*."""
     usage = Usage(state)
 
     async def show_nodes(request: web.Request) -> web.Response:
-        part = part_query(request.query.items(), limit=LIMIT, most=MOST)
+        part = Part.of(request).slice
         lines = sorted(await usage.lines(), key=attrgetter("name"))
         return _json({"total": len(lines), "items": lines[part]})
 

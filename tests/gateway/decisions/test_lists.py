@@ -135,11 +135,14 @@ async def test_a_list_goes_on_where_the_page_before_ended(tmp_path: Path) -> Non
     [
         ("nod=n1", "there is no parameter nod; there are continue, id, limit, namespace,"),
         ("pod=a&pod=b", "pod is given twice"),
-        ("limit=0", "limit is a whole number from 1 to 1000, not 0"),
-        ("limit=many", "limit is a whole number from 1 to 1000, not many"),
+        ("limit=0", "limit: expected `int` >= 1, not 0"),
+        ("limit=many", "limit: expected `int`, not many"),
         ("outcome=lost", "outcome is one of bound, binding, deciding, unschedulable, failed,"),
-        ("since=yesterday", "since is a time such as 2026-11-23T01:30:00Z, or how long ago, such"),
-        ("until=2026-11-23T01:30:00", "until is a time such as"),
+        (
+            "since=yesterday",
+            "since: expected a time such as 2026-11-23T01:30:00Z, or how long ago, such",
+        ),
+        ("until=2026-11-23T01:30:00", "until: expected a time such as"),
         ("since=5m&until=10m", "since is after until, so no decision can match"),
         ("continue=ffffffffff03", "continue is not from this gateway, or it has restarted since"),
         ("continue=%00", "continue is not from this gateway"),
