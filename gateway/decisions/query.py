@@ -68,7 +68,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQueryError(text) from error
 
 
-class Part(Parameters, frozen=True):
+class TablePart(Parameters, frozen=True):
     """Which part of a list is asked for."""
 
     limit: Annotated[int, Meta(ge=1, le=MOST_NODES)] = DEFAULT_LIMIT

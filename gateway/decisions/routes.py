@@ -25,7 +25,7 @@ from gateway.decisions.query import (
     DecisionQuery,
     Limit,
     Parameters,
-    Part,
+    TablePart,
     refusing,
 )
 from gateway.decisions.stream import DecisionStream
@@ -173,7 +173,7 @@ class DecisionRoutes:
         namespace, pod = request.match_info["namespace"], request.match_info["pod"]
         await require_read(request, namespace)
         decision = request.match_info["id"]
-        part = Part.of(request).slice
+        part = TablePart.of(request).slice
         if all(each.id != decision for each in self.decisions.log.attempts(namespace, pod)):
             return _error(404, f"there is no decision {decision} about pod {namespace}/{pod}")
         arrays = self.decisions.arrays.get(decision)

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from gateway.cluster.state import ClusterState, Placement
-from gateway.decisions.query import Part, refusing
+from gateway.decisions.query import TablePart, refusing
 from moorage.models import NodeManifest
 from moorage_host.http.callers import readable
 
@@ -125,7 +125,7 @@ def node_routes(state: ClusterState) -> list[web.RouteDef]:
     usage = Usage(state)
 
     async def show_nodes(request: web.Request) -> web.Response:
-        part = Part.of(request).slice
+        part = TablePart.of(request).slice
         lines = sorted(await usage.lines(), key=attrgetter("name"))
         return _json({"total": len(lines), "items": lines[part]})
 
