@@ -29,6 +29,7 @@ from services.binder.binding.outcomes import (
     BindResult,
     Point,
     Result,
+    is_bound_as_decided,
 )
 from services.binder.cluster import PodClient
 from services.binder.metrics import BindMetrics
@@ -329,7 +330,7 @@ class BindAttempt:
 
     def _outcome(self, pod: Pod) -> BindResult | None:
         """Return how the pod came to be bound as decided; None if it is not, but may be."""
-        if not judge(pod, self.binding):
+        if not is_bound_as_decided(pod, self.binding):
             return None
         is_ours = self.unresolved.node == self.binding.node
         return BindResult.BOUND if is_ours else BindResult.ALREADY_BOUND
@@ -372,30 +373,6 @@ class BindAttempt:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._overtaken.wait()
-
-
-def judge(pod: Pod, binding: Binding) -> bool:
-    """Return whether the pod is bound as decided.
-
-    Raises:
-        BindError: It is not and never will be.
-    """
-    if pod.uid != binding.uid:
-        raise BindError(
-            BindReason.OTHER_UID, f"{binding} has uid {pod.uid}, not {binding.uid}: it was replaced"
-        )
-    if pod.spec.node_name == binding.node:
-        return True
-    if pod.spec.node_name:
-        raise BindError(
-            BindReason.BOUND_ELSEWHERE,
-            f"{binding} is bound to node {pod.spec.node_name}, not {binding.node}",
-        )
-    if pod.metadata.deletion_timestamp:
-        raise BindError(BindReason.TERMINATING, f"{binding} is being deleted")
-    if gates := ", ".join(gate.name for gate in pod.spec.scheduling_gates):
-        raise BindError(BindReason.GATED, f"{binding} has scheduling gates: {gates}")
-    return False
 
 
 def warn(binding: Binding, error: PluginFailedError) -> None:

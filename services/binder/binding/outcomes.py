@@ -5,7 +5,9 @@ from typing import Literal
 
 import msgspec
 
+from moorage import Binding
 from moorage.errors import MoorageError
+from moorage.models import Pod
 
 Point = Literal["Permit", "PreBind", "PostBind"]
 Result = Literal["ok", "wait", "refused", "failed"]
@@ -56,3 +58,27 @@ class BindError(MoorageError):
     def __init__(self, reason: BindReason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+def is_bound_as_decided(pod: Pod, binding: Binding) -> bool:
+    """Return whether the pod is bound as decided.
+
+    Raises:
+        BindError: It is not and never will be.
+    """
+    if pod.uid != binding.uid:
+        raise BindError(
+            BindReason.OTHER_UID, f"{binding} has uid {pod.uid}, not {binding.uid}: it was replaced"
+        )
+    if pod.spec.node_name == binding.node:
+        return True
+    if pod.spec.node_name:
+        raise BindError(
+            BindReason.BOUND_ELSEWHERE,
+            f"{binding} is bound to node {pod.spec.node_name}, not {binding.node}",
+        )
+    if pod.metadata.deletion_timestamp:
+        raise BindError(BindReason.TERMINATING, f"{binding} is being deleted")
+    if gates := ", ".join(gate.name for gate in pod.spec.scheduling_gates):
+        raise BindError(BindReason.GATED, f"{binding} has scheduling gates: {gates}")
+    return False
