@@ -112,7 +112,6 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
         config=config,
         profiles=("elsewhere",),  # the stand-in for kube-scheduler leaves these pods alone
         plugins=(),
-        gateway_options=("--config-reload-interval=1h", "--resolve-interval=1h"),
     )
     processes = _Counted(directory)
     try:

@@ -292,7 +292,7 @@ class _Gateway:
                 settings.retry_interval,
             ),
         ]
-        if self.reloader is not None and settings.config_reload_interval:
+        if self.reloader is not None:
             work.append(self.reloader.run(settings.config_reload_interval))
             work.append(self._events.run())
         async with self.cluster.following(), asyncio.TaskGroup() as group:

@@ -116,13 +116,8 @@ class GatewaySettings(EdgeSettings):
     config: Path | None = setting(
         None, "The policy (MoorageConfiguration). Without it, the profile moorage has no plugins."
     )
-    config_reload_interval: float = setting(
-        1.0,
-        "How often the policy file is read; a change counts when it was read twice. 0 never reads"
-        " it again.",
-        unit="seconds",
-        minimum=0,
-    )
+    config_reload_interval: float = 1.0
+    """Seconds between two looks at the policy file; a change counts when it was read twice."""
     kubeconfig: Path | None = setting(
         None, "How to reach the API server; without it, by the pod's service account."
     )
@@ -189,12 +184,9 @@ class GatewaySettings(EdgeSettings):
     """Seconds for which a replica is never slow."""
     session_timeout: float = 5.0
     """Seconds that a replica has to greet a new session."""
-    resolve_interval: float = setting(
-        5.0,
-        "How often names of replicas and the binder's plugins are looked up.",
-        unit="seconds",
-        minimum=0.1,
-    )
+    resolve_interval: float = 2.0
+    """Seconds between two lookups of names of replicas, and of the binder's plugins: so soon a new
+    replica helps, at a few questions a second for DNS."""
     delta_interval: float = 0.05
     """Seconds after which 50 and more changes are sent to replicas between cycles."""
     decision_memory: int = setting(

@@ -44,11 +44,7 @@ HTTP_TIMEOUT = "10s"
 OPTIONS: Mapping[str, Sequence[str]] = {
     "filter": (f"--plugin={HERE / 'plugins' / 'rules'}",),
     "scorer": (f"--plugin={FIRST}",),
-    "gateway": (
-        "--config-reload-interval=200ms",
-        f"--http-timeout={HTTP_TIMEOUT}",
-        "--resolve-interval=1s",
-    ),
+    "gateway": (f"--http-timeout={HTTP_TIMEOUT}",),
 }
 """Of processes, by their kind."""
 

@@ -15,9 +15,6 @@ HOST = "127.0.0.1"
 
 LOG = "--log-format=text"
 
-SOON = ("--config-reload-interval=250ms", "--resolve-interval=1s")
-"""The gateway notices a changed policy and other plugins of the binder sooner than in a cluster."""
-
 SCATTERED = ("--min-shard-time=0s",)
 """Who runs several filters looks what a plugin does with a part of the nodes, however few."""
 
@@ -185,7 +182,6 @@ def _gateway(options: StackOptions, addresses: Addresses) -> Process:
             f"--kubeconfig={addresses.kubeconfig}",
             LOG,
             *_admin(_port(addresses.admin)),
-            *SOON,
             *more,
             *options.gateway_options,
         ],

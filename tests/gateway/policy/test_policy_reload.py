@@ -302,14 +302,6 @@ async def test_a_gateway_without_a_usable_policy_takes_the_mended_file(tmp_path:
         assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n2"]
 
 
-async def test_a_file_that_is_never_read_again_changes_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path, only("n1"), config_reload_interval=0) as found:
-        (tmp_path / "policy.yaml").write_text(only("n2"))
-        assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
-        tasks = {task.get_coro().__qualname__ for task in asyncio.all_tasks() if task.get_coro()}  # type: ignore[union-attr]
-        assert not any("PolicyReloader" in name for name in tasks)
-
-
 async def test_no_cycle_is_lost_and_none_is_half_under_another_policy(tmp_path: Path) -> None:
     def both(mark: int) -> str:
         args: dict[str, dict[str, Any]] = {
