@@ -9,6 +9,7 @@ threads beside the main one do is not seen.
 import runpy
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -94,7 +95,22 @@ def main() -> None:
     signal.signal(signal.SIGUSR2, counter.stop)
     module = sys.argv[2]
     del sys.argv[1:3]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if module == "gateway":
+        run_gateway()
+    else:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def run_gateway() -> None:
+    """Run the gateway without what it does by the clock, which is no part of a call."""
+    from gateway.app import serve
+    from gateway.settings import GatewaySettings
+    from moorage_host.process.lifecycle import run
+    from moorage_host.settings import parse_settings
+
+    hour = 3600.0
+    settings = parse_settings(GatewaySettings, "gateway")
+    run(serve(replace(settings, config_reload_interval=hour, resolve_interval=hour)))
 
 
 if __name__ == "__main__":
