@@ -14,7 +14,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
 from gateway.cycle import NodeSet
-from gateway.edge.requests import Victims
+from gateway.edge.requests import MetaVictims
 from moorage.units.printable import printable
 
 NO_OPINION = b"[]"
@@ -28,15 +28,6 @@ _encode = msgspec.json.encode
 _BETWEEN = {score: f'","Score":{score}}},{{"Host":"' for score in range(MOST + 1)}
 _OPENING = '[{"Host":"'
 _NONE: Mapping[str, str] = {}
-
-
-class _MetaPod(msgspec.Struct):
-    UID: str
-
-
-class _MetaVictims(msgspec.Struct):
-    Pods: list[_MetaPod]
-    NumPDBViolations: int
 
 
 class _HostPriority(msgspec.Struct):
@@ -115,13 +106,11 @@ def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool
     return "".join(pieces).encode()
 
 
-def preempt_answer(left: Mapping[str, Victims]) -> bytes:
+def preempt_answer(left: Mapping[str, MetaVictims]) -> bytes:
     """Answer a preempt call with the candidates that are *left*, always in UIDs, and no null."""
-    victims = {
-        node: _MetaVictims([_MetaPod(uid) for uid in given.uids], given.num_pdb_violations)
-        for node, given in left.items()
-    }
-    return b'{"NodeNameToMetaVictims":' + _encode(victims) + b"}"
+    for victims in left.values():
+        victims.Pods = victims.Pods or []
+    return b'{"NodeNameToMetaVictims":' + _encode(left) + b"}"
 
 
 def bind_answer(error: str) -> bytes:

@@ -216,7 +216,7 @@ class Edge:
             pod=pod,
             pod_json=pod_json,
             nodes=NodeSet(list(victims)),
-            excluded_pods=[uid for given in victims.values() for uid in given.uids],
+            excluded_pods=[each.UID for given in victims.values() for each in given.Pods or ()],
             deadline=deadline,
             caller=caller,
         )

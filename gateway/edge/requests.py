@@ -9,7 +9,7 @@ their text: comparing 200 kB takes a fraction of the time of reading them again.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -67,7 +67,7 @@ class MetaPod(msgspec.Struct):
 
 
 class MetaVictims(msgspec.Struct):
-    """The victims on a node, by UID."""
+    """The pods to evict from a node by UID, the most important first, as answers have them too."""
 
     Pods: list[MetaPod] | None = None
     NumPDBViolations: int = 0
@@ -86,13 +86,6 @@ class PreemptionArgs(msgspec.Struct, forbid_unknown_fields=True):
     Pod: msgspec.Raw
     NodeNameToVictims: dict[str, FullVictims] | None = None
     NodeNameToMetaVictims: dict[str, MetaVictims] | None = None
-
-
-class Victims(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods to evict from one node, highest priority first."""
-
-    uids: Sequence[str]
-    num_pdb_violations: int = 0
 
 
 class RequestReader:
@@ -138,7 +131,7 @@ class RequestReader:
         if nodes.encoded not in self._names:
             _keep(self._names, nodes.encoded, nodes)
 
-    async def preempt(self, body: bytes) -> tuple[Pod, bytes, dict[str, Victims]]:
+    async def preempt(self, body: bytes) -> tuple[Pod, bytes, dict[str, MetaVictims]]:
         """Read a preempt call: the pod, its JSON and victims by node; raises BadRequestError."""
         args = _read_preemption_args(body)
         pod_json = bytes(args.Pod)
@@ -149,13 +142,7 @@ class RequestReader:
                 for node, given in args.NodeNameToVictims.items()
             }
         elif args.NodeNameToMetaVictims is not None:
-            victims = {
-                node: Victims(
-                    uids=[each.UID for each in given.Pods or []],
-                    num_pdb_violations=given.NumPDBViolations,
-                )
-                for node, given in args.NodeNameToMetaVictims.items()
-            }
+            victims = args.NodeNameToMetaVictims
         else:
             raise BadRequestError(
                 "the call has neither NodeNameToVictims nor NodeNameToMetaVictims"
@@ -282,14 +269,13 @@ _read_preemption_args = _reader(
 )
 
 
-async def _full_victims(node: str, victims: FullVictims) -> Victims:
+async def _full_victims(node: str, victims: FullVictims) -> MetaVictims:
     path = f"$.NodeNameToVictims[{node!r}].Pods[{{}}]".format
     pods = await _decode_each(decode_pod, victims.Pods or [], path)
     for index, pod in enumerate(pods):
         if not pod.metadata.uid:
             raise _empty(path(index) + ".metadata.uid")
-    uids = [pod.metadata.uid for pod in pods]
-    return Victims(uids=uids, num_pdb_violations=victims.NumPDBViolations)
+    return MetaVictims([MetaPod(pod.metadata.uid) for pod in pods], victims.NumPDBViolations)
 
 
 async def _decode_each(
