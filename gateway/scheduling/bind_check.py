@@ -13,9 +13,10 @@ Called by `gateway.scheduling.scheduler` for each bind.
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 from itertools import chain
 
+from gateway.binding.binding import BindDispatcher
+from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_a_while
 from gateway.cycle import ANSWER_SECONDS, BindCall, CallFailedError, Cycle, Judge, NodeSet
@@ -76,41 +77,37 @@ class BindCheck:
     def __init__(
         self,
         *,
-        state: ClusterState,
+        cluster: Cluster,
         policy: PolicyHolder,
         judge: Judge,
         queue: CycleQueue,
         cycle_states: CycleStates,
         metrics: CycleMetrics,
-        pod: Callable[[str], Pod | None],
-        read: Callable[[BindCall], Awaitable[Pod | None]],
-        is_stale: Callable[[], bool],
+        binding: BindDispatcher,
         unknown_pod_wait: float,
     ) -> None:
         """Check with the plugins that *judge* asks.
 
         Args:
-            state: What verdicts depend on, and where pods that pass are assumed.
+            cluster: What verdicts depend on, and where pods that pass are assumed.
             policy: The plugins of each profile.
             judge: Asks filter plugins.
             queue: Gives checks their turns.
             cycle_states: Keeps what plugins keep for the bind, as they say it now.
             metrics: Counts them.
-            pod: Returns a pod by its uid, also one that the watch has not shown yet.
-            read: Returns a pod as the API server has it; None if it is gone.
-            is_stale: Whether the state is too old to check by.
+            binding: Knows pods that the watch has not shown yet, and reads them.
             unknown_pod_wait: Seconds that a bind of any other pod waits for the watch.
         """
         self.judged: OrderedDict[str, tuple[bytes, Codes, Pod | None]] = OrderedDict()
-        self._state = state
+        self._cluster = cluster
+        self._state = cluster.state
         self._policy = policy
         self._judge = judge
         self._queue = queue
         self._cycle_states = cycle_states
         self._metrics = metrics
-        self._pod = pod
-        self._read = read
-        self._is_stale = is_stale
+        self._pod = binding.pods_ahead.pod
+        self._binding = binding
         self._unknown_pod_wait = unknown_pod_wait
 
     async def run(
@@ -178,7 +175,9 @@ class BindCheck:
             )
             pod = self._pod(call.uid)
         if pod is None:
-            pod = await self._read(call)  # if it is gone, the binder has the better answer
+            pod = await self._binding.unknown.read(
+                call
+            )  # if it is gone, the binder has the better answer
         return pod
 
     def _cause(
@@ -220,7 +219,7 @@ class BindCheck:
 
     async def _checked(self, pod: Pod | None, call: BindCall) -> str:
         """Assume the pod on its node if the plugins let it pass; else return why not."""
-        if self._is_stale():
+        if self._cluster.is_stale():
             self._metrics.stale()
             raise CallFailedError(STALE)
         is_known = lambda: call.node in self._state.rows.of  # noqa: E731

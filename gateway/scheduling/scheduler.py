@@ -108,15 +108,13 @@ class Scheduler:
             unknown_pod_wait,
         )
         self._bind_check = BindCheck(
-            state=state,
+            cluster=cluster,
             policy=policy,
             judge=judge,
             queue=queue,
             cycle_states=cycle_states,
             metrics=metrics,
-            pod=binding.pods_ahead.pod,
-            read=binding.unknown.read,
-            is_stale=cluster.is_stale,
+            binding=binding,
             unknown_pod_wait=unknown_pod_wait,
         )
         self._uncollected: OrderedDict[str, Cycle] = OrderedDict()
