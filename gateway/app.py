@@ -18,10 +18,10 @@ from gateway.binding.unknown import UnknownBinds, settled_binds
 from gateway.cluster.cluster import make_cluster
 from gateway.cycle import Cycles
 from gateway.cycle.cycle_states import CycleStates
+from gateway.decisions.advice import Surveyor
 from gateway.decisions.explaining import Explainer, read_events, read_pod
 from gateway.decisions.groups import group_route
 from gateway.decisions.routes import DecisionRoutes, Decisions
-from gateway.decisions.survey import Surveyor
 from gateway.edge import Edge, run_edge
 from gateway.edge.last_calls import LastCalls
 from gateway.inspector.assets import asset_routes

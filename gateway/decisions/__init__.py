@@ -1,10 +1,12 @@
 """What was decided about each pod, and why: kept in memory, and answered to whoever may read pods.
 
-log             the latest attempts of the newest pods
-nodes           the verdict and the scores of each node, for the newest attempts
-sentences, why  what a decision amounts to, in words
-listing         pages of decisions, and of pods without a node
-query           what can be asked for
-routes          all that is kept of cycles, on the admin port
-stream          decisions as they come, for those who follow them
+log          the latest attempts of the newest pods
+nodes        the verdict and the scores of each node, for the newest attempts
+sentences    what a decision amounts to, in words; groups, what the trial placement of a group does
+explanation  why a pod is where it is: the one object, and what it is made of
+explaining   gathers that; why finds the reason, rejections who rejected nodes, advice what helps
+listing      pages of decisions, and of pods without a node
+query        what can be asked for
+routes       all that is kept of cycles, on the admin port
+stream       decisions as they come, for those who follow them
 """

@@ -1,16 +1,35 @@
-"""Says what would have to change so that a pod gets a node: on the nodes that it may use."""
+"""Says what would have to change so that a pod gets a node: on the nodes that it may use.
 
+kube-scheduler's message adds reasons up over all nodes, so it does not say which of them concern
+the node that a pod is pinned to. The gateway looks at each node by itself, for what in-tree filters
+ask most: selectors, cordons, taints, room. What else there is, such as volumes, it does not see.
+"""
+
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gateway.decisions.explanation import RejectedNodes
-from gateway.decisions.survey import Obstacle, Survey
+import msgspec
 
-KUBE_SCHEDULER, GATEWAY, OURS = "kube-scheduler", "Moorage's gateway", "Moorage "
-"""Who rejects nodes; the last stands before the names of plugins."""
+from gateway.cluster.state import ClusterState
+from gateway.decisions.explanation import Obstacle, RejectedNodes, Survey
+from gateway.decisions.rejections import ANY_NODE, KUBE_SCHEDULER, OURS, general_step
+from moorage.models import NodeManifest, Pod, Taint
+from moorage.rules.nodes import matches_node_selector
+from moorage.rules.taints import DO_NOT_SCHEDULE, tolerates, untolerated
 
-Steps = Sequence[tuple[str, str]]
-"""Patterns, each with what helps."""
+AT_ONCE = 50
+"""Nodes after which cycles get their turn."""
+
+MOST_SURVEYS = 200
+"""Surveys that are kept while the cluster stays as it is."""
+
+HOSTNAME = "kubernetes.io/hostname"
+
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+BY_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Resources that nodes do not offer: kube-scheduler allocates the devices itself."""
 
 MOST_STEPS = 2
 """Ways out that are listed; each is enough by itself."""
@@ -21,43 +40,144 @@ NAMED = 3
 SEEN = r"Insufficient |Too many pods|untolerated taint|unschedulable|ode ?[Aa]ffinity"
 """Reasons of kube-scheduler that a survey looks at by itself."""
 
-ANY_NODE = "a node"
-
 UNFIXABLE = ("none", "small")
 
-STEPS = (
-    (r"Insufficient (\S+)", "free {0} on a node, add a node, or lower the pod's requests of {0}"),
-    (r"Too many pods", "remove pods from a node, or add a node"),
-    (r"untolerated taint", "tolerate the taint in the pod, or remove it from a node"),
-    (
-        r"node affinity|NodeAffinity",
-        "change the pod's nodeSelector or affinity, or a node's labels",
-    ),
-    (r"unschedulable", "uncordon a node"),
-    (
-        r"topology spread",
-        "relax the pod's topologySpreadConstraints, or add nodes in other domains",
-    ),
-    (r"anti-affinity|pod affinity", "change the affinity rules, or move the pods that they match"),
-    (r"free ports", "change the pod's hostPort, or free the port on a node"),
-    (
-        r'persistentvolumeclaim "(\S+)" not found',
-        "create PersistentVolumeClaim {0}, or name another one in the pod's volumes",
-    ),
-    (
-        r"unbound immediate PersistentVolumeClaims",
-        "kubectl describe the pod's PersistentVolumeClaims: a StorageClass or a volume is missing",
-    ),
-    (r"[Vv]olume", "kubectl describe the pod's PersistentVolumeClaims"),
-    (r"(?i)resource ?claim", "kubectl describe the pod's ResourceClaims"),
-)
-"""What helps against reasons of kube-scheduler's own plugins, whatever the nodes are."""
+
+class Surveyor:
+    """Makes surveys; equal pods have one until the cluster changes."""
+
+    def __init__(self, state: ClusterState) -> None:
+        """Look at the nodes of *state*."""
+        self._state = state
+        self._used: dict[str, tuple[int, Mapping[str, int]]] = {}
+        self._kept: dict[bytes, Survey] = {}
+        self._generation = 0
+
+    async def survey(self, pod: Pod) -> Survey:
+        """Return what the nodes lack for a pod; those that come or go meanwhile may be missing."""
+        generation = self._state.generation
+        if self._generation != generation or len(self._kept) >= MOST_SURVEYS:
+            self._kept.clear()
+        self._generation = generation
+        affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+        of_pod = (pod.spec.node_selector, affinity, pod.spec.tolerations, pod.requests)
+        key = msgspec.json.encode(of_pod)
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        entries = self._state.rows.entries
+        labels = dict(pod.spec.node_selector)
+        found = Survey(
+            nodes=len(entries),
+            usable=[],
+            by_obstacles={},
+            requests=pod.requests,
+            largest={},
+            names=(names := list(_names(pod))),
+            lost=[name for name in names if name not in entries],
+            host=labels.pop(HOSTNAME, ""),
+            labels=labels,
+        )
+        for count, name in enumerate(list(entries), start=1):
+            if (entry := entries.get(name)) is not None and may_use(pod, entry.manifest):
+                found.usable.append(name)
+                obstacles = tuple(self._obstacles(pod, entry.manifest))
+                found.by_obstacles.setdefault(obstacles, []).append(name)
+                for resource in pod.requests:
+                    there = entry.manifest.allocatable.get(resource, 0)
+                    found.largest[resource] = max(found.largest.get(resource, 0), there)
+            if count % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        for gone in self._used.keys() - entries.keys():
+            del self._used[gone]
+        if self._state.generation == generation:
+            self._kept[key] = found
+        return found
+
+    def lacks(self, pod: Pod, name: str) -> list[str]:
+        """Return why kube-scheduler's own filters reject a node, as far as they are looked at."""
+        if (entry := self._state.rows.entries.get(name)) is None:
+            return []
+        if not may_use(pod, entry.manifest):
+            return [_mismatch(pod, entry.manifest)]
+        return [each.reason for each in self._obstacles(pod, entry.manifest)]
+
+    def node_of(self, given: str) -> str:
+        """Return the node that people mean, by its name or host name; "" if there is none."""
+        entries = self._state.rows.entries
+        if given in entries:
+            return given
+        hosts, shorts = [], []
+        for name, entry in entries.items():
+            hosts += [name] if entry.manifest.metadata.labels.get(HOSTNAME) == given else []
+            shorts += [name] if name.partition(".")[0] == given else []
+        for found in (hosts, shorts):
+            if len(found) == 1:
+                return found[0]
+        return ""
+
+    def _obstacles(self, pod: Pod, node: NodeManifest) -> Iterator[Obstacle]:
+        tolerations, taints = pod.spec.tolerations, node.spec.taints
+        if node.spec.unschedulable:
+            taints = tuple(each for each in taints if each.key != CORDONED.key)
+            if not any(tolerates(each, CORDONED) for each in tolerations):
+                yield Obstacle("cordoned")
+        if (taint := untolerated(taints, tolerations, DO_NOT_SCHEDULE)) is not None:
+            value = f"={taint.value}" if taint.value else ""
+            yield Obstacle("tainted", f"{taint.key}{value}:{taint.effect}")
+        used, there = self._requested(node.name), node.allocatable
+        if used.get("pods", 0) >= there.get("pods", 0):
+            yield Obstacle("pods")
+        for resource, amount in pod.requests.items():
+            has = there.get(resource, 0)
+            if amount <= 0 or resource.startswith(BY_DEVICE_CLASS):
+                continue
+            if amount > has:
+                yield Obstacle("small" if has else "none", resource)
+            elif amount > has - used.get(resource, 0):
+                yield Obstacle("short", resource)
+
+    def _requested(self, node: str) -> Mapping[str, int]:
+        """Return what the pods on a node request, and under "pods" how many they are."""
+        changed = int(self._state.rows.touched[self._state.rows.of[node]])
+        kept = self._used.get(node)
+        if kept is None or kept[0] != changed:
+            kept = self._used[node] = changed, self._state.requested(node)
+        return kept[1]
 
 
-def first_step(steps: Steps, text: str) -> list[str]:
-    """Return the step of the first pattern that a text has."""
-    hits = ((re.search(pattern, text), step) for pattern, step in steps)
-    return next(([step.format(*hit.groups())] for hit, step in hits if hit), [])
+def may_use(pod: Pod, node: NodeManifest) -> bool:
+    """Whether the pod's nodeSelector and required affinity allow a node."""
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    if not affinity or affinity.required is None:
+        return True
+    try:
+        return matches_node_selector(affinity.required, node)
+    except ValueError:  # an operator that does not exist
+        return False
+
+
+def _names(pod: Pod) -> Iterator[str]:
+    """Yield the nodes that the pod's required affinity names."""
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    for term in affinity.required.node_selector_terms if affinity and affinity.required else ():
+        for field in term.match_fields:
+            yield from field.values if field.operator == "In" else ()
+
+
+def _mismatch(pod: Pod, node: NodeManifest) -> str:
+    labels: Sequence[str] = [
+        f"{key}={value}"
+        for key, value in pod.spec.node_selector.items()
+        if node.metadata.labels.get(key) != value
+    ]
+    wanted = f"nodeSelector wants {', '.join(labels)}" if labels else "affinity does not allow it"
+    return f"the pod's {wanted}"
+
+
+# ---- in words
 
 
 def advice(
@@ -74,7 +194,9 @@ def advice(
     """
     if survey is None or not survey.nodes:
         # Of several reasons it is not known which concern the nodes that the pod may use.
-        return [step for each in rejections if len(rejections) == 1 and (step := _general(each))]
+        return [
+            step for each in rejections if len(rejections) == 1 and (step := general_step(each))
+        ]
     if not survey.usable:
         return [_unusable(survey)]
     reasons = {each.reason for each in rejections}
@@ -145,20 +267,8 @@ def _unseen(
             continue
         if not suiting and each is not rejections[0]:
             continue
-        if step := _general(each, _where(suiting, survey) if is_asked else ANY_NODE):
+        if step := general_step(each, _where(suiting, survey) if is_asked else ANY_NODE):
             yield step
-
-
-def _general(rejected: RejectedNodes, where: str = ANY_NODE) -> str:
-    """Return what helps against a reason, there or on any node; "" if that is not known."""
-    if rejected.by == GATEWAY:
-        return "see /readyz of the gateway, which has not seen these nodes yet"
-    if not rejected.by.startswith(OURS):
-        return "".join(first_step(STEPS, rejected.reason))
-    remove = ", or remove pods" if rejected.evicting else ""
-    target = f"the pod or {where}" if where.startswith(ANY_NODE) else f"the pod, or {where},"
-    ask = f"change {target} to what {rejected.by.removeprefix(OURS)} asks for{remove}"
-    return f"{ask}; per node: `moorage explain --node`"
 
 
 def _step(obstacle: Obstacle, names: Sequence[str], survey: Survey) -> str:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
+from gateway.decisions.advice import Surveyor
 from gateway.decisions.explanation import (
     CLAIMS_UNREAD,
     UNTRIED,
@@ -24,6 +25,7 @@ from gateway.decisions.explanation import (
     Object,
     PodEvidence,
     PodGroup,
+    Survey,
     claims_of,
     last_seen,
     preemptor_of,
@@ -34,7 +36,6 @@ from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays, view
 from gateway.decisions.query import Parameters
 from gateway.decisions.sentences import facts, sentences
-from gateway.decisions.survey import Survey, Surveyor
 from gateway.decisions.why import explain
 from gateway.policy.policy import PolicyHolder
 from moorage.errors import suggestion

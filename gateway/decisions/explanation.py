@@ -10,12 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from gateway.cycle.decision import Decision, Record
 from gateway.decisions.nodes import NodeView
-from gateway.decisions.survey import Survey
 from moorage.errors import suggestion
+from moorage.units.quantity import format_quantity
 
 Object = Mapping[str, Any]
 
@@ -138,6 +140,66 @@ class Explanation(Record, kw_only=True, omit_defaults=False):
     def headline(self) -> str:
         """The reason in one sentence."""
         return f"{self.pod} {self.place}: {self.reason}"
+
+
+class Obstacle(NamedTuple):
+    """What keeps a pod off a node that it may use.
+
+    Attributes:
+        kind: Of a resource the node may offer nothing, too little even when empty, or too little
+            now; or it has no room for another pod, has a taint, or is cordoned.
+        what: The resource or the taint.
+    """
+
+    kind: Literal["none", "small", "short", "pods", "tainted", "cordoned"]
+    what: str = ""
+
+    @property
+    def reason(self) -> str:
+        """What kube-scheduler calls it."""
+        match self.kind:
+            case "pods":
+                return "Too many pods"
+            case "tainted":
+                return f"node(s) had untolerated taint {self.what}"
+            case "cordoned":
+                return "node(s) were unschedulable"
+        return f"Insufficient {self.what}"
+
+
+class Survey(msgspec.Struct, kw_only=True):
+    """What the nodes lack for a pod.
+
+    Attributes:
+        nodes: How many nodes there are.
+        usable: Those that the pod's selector and affinity allow.
+        by_obstacles: The same by what keeps the pod off them; () has those that seem to suit it.
+        requests: What the pod requests.
+        largest: The most that a usable node has of each of these.
+        names: The nodes that the pod's affinity names.
+        lost: Those of them that do not exist.
+        host: The host name that the pod's nodeSelector wants; "" for none.
+        labels: The other labels that it wants.
+    """
+
+    nodes: int
+    usable: list[str] = []
+    by_obstacles: dict[tuple[Obstacle, ...], list[str]] = {}
+    requests: Mapping[str, int]
+    largest: dict[str, int] = {}
+    names: list[str] = []
+    lost: list[str] = []
+    host: str = ""
+    labels: dict[str, str] = {}
+
+    def has(self, resource: str) -> bool:
+        """Whether a usable node is large enough for what the pod requests."""
+        return self.largest.get(resource, 0) >= self.requests.get(resource, 0)
+
+    def amount(self, resource: str, *, largest: bool = False) -> str:
+        """Return what the pod requests of a resource, or the *largest* node has."""
+        amounts = self.largest if largest else self.requests
+        return format_quantity(resource, amounts.get(resource, 0))
 
 
 class Holder(NamedTuple):

@@ -1,4 +1,4 @@
-"""Finds out who rejected the nodes of a pod, or one of them: kube-scheduler, or which plugin.
+"""Finds out who rejected the nodes of a pod, or one of them, and what helps whatever the nodes are.
 
 kube-scheduler's message joins the reasons of all. Those that Moorage gave are known from the
 attempt; the rest are kube-scheduler's own.
@@ -12,9 +12,44 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gateway.cycle.decision import UNKNOWN_NODE, Decision
-from gateway.decisions.advice import GATEWAY, KUBE_SCHEDULER, OURS
 from gateway.decisions.explanation import Object, PodEvidence, RejectedNodes
 from gateway.decisions.nodes import NodeView
+
+KUBE_SCHEDULER, GATEWAY, OURS = "kube-scheduler", "Moorage's gateway", "Moorage "
+"""Who rejects nodes; the last stands before the names of plugins."""
+
+Steps = Sequence[tuple[str, str]]
+"""Patterns, each with what helps."""
+
+ANY_NODE = "a node"
+
+STEPS = (
+    (r"Insufficient (\S+)", "free {0} on a node, add a node, or lower the pod's requests of {0}"),
+    (r"Too many pods", "remove pods from a node, or add a node"),
+    (r"untolerated taint", "tolerate the taint in the pod, or remove it from a node"),
+    (
+        r"node affinity|NodeAffinity",
+        "change the pod's nodeSelector or affinity, or a node's labels",
+    ),
+    (r"unschedulable", "uncordon a node"),
+    (
+        r"topology spread",
+        "relax the pod's topologySpreadConstraints, or add nodes in other domains",
+    ),
+    (r"anti-affinity|pod affinity", "change the affinity rules, or move the pods that they match"),
+    (r"free ports", "change the pod's hostPort, or free the port on a node"),
+    (
+        r'persistentvolumeclaim "(\S+)" not found',
+        "create PersistentVolumeClaim {0}, or name another one in the pod's volumes",
+    ),
+    (
+        r"unbound immediate PersistentVolumeClaims",
+        "kubectl describe the pod's PersistentVolumeClaims: a StorageClass or a volume is missing",
+    ),
+    (r"[Vv]olume", "kubectl describe the pod's PersistentVolumeClaims"),
+    (r"(?i)resource ?claim", "kubectl describe the pod's ResourceClaims"),
+)
+"""What helps against reasons of kube-scheduler's own plugins, whatever the nodes are."""
 
 AVAILABLE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 
@@ -119,6 +154,27 @@ def _shared(nodes: int, ours: Sequence[RejectedNodes], *, in_tree: bool) -> Iter
             yield replace(each, nodes=count)
     if nodes:
         yield RejectedNodes(nodes=nodes, reason=ours[0].reason, by=KUBE_SCHEDULER)
+
+
+# ---- what helps
+
+
+def first_step(steps: Steps, text: str) -> list[str]:
+    """Return the step of the first pattern that a text has."""
+    hits = ((re.search(pattern, text), step) for pattern, step in steps)
+    return next(([step.format(*hit.groups())] for hit, step in hits if hit), [])
+
+
+def general_step(rejected: RejectedNodes, where: str = ANY_NODE) -> str:
+    """Return what helps against a reason, there or on any node; "" if that is not known."""
+    if rejected.by == GATEWAY:
+        return "see /readyz of the gateway, which has not seen these nodes yet"
+    if not rejected.by.startswith(OURS):
+        return "".join(first_step(STEPS, rejected.reason))
+    remove = ", or remove pods" if rejected.evicting else ""
+    target = f"the pod or {where}" if where.startswith(ANY_NODE) else f"the pod, or {where},"
+    ask = f"change {target} to what {rejected.by.removeprefix(OURS)} asks for{remove}"
+    return f"{ask}; per node: `moorage explain --node`"
 
 
 # ---- one node

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from gateway.cycle.decision import Decision, GroupRecord
-from gateway.decisions.advice import KUBE_SCHEDULER, STEPS, advice, first_step, uncordoning
+from gateway.decisions.advice import advice, uncordoning
 from gateway.decisions.explanation import (
     EventItem,
     Explanation,
@@ -22,7 +22,15 @@ from gateway.decisions.explanation import (
     reporter,
 )
 from gateway.decisions.groups import group_evidence, group_sentence, group_steps
-from gateway.decisions.rejections import Rejections, about, on_node, rejections
+from gateway.decisions.rejections import (
+    KUBE_SCHEDULER,
+    STEPS,
+    Rejections,
+    about,
+    first_step,
+    on_node,
+    rejections,
+)
 
 RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
 

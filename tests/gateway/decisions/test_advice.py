@@ -3,8 +3,7 @@
 import pytest
 
 from gateway.decisions.advice import advice
-from gateway.decisions.explanation import RejectedNodes
-from gateway.decisions.survey import Obstacle, Survey
+from gateway.decisions.explanation import Obstacle, RejectedNodes, Survey
 
 GPU = "example.com/gpu"
 CPU, NO_GPU = Obstacle("short", "cpu"), Obstacle("none", GPU)

@@ -12,9 +12,9 @@ from aiohttp import web
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision
+from gateway.decisions.advice import Surveyor
 from gateway.decisions.explaining import Explainer
 from gateway.decisions.routes import DecisionRoutes, Decisions
-from gateway.decisions.survey import Surveyor
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage.testing import make_pod

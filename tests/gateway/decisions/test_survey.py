@@ -4,9 +4,10 @@ import asyncio
 
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
+from gateway.decisions.advice import AT_ONCE, Surveyor
 from gateway.decisions.explaining import MOST_SURVEYED, Explainer
+from gateway.decisions.explanation import Survey
 from gateway.decisions.routes import Decisions
-from gateway.decisions.survey import AT_ONCE, Survey, Surveyor
 from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage.models import Pod
