@@ -72,16 +72,21 @@ def merged(values: Values, more: Values) -> dict[str, Any]:
     return result
 
 
-def rendered(values: Values) -> str:
+def rendered(values: Values, *options: str) -> str:
     """Return what `helm template` makes of values, with the namespace; the API server is anywhere.
+
+    Args:
+        values: The values.
+        *options: What else Helm is given; without any, `helm test` is left out.
 
     Raises:
         ValueError: Helm refuses them.
     """
     anywhere = {"networkPolicy": {"apiServer": {"addresses": ANYWHERE}}}
     given = merged({"namespace": {"create": True}, **anywhere}, values)
+    options = options or ("--skip-tests",)
     command = [str(find("helm")), "template", "moorage", str(CHART), "--namespace", NAMESPACE]
-    command += ["--kube-version", KUBERNETES, "--values", "-"]
+    command += ["--kube-version", KUBERNETES, "--values", "-", *options]
     done = subprocess.run(
         command, input=json.dumps(given), capture_output=True, text=True, check=False
     )
@@ -93,6 +98,11 @@ def rendered(values: Values) -> str:
 def render(values: Values) -> list[Manifest]:
     """Return the objects that the chart makes of values."""
     return list(yaml.safe_load_all(rendered(values)))
+
+
+def helm_test(values: Values) -> list[Manifest]:
+    """Return the objects that `helm test` makes of values."""
+    return list(yaml.safe_load_all(rendered(values, "--show-only", "templates/test.yaml")))
 
 
 def installed(layout: str) -> list[Manifest]:

@@ -199,6 +199,27 @@ class Installation:
             if each.level not in FINE and not (self._changed and each.check == "leader")
         ]
 
+    async def test(self, objects: Sequence[Object]) -> None:
+        """Do what `helm test` does with its *objects*: the pod has to be placed, and to succeed."""
+        (hook,) = (each for each in objects if each["kind"] == "Pod")
+        await self.cluster.apply([each for each in objects if each is not hook])
+        self._services = await self.cluster.items("/api/v1/services")
+        folder = f"/api/v1/namespaces/{OUR_NAMESPACE}/pods"
+        path = f"{folder}/{hook['metadata']['name']}"
+        await self.cluster.call("POST", folder, hook)
+        await self.until(partial(self._is_placed, path))
+        obj = await self.cluster.call("GET", path)
+        started = Pod(self.cluster, obj, "10.244.2.1", self.cluster.directory / "pods" / "test")
+        started.write_hosts(list(behind(self._services, self.pods)))
+        await started.start(self._images)
+        (program,) = started.programs
+
+        async def ended() -> bool:
+            return not program.running
+
+        await self.until(ended)
+        assert "the gateway's /readyz: 200 " in program.last_words(), program.last_words()
+
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
         """Wait until a condition holds, and ask all probes meanwhile.
 

@@ -259,5 +259,7 @@ def selects(service: Object, pod: Object) -> bool:
     containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
     ports = {p.get("name"): p["containerPort"] for c in containers for p in c.get("ports") or ()}
     for port in service["spec"]["ports"]:
-        assert ports[port["targetPort"]] == port["port"], f"{service['metadata']['name']}: {port}"
+        target = ports.get(port["targetPort"], port["targetPort"])
+        assert target == port["port"], f"{service['metadata']['name']}: {port}"
+        assert target in ports.values(), f"{service['metadata']['name']}: {port}"
     return True

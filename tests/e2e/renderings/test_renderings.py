@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.renderings.installation import Installation
 from tests.e2e.rights import given, nameless, used_by_name
 from tools.image.isolated import Isolated
-from tools.manifests.rendering import Values, installed, layouts, render
+from tools.manifests.rendering import Values, helm_test, installed, layouts, render
 
 PLUGINS = ("NodeGroup", "ImageLocality", "NodeResourcesFit", "StatefulSetZone")
 BINDING: Values = {
@@ -57,6 +57,7 @@ async def test_a_rendering_works_as_it_is(rendering: str, image: Isolated, tmp_p
         check_processes(installation)
         await installation.schedule()
         assert await installation.examine() == []
+        await installation.test(helm_test(values or layouts()[rendering]))
         check_rights(installation)
 
 
