@@ -8,6 +8,8 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+HOME_PAGE = "https://git.example.org/moorage/moorage"
+"""What releases of tests name as the repository's page."""
 
 
 def run(*command: object, folder: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.certs.certificates import keep_certificates
+from tests.deploy.wheel import HOME_PAGE
 from tools.build import is_there
 from tools.image.build import ROOT, Layout, base_archive, build, missing_tools, run
 from tools.image.isolated import Isolated
@@ -42,8 +43,8 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, Layout]:
     base_archive(run)  # made once, for both
     with ThreadPoolExecutor() as pool:
         builds = [
-            pool.submit(build, folder / "first"),
-            pool.submit(build, folder / "second", context=copy),
+            pool.submit(build, folder / "first", home=HOME_PAGE),
+            pool.submit(build, folder / "second", context=copy, home=HOME_PAGE),
         ]
     for each in builds:
         each.result()

@@ -1,10 +1,12 @@
 """Builds the image as an OCI layout: `make image`."""
 
+import os
 import sys
 from pathlib import Path
 
 import click
 
+from deploy.metadata import HOME
 from tools.image.build import ROOT, BuildError, Layout, build
 
 
@@ -14,7 +16,7 @@ from tools.image.build import ROOT, BuildError, Layout, build
 def main(out: Path, python_image: str) -> None:
     """Build the image of deploy/Dockerfile into an OCI layout, without a container engine."""
     try:
-        build(out, python_image=python_image)
+        build(out, python_image=python_image, home=os.environ.get(HOME, "").rstrip("/"))
     except BuildError as error:
         sys.exit(f"make image: {error}")
     layout = Layout(out)

@@ -105,13 +105,14 @@ class BuildError(Exception):
     """The image cannot be built; the message says what to do."""
 
 
-def build(out: Path, *, python_image: str = "", context: Path = ROOT) -> None:
+def build(out: Path, *, python_image: str = "", context: Path = ROOT, home: str = "") -> None:
     """Write the image as an OCI layout into *out*, which is replaced.
 
     Args:
         out: A folder.
         python_image: What the build starts from; by default made here, of Debian's packages.
         context: The tree that is built.
+        home: The address of the repository's page, which the image names.
 
     Raises:
         BuildError: A tool is missing, or a step fails.
@@ -120,7 +121,7 @@ def build(out: Path, *, python_image: str = "", context: Path = ROOT) -> None:
     with tempfile.TemporaryDirectory(prefix="moorage-image-", dir="/var/tmp") as temporary:
         store = Store(Path(temporary))
         try:
-            store.build(python_image or store.base(), context)
+            store.build(python_image or store.base(), context, home)
             shutil.rmtree(out, ignore_errors=True)
             out.parent.mkdir(parents=True, exist_ok=True)
             store.run("push", "-q", "moorage", f"oci:{out}:moorage")
@@ -151,7 +152,7 @@ class Store:
         self.run("rm", container)
         return BASE
 
-    def build(self, python_image: str, context: Path) -> None:
+    def build(self, python_image: str, context: Path, home: str) -> None:
         """Run the steps of the Dockerfile."""
         deploy = context / "deploy"
         arguments = {
@@ -159,6 +160,7 @@ class Store:
             "SOURCE_DATE_EPOCH": commit("%ct"),
             "VERSION": version(context),
             "REVISION": commit("%H"),
+            "HOME_PAGE": home,
         }
         volumes = {str(self._pip_settings()): "/etc/pip.conf"}
         volumes |= {str(BUNDLE): f"{INSIDE}/ca.crt"} if BUNDLE.exists() else {}

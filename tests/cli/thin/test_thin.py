@@ -30,8 +30,6 @@ from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import gateway
 from tools.release import krew
 
-HOME = "https://git.example.org/moorage/moorage"
-
 KUBECTL = """\
 #!{python}
 import json, sys, time

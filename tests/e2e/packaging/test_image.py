@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.deploy.wheel import HOME_PAGE
 from tools.image.build import ROOT, BuildError, Layout, build, commit, run, version
 from tools.image.isolated import TMP, Isolated
 
@@ -45,6 +46,8 @@ def test_the_image_says_what_it_is(layouts: tuple[Layout, Layout]) -> None:
     assert labels["version"] == version(ROOT)
     assert labels["revision"] == commit("%H")
     assert labels["licenses"] == "Apache-2.0"
+    assert labels["source"] == labels["url"] == HOME_PAGE
+    assert labels["documentation"] == f"{HOME_PAGE}/blob/v{version(ROOT)}/docs/index.md"
 
 
 def test_nothing_is_inside_that_a_process_does_not_need(layouts: tuple[Layout, Layout]) -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.wheel import ROOT
+from tests.deploy.wheel import HOME_PAGE, ROOT
 from tools.build import find
-
-HOME = "https://git.example.org/moorage/moorage"
 
 
 def ran(*command: object, **environment: str) -> str:
@@ -29,7 +27,7 @@ def ran(*command: object, **environment: str) -> str:
 
 @pytest.mark.timeout(600)
 def test_krew_accepts_the_manifest_and_installs_the_plugin(tmp_path: Path) -> None:
-    ran(sys.executable, "-m", "tools.release.krew", tmp_path, MOORAGE_HOME=HOME)
+    ran(sys.executable, "-m", "tools.release.krew", tmp_path, MOORAGE_HOME=HOME_PAGE)
     (archive,), (manifest,) = tmp_path.glob("*.tar.gz"), tmp_path.glob("*.yaml")
     assert "structural validation OK" in ran(
         *(find("validate-krew-manifest"), "-manifest", manifest, "-skip-install", "-v=1")
