@@ -3,6 +3,7 @@
 import click
 
 from cli.assistant.command import mcp
+from cli.capacity.command import capacity
 from cli.certs.command import certs
 from cli.config.command import config
 from cli.decisions.commands import dashboard, explain, shadow
@@ -36,7 +37,7 @@ GROUPS = {
     "Look at a gateway": (explain, dashboard, shadow, doctor, mcp),
     "Write and try plugins": (new_plugin, up, simulate),
     "Set up": (config, certs, convert_policy, completion),
-    "Stand in for a scheduler": (gate,),
+    "Run beside a scheduler": (gate, capacity),
 }
 """The commands as `--help` shows them."""
 

@@ -120,7 +120,12 @@ class PhaseVerdicts(msgspec.Struct, kw_only=True, eq=False):
             if rejecting is not None and count:
                 rejecting.rejected += count
                 rejecting.reasons.append(
-                    ReasonCount(reason=reason.text, nodes=count, unresolvable=reason.unresolvable)
+                    ReasonCount(
+                        reason=reason.text,
+                        nodes=count,
+                        unresolvable=reason.unresolvable,
+                        cured_by=reason.cured_by,
+                    )
                 )
 
 

@@ -48,11 +48,12 @@ class Record(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, g
 
 
 class ReasonCount(Record):
-    """How many nodes were rejected for one reason."""
+    """How many nodes were rejected for one reason, and what would cure it."""
 
     reason: str
     nodes: int
     unresolvable: bool
+    cured_by: str = ""
 
 
 class PluginRecord(Record):

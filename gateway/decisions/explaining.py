@@ -17,6 +17,7 @@ from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
 from gateway.decisions.advice import Surveyor
+from gateway.decisions.capacity import capacity_sentence, requests_of
 from gateway.decisions.explanation import (
     CLAIMS_UNREAD,
     UNTRIED,
@@ -213,6 +214,8 @@ class Explainer:
         known.group = await fellows.group(seen, asked.needed)
         await self._survey(seen, known, fellows)
         known.attempts = await without_sources(known.attempts, may_read)
+        requests = requests_of(self.state, self.waiting)
+        known.capacity = capacity_sentence(requests.get(uid), known.events)
         found = explain(known)
         if pod is None:  # the API server does not answer
             newest = found.attempts[0].reason
@@ -223,6 +226,7 @@ class Explainer:
         """Return what explains one waiting pod after another, for a list that a caller gets."""
         holders = await self._holders(may_read)
         fellows, surveyed = _Fellows(self.state), dict[int, Survey]()
+        requests = requests_of(self.state, self.waiting)
 
         async def explained(pod: Pod) -> Explanation | None:
             if (waiting := self.waiting.get(pod.uid)) is None:
@@ -233,6 +237,7 @@ class Explainer:
                 if known.survey is not None:
                     surveyed[id(known.survey)] = known.survey  # kept, so that no other gets its id
             known.missing, known.group = waiting.claims, await fellows.group(pod)
+            known.capacity = capacity_sentence(requests.get(pod.uid))
             return replace(explain(known), attempts=())
 
         return explained

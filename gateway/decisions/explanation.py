@@ -36,12 +36,14 @@ class RejectedNodes(Record, omit_defaults=False):
         reason: What it says.
         by: Who gave it: a plugin of Moorage, the gateway, or kube-scheduler; "" if not known.
         evicting: Whether evicting pods helps, in words; "" if nobody says so.
+        cured_by: "capacity" if a new node would not be rejected; "" if it would, or nobody says.
     """
 
     nodes: int
     reason: str
     by: str
     evicting: str = ""
+    cured_by: str = ""
 
     def __str__(self) -> str:
         return f"{self.nodes} {self.reason}{f' ({self.by})' if self.by else ''}"
@@ -103,6 +105,7 @@ class Explanation(Record, kw_only=True, omit_defaults=False):
         since: Since when it has been so, in RFC 3339; "" if that is not known.
         next: What would have to change, and what happens by itself.
         rejections: Why kube-scheduler found no node, the most frequent reason first.
+        capacity: What `moorage capacity` has done for it, or why nothing; "" if nobody says.
         preemption: What came of looking for pods to evict; "" if nobody looked.
         group: The pod's group, if it has one.
         unread_claims: The ResourceClaims that it waits for, if the gateway may not read them.
@@ -126,6 +129,7 @@ class Explanation(Record, kw_only=True, omit_defaults=False):
     next: tuple[str, ...] = ()
     rejections: tuple[RejectedNodes, ...] = ()
     preemption: str = ""
+    capacity: str = ""
     group: PodGroup | None = None
     unread_claims: tuple[str, ...] = ()
     without: str = ""
@@ -240,6 +244,7 @@ class PodEvidence:
         survey: What the nodes lack for the pod; None if nobody has looked.
         rejecting: Of some nodes that the pod may use, the plugin of Moorage that rejected them.
         lacks: Why kube-scheduler's own filters reject the node that is asked about, now.
+        capacity: What `moorage capacity` has done for it, or why nothing; "" if nobody says.
     """
 
     pod: Object
@@ -264,6 +269,7 @@ class PodEvidence:
     survey: Survey | None = None
     rejecting: Mapping[str, str] = field(default_factory=dict)
     lacks: Sequence[str] = ()
+    capacity: str = ""
 
     @property
     def scheduled(self) -> Object:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, DecisionItem
+from gateway.decisions.capacity import is_placeholder
 from gateway.decisions.log import Attempt, DecisionLog
 from gateway.decisions.nodes import KeptArrays
 from gateway.decisions.query import BadQueryError, DecisionQuery
@@ -120,6 +121,7 @@ async def oldest_first(
     """Return the pods without a node, of one namespace or, for "", of all."""
     known = filter(None, map(state.pods.get, waiting))
     pods = [each for each in known if namespace in ("", each.namespace)]
+    pods = [each for each in pods if not is_placeholder(each)]
     # Texts are compared fast; the rest goes on beside cycles.
     return await asyncio.to_thread(
         sorted, pods, key=lambda each: f"{each.metadata.creation_timestamp} {each.name}"

@@ -136,6 +136,7 @@ def _ours(attempt: Decision | None) -> Mapping[str, list[RejectedNodes]]:
                     reason=each.reason,
                     by=f"{OURS}{name}",
                     evicting="evicting pods may help" if may_evict else "",
+                    cured_by=each.cured_by,
                 )
             )
     if unknown := attempt.filter.unknown_nodes:

@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
+from gateway.decisions.capacity import pod_rejections
 from gateway.decisions.explaining import AskedOfPod, Explainer
 from gateway.decisions.explanation import Explanation
 from gateway.decisions.listing import (
@@ -35,6 +36,7 @@ from moorage_host.http.callers import may_read, readable, require_read
 LIST = "/decisions"
 STREAM = "/decisions/stream"
 PENDING = "/decisions/pending"
+REJECTED = "/decisions/rejected"
 POD = "/decisions/{namespace}/{pod}"
 NODES = "/decisions/{namespace}/{pod}/{id}/nodes"
 
@@ -92,6 +94,7 @@ class DecisionRoutes:
                 (LIST, self._list),
                 (STREAM, self._stream),
                 (PENDING, self._pending),
+                (REJECTED, self._rejected),
                 (POD, self._of_pod),
                 (NODES, self._nodes),
             )
@@ -143,6 +146,16 @@ class DecisionRoutes:
                 items.append(found)
         placed = await self._placed(request, words, namespace) if words else []
         response = _json({"items": items, "pods": len(pods), "placed": placed})
+        response.enable_compression()
+        return response
+
+    async def _rejected(self, request: web.Request) -> web.StreamResponse:
+        """Answer for which waiting pods Moorage has rejected nodes, and what would cure that."""
+        Parameters.of(request)
+        explainer = self.explainer
+        found = await pod_rejections(explainer.state, explainer.waiting, self.decisions.log)
+        shown = await readable(request, (each.namespace for each in found))
+        response = _json({"items": [each for each in found if each.namespace in shown]})
         response.enable_compression()
         return response
 

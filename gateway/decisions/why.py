@@ -108,6 +108,7 @@ def explain(known: PodEvidence) -> Explanation:
         next=tuple(cause.next),
         rejections=tuple(found.parts),
         preemption=found.preemption,
+        capacity=known.capacity,
         group=known.group,
         unread_claims=tuple(_unread_claims(known)),
         why_no_attempt=known.why_no_attempt,
@@ -324,6 +325,7 @@ def _unschedulable(known: PodEvidence, found: Rejections) -> _Cause:
     since = known.scheduled.get("lastTransitionTime") or ""
     unasked = () if known.asked else [f"who rejected them is not known: {known.why_no_attempt}"]
     more = "".join(f"; {each}" for each in (*_held(known), *_outdated(known), *unasked))
+    more += f"; {known.capacity}" if known.capacity else ""
     if known.lost_node:
         more += f"; node {known.lost_node}, which was nominated for it, does not exist any more"
     trial = known.filtered.group if known.filtered is not None else None

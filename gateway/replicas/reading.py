@@ -40,7 +40,7 @@ def read_verdicts(answer: ReplicaAnswer) -> PhaseVerdicts:
         text = each.text
         if not text.isprintable():  # kube-scheduler writes it into an Event
             text = printable(text)
-        reasons.append(PluginRejection(each.plugin, text, each.unresolvable))
+        reasons.append(PluginRejection(each.plugin, text, each.unresolvable, each.cured_by))
     if not sent:
         codes: Codes = np.zeros(rows.count, np.uint16)
     elif len(sent) != 2 * rows.count:

@@ -34,13 +34,14 @@ SHOWN = 5
 class Verdict(Record):
     """Why a node is rejected, and by which plugin; "" if the cluster does not have the node.
 
-    Evicting pods does not cure an unresolvable reason.
+    Evicting pods does not cure an unresolvable reason; a new node does if `cured_by` is "capacity".
     """
 
     node: str
     plugin: str
     reason: str
     unresolvable: bool = False
+    cured_by: str = ""
 
 
 class Ranked(NodeScoreRecord, kw_only=True):
@@ -113,6 +114,7 @@ def compose(
                 plugin=each.reason.plugin,
                 reason=each.reason.text,
                 unresolvable=each.reason.unresolvable,
+                cured_by=each.reason.cured_by,
             )
             for each in filtered.rejected
         ]
@@ -222,10 +224,12 @@ def _ranking(nodes: Iterable[scorer_pb2.NodeScore]) -> list[NodeScoreRecord]:
 
 def _count(plugins: Sequence[PluginRecord], verdicts: Sequence[Verdict]) -> None:
     by_name = {each.plugin: each for each in plugins}
-    counts = Counter((v.plugin, v.reason, v.unresolvable) for v in verdicts if v.plugin in by_name)
-    for (plugin, reason, unresolvable), count in counts.items():
+    counts = Counter(
+        (v.plugin, v.reason, v.unresolvable, v.cured_by) for v in verdicts if v.plugin in by_name
+    )
+    for (plugin, reason, unresolvable, cured_by), count in counts.items():
         by_name[plugin].rejected += count
         by_name[plugin].reasons = [
             *by_name[plugin].reasons,
-            ReasonCount(reason=reason, nodes=count, unresolvable=unresolvable),
+            ReasonCount(reason=reason, nodes=count, unresolvable=unresolvable, cured_by=cured_by),
         ]

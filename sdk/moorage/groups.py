@@ -96,6 +96,8 @@ class Trial(msgspec.Struct, kw_only=True):
         lacking_domain: The only value of the topology label that these have; "" if they have more.
         like: The node that would hold most members if it were empty, of several the first by name;
             `more_nodes` of these would do.
+        cured_by: What would cure it that the first member found none; "" if nothing would, or if
+            kube-scheduler's own filters were against it.
     """
 
     plugin: str
@@ -112,6 +114,7 @@ class Trial(msgspec.Struct, kw_only=True):
     lacking_domain: str = ""
     like: str = ""
     more_nodes: int = 0
+    cured_by: str = ""
 
     @property
     def members(self) -> int:

@@ -54,7 +54,7 @@ def _of_group(run: FilterRun, trial: Trial) -> FilterRun:
     if trial.nodes:
         claimants = [trial.plugin, *(name for name in run.claimants if name != trial.plugin)]
         return msgspec.structs.replace(run, claimants=claimants, trial=trial)
-    rejection = PluginRejection(trial.plugin, trial.reason)
+    rejection = PluginRejection(trial.plugin, trial.reason, cured_by=trial.cured_by)
     codes = np.where(run.codes == 0, len(run.reasons) + 1, run.codes).astype(np.uint16)
     return msgspec.structs.replace(
         run, codes=codes, reasons=[*run.reasons, rejection], claimants=(), trial=trial

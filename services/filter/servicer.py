@@ -83,6 +83,7 @@ def _reason(reason: PluginRejection) -> types_pb2.Reason:
         plugin=reason.plugin,
         text=reason.text,
         unresolvable=reason.unresolvable,
+        cured_by=reason.cured_by,
     )
 
 

@@ -30,11 +30,16 @@ OTHER_REASONS = "more different reasons than an answer can have"
 
 
 class PluginRejection(msgspec.Struct, frozen=True, gc=False):
-    """Why a plugin rejects nodes; preempting pods does not help if that is unresolvable."""
+    """Why a plugin rejects nodes.
+
+    Preempting pods does not help if that is unresolvable. `cured_by` is "capacity" if a new node
+    would not be rejected.
+    """
 
     plugin: str
     text: str
     unresolvable: bool = False
+    cured_by: str = ""
 
     @property
     def reasons(self) -> Sequence[str]:
@@ -97,9 +102,11 @@ async def run_filter_plugins(
             codes = verdicts.codes.copy()
         else:
             codes[codes == 0] = np.where(verdicts.passed, 0, verdicts.codes + len(reasons))
+        default = enabled.plugin.cured_by
         for reason in verdicts.reasons:
             kept = reason if len(reason.reason) <= LONGEST_REASON else _cut(reason)
-            reasons.append(PluginRejection(enabled.name, kept.reason, kept.unresolvable))
+            cured_by = "capacity" if (reason.cured_by or default) == "capacity" else ""
+            reasons.append(PluginRejection(enabled.name, kept.reason, kept.unresolvable, cured_by))
     if codes is not None and len(reasons) > MOST_REASONS:
         codes, reasons = _limited(codes, reasons)
     return FilterRun(
@@ -125,6 +132,6 @@ def _limited(
     numbers = {reason: number for number, reason in enumerate(reasons[:MOST_REASONS], start=1)}
     table = [0, *numbers.values()]
     for reason in reasons[MOST_REASONS:]:
-        merged = PluginRejection(reason.plugin, OTHER_REASONS, reason.unresolvable)
+        merged = PluginRejection(reason.plugin, OTHER_REASONS, reason.unresolvable, reason.cured_by)
         table.append(numbers.setdefault(merged, len(numbers) + 1))
     return np.array(table, np.uint16)[codes], list(numbers)

@@ -239,6 +239,8 @@ class _Placing:
 
     def _note(self, pod: Pod, rejected: Nodes, run: FilterRun, trial: Trial) -> None:
         trial.failing = f"{pod.namespace}/{pod.name}"
+        # kube-scheduler's own filters say nothing of it: an autoscaler knows their rules itself.
+        trial.cured_by = next((each.cured_by for each in run.reasons if each.cured_by), "")
         reasons: dict[str, list[str]] = {}
         for code, rejection in enumerate(run.reasons, start=1):
             names = rejected.where(run.codes == code).names

@@ -17,6 +17,7 @@ from moorage.plugin.normalization import Normalization
 from moorage.plugin.pod_fields import problem_of_fields
 from moorage.plugin.values import MAX_TIME_BUDGET, MAX_WEIGHT, Scope
 from moorage.rules import SelectorError, check_kind
+from moorage.snapshot.verdicts import CURES
 
 MethodT = TypeVar("MethodT", bound=Callable[..., object])
 
@@ -229,11 +230,16 @@ def _must_be(kind: type, named: str) -> Callable[[object], str]:
     return lambda value: "" if isinstance(value, kind) else f"must be {named}, not {value!r}"
 
 
+def _problem_of_cure(cured_by: object) -> str:
+    return "" if cured_by in CURES else f"is one of {CURES}, not {cured_by!r}"
+
+
 _PROBLEMS: Final[Mapping[str, Callable[[Any], str]]] = {
     "reads": _problem_of_reads,
     "depends_on": _must_be(Scope, "a Scope"),
     "reads_placements": _must_be(bool, "True or False"),
     "managed_resources": _problem_of_resources,
+    "cured_by": _problem_of_cure,
     "time_budget": _problem_of_budget,
     "pod_fields": problem_of_fields,
     "normalization": _must_be(Normalization, "a Normalization"),

@@ -34,7 +34,7 @@ from moorage.plugin.values import (
     Scope,
 )
 from moorage.snapshot import Node, Nodes
-from moorage.snapshot.verdicts import Rejection, Verdicts
+from moorage.snapshot.verdicts import CuredBy, Rejection, Verdicts
 
 _USUAL = (float, int)
 
@@ -64,6 +64,8 @@ class Plugin(PluginBase, abstract=True):
             container or init container requests or limits one of these. If that holds for all
             plugins of a policy, kube-scheduler need not ask Moorage about other pods. () stands for
             all pods. Not inherited.
+        cured_by: Of a filter plugin: what cures its rejections that do not say it themselves,
+            "capacity" if a new node would pass. Then `moorage capacity` may ask for one.
         time_budget: Seconds that it may take at each extension point, and at each step of its
             background work, unless the policy sets `timeBudget`: above 0, at most 60.
     """
@@ -74,6 +76,7 @@ class Plugin(PluginBase, abstract=True):
     reads_placements: ClassVar[bool] = True
     pod_fields: ClassVar[tuple[str, ...] | None] = None
     managed_resources: ClassVar[tuple[str, ...]] = ()
+    cured_by: ClassVar[CuredBy] = "nothing"
     time_budget: ClassVar[float] = DEFAULT_TIME_BUDGET
     Args: ClassVar[type[Arguments]] = NoArguments
 

@@ -1,13 +1,18 @@
 """What filter plugins return: a rejection for one node, verdicts for many."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 Mask = npt.NDArray[np.bool_]
 """One truth value for each node of a selection."""
+
+CuredBy = Literal["capacity", "nothing"]
+"""What would cure a rejection: a new node, which has its own room, labels and state, or nothing."""
+
+CURES: Final[tuple[CuredBy, ...]] = get_args(CuredBy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +21,14 @@ class Rejection:
 
     Equal texts are counted together and shown to users, so keep them constant: no names, numbers or
     times. Set `unresolvable` if removing other pods from the node would not help: then
-    kube-scheduler does not try to preempt them.
+    kube-scheduler does not try to preempt them. Set `cured_by="capacity"` if a new node would not
+    be rejected: then `moorage capacity` may ask an autoscaler for one. None stands for `cured_by`
+    of the plugin.
     """
 
     reason: str
     unresolvable: bool = True
+    cured_by: CuredBy | None = None
 
 
 class Verdicts:
@@ -77,6 +85,8 @@ class Verdicts:
     def _code(self, rejection: Rejection) -> int:
         number = self._numbers.get(rejection)
         if number is None:
+            if rejection.cured_by is not None and rejection.cured_by not in CURES:
+                raise ValueError(f"cured_by is one of {CURES} or None, not {rejection.cured_by!r}")
             self.reasons.append(rejection)
             number = self._numbers[rejection] = len(self.reasons)
         return number

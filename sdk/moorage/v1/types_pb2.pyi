@@ -556,6 +556,7 @@ class Reason(_message.Message):
     PLUGIN_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     UNRESOLVABLE_FIELD_NUMBER: _builtins.int
+    CURED_BY_FIELD_NUMBER: _builtins.int
     plugin: _builtins.str
     """The plugin's name."""
     text: _builtins.str
@@ -564,16 +565,19 @@ class Reason(_message.Message):
     """
     unresolvable: _builtins.bool
     """Preempting pods would not help."""
+    cured_by: _builtins.str
+    """"capacity" if a new node would not be rejected. Empty if it would, or nobody knows."""
     def __init__(
         self,
         *,
         plugin: _builtins.str = ...,
         text: _builtins.str = ...,
         unresolvable: _builtins.bool = ...,
+        cured_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plugin", b"plugin", "text", b"text", "unresolvable", b"unresolvable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cured_by", b"cured_by", "plugin", b"plugin", "text", b"text", "unresolvable", b"unresolvable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,8 +11,8 @@ import msgspec
 from moorage import Arguments, FilterPlugin, Meta, Node, Pod, Rejection, parse_duration
 from moorage.measurements import Duration, positive
 
-SOON = Rejection("maintenance of the node begins before the pod has ended")
-NOW = Rejection("node is under maintenance")
+SOON = Rejection("maintenance of the node begins before the pod has ended", cured_by="capacity")
+NOW = Rejection("node is under maintenance", cured_by="capacity")
 UNREADABLE = Rejection("the node's maintenance windows cannot be read")
 
 POLL_SECONDS = 5.0

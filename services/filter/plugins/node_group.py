@@ -29,6 +29,7 @@ class NodeGroup(FilterPlugin):
     depends_on = Scope.NODE
     reads_placements = False  # it reads manifests only
     pod_fields = ("metadata.labels",)
+    cured_by = "capacity"  # by a node of the group
 
     class Args(Arguments):
         """The key of the label, the same on pods and nodes."""

@@ -22,7 +22,9 @@ from moorage import (
 from moorage.models import LabelSelector, PodAffinityTerm, Requirement
 
 ELSEWHERE = Rejection("node(s) didn't run the other pods of the PipelineRun")
-OCCUPIED = Rejection("node(s) already ran another PipelineRun", unresolvable=False)
+OCCUPIED = Rejection(
+    "node(s) already ran another PipelineRun", unresolvable=False, cured_by="capacity"
+)
 
 EVERY_NAMESPACE = LabelSelector()
 

@@ -7,7 +7,7 @@ from moorage.measurements import MeasuringPlugin, NoMeasurementsError
 from moorage.measurements.load import LoadMeter
 from moorage.measurements.risk import SafeArguments, overload_risk
 
-OVERLOAD = Rejection("node would likely be overloaded")
+OVERLOAD = Rejection("node would likely be overloaded", cured_by="capacity")
 NOT_MEASURED = Rejection("node has no measurements of its load")
 
 

@@ -24,7 +24,7 @@ from moorage.models import Metadata, NodeSelector
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 NO_ZONE = Rejection("node(s) have no zone")
-OTHER_ZONE = Rejection("node(s) are not in the zone of the StatefulSet's pod")
+OTHER_ZONE = Rejection("node(s) are not in the zone of the StatefulSet's pod", cured_by="capacity")
 
 Volumes = Mapping[str, set[int]]
 """For each zone the ordinals of the pods that have a volume there."""

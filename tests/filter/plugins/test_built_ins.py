@@ -187,7 +187,7 @@ def test_the_label_can_be_another() -> None:
     assert run_filter(plugin, pod, *nodes) == {"n1": None, "n2": NO_LABEL}
 
 
-OVERLOAD = Rejection("node would likely be overloaded", unresolvable=True)
+OVERLOAD = Rejection("node would likely be overloaded", cured_by="capacity")
 NOT_MEASURED = Rejection("node has no measurements of its load", unresolvable=True)
 GIB = 1024**3
 

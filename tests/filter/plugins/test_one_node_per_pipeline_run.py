@@ -13,7 +13,9 @@ from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipeline
 LABEL = "tekton.dev/pipelineRun"
 NODES = tuple(make_node(name) for name in ("n1", "n2", "n3"))
 ELSEWHERE = Rejection("node(s) didn't run the other pods of the PipelineRun", unresolvable=True)
-OCCUPIED = Rejection("node(s) already ran another PipelineRun", unresolvable=False)
+OCCUPIED = Rejection(
+    "node(s) already ran another PipelineRun", unresolvable=False, cured_by="capacity"
+)
 
 
 def task(name: str, run: str, node: str = "", namespace: str = "default") -> Pod:

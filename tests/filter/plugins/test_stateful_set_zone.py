@@ -12,7 +12,7 @@ from services.filter.plugins.stateful_set_zone import StatefulSetZone, arrange
 
 ZONE = "topology.kubernetes.io/zone"
 NO_ZONE = Rejection("node(s) have no zone")
-OTHER = Rejection("node(s) are not in the zone of the StatefulSet's pod")
+OTHER = Rejection("node(s) are not in the zone of the StatefulSet's pod", cured_by="capacity")
 
 Manifest = dict[str, Any]
 

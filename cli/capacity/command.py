@@ -1,0 +1,78 @@
+"""The command `moorage capacity`."""
+
+import asyncio
+from contextlib import suppress
+
+import click
+
+from cli.shared.failures import clear_failures
+from cli.shared.gateway.options import GatewayOptions, gateway_options
+
+
+@click.command()
+@click.option(
+    "--autoscaler",
+    type=click.Choice(["karpenter", "cluster-autoscaler"]),
+    default="karpenter",
+    show_default=True,
+    help="Who adds nodes.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Requests for nodes that may be open at a time.",
+)
+@click.option(
+    "--most-per-namespace",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    help="The same of one namespace.",
+)
+@click.option(
+    "--pause",
+    type=click.FloatRange(min=0, max=86_400),
+    default=30.0,
+    show_default=True,
+    help="Seconds for which a namespace asks for nothing after a request in vain.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1, max=86_400),
+    default=900.0,
+    show_default=True,
+    help="Seconds after which a request is taken back that brings no node.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=1.0,
+    show_default=True,
+    help="Seconds from one look to the next.",
+)
+@gateway_options
+def capacity(
+    *,
+    autoscaler: str,
+    most: int,
+    most_per_namespace: int,
+    pause: float,
+    timeout: float,
+    interval: float,
+    options: GatewayOptions,
+) -> None:
+    """Ask an autoscaler for nodes where only a rule of Moorage stands in the way; until Ctrl-C.
+
+    Plugins say which rejections a new node cures: `Rejection(..., cured_by="capacity")`. For pods
+    that nothing else keeps waiting a placeholder pod asks for a node, and goes when one has come.
+    """
+    with clear_failures(), suppress(KeyboardInterrupt):
+        from cli.capacity.control import RequestLimits
+        from cli.capacity.running import run
+
+        limits = RequestLimits(
+            most=most, most_per_namespace=most_per_namespace, pause=pause, timeout=timeout
+        )
+        asyncio.run(run(options, autoscaler=autoscaler, limits=limits, interval=interval))

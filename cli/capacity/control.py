@@ -1,0 +1,513 @@
+"""Asks for nodes, follows what comes, and takes requests back; level by level, from the cluster.
+
+What is known of a request is in its placeholder, so that a controller that is killed at any step
+goes on where it was. In memory are only pauses, and what was judged or reported a while ago.
+
+    asked     The placeholder is unschedulable. Nodes that exist have the label `EXISTING`.
+    added     A new node has come that holds it: the autoscaler is to ignore the placeholder.
+    deleted   The pod has a node. Its node is kept from consolidation while the pod is on it.
+    rejected  The new node is ready, and the pod's rules reject it too. It is asked for another
+              one, once; then the pod waits.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import structs
+
+from cli.capacity.autoscalers import EXISTING, Autoscaler, is_ready
+from cli.capacity.cluster import ASKED_FOR, NOMINATED, ClusterView, WaitingPod
+from cli.capacity.judging import Judge
+from cli.capacity.placeholder import (
+    NO_NODE_CAME,
+    NODE_ADDED,
+    NODES_REJECTED,
+    Manifest,
+    Placeholder,
+    placeholder_manifest,
+)
+from cli.shared.gateway.client import Gateway
+from gateway.decisions.capacity import ASKED, CAPACITY, CONTROLLER, NODE_ASKED
+from moorage.models import NodeManifest
+from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
+from moorage_host.kube import KubeStatusError
+from moorage_host.kube.events import EventWriter
+
+REJECTED = "/decisions/rejected"
+
+MOST_FAILURES: Final = 2
+"""New nodes that may be rejected too before a pod just waits."""
+
+MOST_NODES: Final = 5
+"""New nodes that may come for a pod, for whatever reason it is on none of them."""
+
+SETTLED_SECONDS: Final = 10.0
+"""How long a node has to be ready before it is judged, and counts as one that exists."""
+
+UNUSED_SECONDS: Final = 60.0
+"""How long a pod may stay off a new node that nothing rejects."""
+
+OLD_SECONDS: Final = 60.0
+"""A node of that age is not one that comes, unless its autoscaler says so."""
+
+LABELS_SECONDS: Final = 60.0
+"""How long nodes keep the label `EXISTING` after the last request."""
+
+NOTES_SECONDS: Final = 10.0
+"""From one look at a placeholder's Events to the next."""
+
+KEPT_SECONDS: Final = 15.0
+"""From one look at a kept node to the next."""
+
+MOST_REPORTED: Final = 10_000
+"""Pods of which it is known what was reported last."""
+
+NAMED_PODS: Final = 100
+"""Pods that the annotation of a node names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """How much may be asked for.
+
+    Attributes:
+        most: Requests that may be open, and `most_per_namespace` of one namespace.
+        pause: Seconds after which a namespace may ask again that got a node in vain, or was
+            refused.
+        timeout: Seconds after which a request that brings no node is taken back.
+    """
+
+    most: int
+    most_per_namespace: int
+    pause: float
+    timeout: float
+
+
+class Controller:
+    """Does one look after the other."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        autoscaler: Autoscaler,
+        events: EventWriter,
+        limits: RequestLimits,
+        say: Callable[[str], object],
+    ) -> None:
+        """Report by *say* what was done."""
+        self._view = view
+        self._autoscaler = autoscaler
+        self._events = events
+        self._limits = limits
+        self._say = say
+        self._judge = Judge(view, autoscaler)
+        self._ready_since: dict[str, float] = {}
+        self._paused: dict[str, float] = {}
+        self._reported: dict[str, str] = {}
+        self._looked: dict[str, float] = {}
+        self._asked_at = time.monotonic()  # those of an earlier process may have just ended
+
+    async def look(self, gateway: Gateway) -> None:
+        """Do what is to be done now.
+
+        Raises:
+            GatewayError: The gateway does not answer.
+            KubeError: The API server does not answer, or refuses.
+            TimeoutError: The same.
+        """
+        self._note_nodes()
+        items = (await gateway.get(REJECTED))["items"]
+        rejected = {each["uid"]: each for each in items}
+        for placeholder in list(self._view.placeholders.values()):
+            await self._follow(gateway, placeholder, rejected.get(placeholder.pod_uid))
+        await self._ask(gateway, items)
+        await self._keep_nodes()
+        await self._mark_nodes()
+
+    # ---- nodes
+
+    def _note_nodes(self) -> None:
+        now, nodes = time.monotonic(), self._view.nodes
+        for name, node in nodes.items():
+            if is_ready(node) and not self._autoscaler.is_coming(node):
+                self._ready_since.setdefault(name, now)
+            else:
+                self._ready_since.pop(name, None)
+        for gone in self._ready_since.keys() - nodes.keys():
+            del self._ready_since[gone]
+
+    def _is_settled(self, node: NodeManifest) -> bool:
+        since = self._ready_since.get(node.name)
+        return since is not None and time.monotonic() - since >= SETTLED_SECONDS
+
+    def _is_known(self, node: NodeManifest) -> bool:
+        """Whether a node is one that exists, rather than one that comes."""
+        if self._is_settled(node):
+            return True
+        return _age(node) > OLD_SECONDS and not self._autoscaler.is_coming(node)
+
+    async def _mark_nodes(self) -> None:
+        """Mark nodes that exist while a node is asked for, and not longer than need be."""
+        if not self._autoscaler.marks_nodes:
+            return
+        now = time.monotonic()
+        if any(each.is_open for each in self._view.placeholders.values()):
+            self._asked_at = now
+            await self._mark_existing()
+        elif now - self._asked_at > LABELS_SECONDS:
+            marked = [
+                each.name for each in self._view.nodes.values() if EXISTING in each.metadata.labels
+            ]
+            await self._view.mark_existing(marked, value=None)
+
+    async def _mark_existing(self) -> None:
+        await self._view.mark_existing(
+            [
+                each.name
+                for each in self._view.nodes.values()
+                if EXISTING not in each.metadata.labels and self._is_known(each)
+            ],
+            value="true",
+        )
+
+    async def _keep_nodes(self) -> None:
+        """Let the autoscaler take nodes away that no pod is on any more for which they came."""
+        key, _ = self._autoscaler.keep
+        for name, node in list(self._view.nodes.items()):
+            if (text := node.metadata.annotations.get(ASKED_FOR)) is None:
+                continue
+            if not self._is_due(name, KEPT_SECONDS):
+                continue
+            named = set(filter(None, text.split(",")))
+            awaited = {
+                f"{each.namespace}/{each.pod}"
+                for each in self._view.placeholders.values()
+                if each.reason == NODE_ADDED and each.nodes[-1:] == (name,)
+            }
+            kept = named & (await self._view.pods_on(name) | awaited)
+            if not kept:
+                await self._view.mark(name, annotations={ASKED_FOR: None, key: None})
+                self._say(f"node {name} is free to go: no pod is on it for which it came")
+            elif kept != named:
+                await self._view.mark(name, annotations={ASKED_FOR: ",".join(sorted(kept))})
+
+    async def _keep(self, name: str, pod: str) -> None:
+        """Have the autoscaler keep a node for a pod."""
+        if (node := self._view.nodes.get(name)) is None:
+            return
+        named = set(filter(None, node.metadata.annotations.get(ASKED_FOR, "").split(",")))
+        if pod in named or len(named) >= NAMED_PODS:
+            return
+        key, value = self._autoscaler.keep
+        text = ",".join(sorted({*named, pod}))
+        await self._view.mark(name, annotations={ASKED_FOR: text, key: value})
+        metadata = node.metadata  # what the watch shows later, so that the next pod is added to it
+        annotations = {**metadata.annotations, ASKED_FOR: text, key: value}
+        metadata = structs.replace(metadata, annotations=annotations)
+        self._view.nodes[name] = structs.replace(node, metadata=metadata)
+
+    def _is_due(self, key: str, seconds: float) -> bool:
+        """Whether something was not looked at for some time; notes that it is now."""
+        now = time.monotonic()
+        if now - self._looked.get(key, float("-inf")) < seconds:
+            return False
+        self._looked[key] = now
+        while len(self._looked) > MOST_REPORTED:
+            del self._looked[next(iter(self._looked))]
+        return True
+
+    # ---- requests
+
+    async def _follow(self, gateway: Gateway, placeholder: Placeholder, item: Any) -> None:
+        """Bring a request one step on, if there is one."""
+        waiting = self._view.waiting.get(placeholder.pod_uid)
+        if waiting is None or waiting.pod.is_terminating:
+            await self._end(placeholder)
+        elif item is not None and not _is_curable(item):
+            await self._view.delete(placeholder)
+            self._refuse(waiting, "NoNodeHelps", _no_node_helps(item))
+        elif placeholder.is_open:
+            await self._follow_open(placeholder, waiting)
+        elif placeholder.reason == NODE_ADDED:
+            await self._follow_added(gateway, placeholder, waiting)
+        elif placeholder.reason == NO_NODE_CAME and self._is_over(placeholder):
+            await self._view.delete(placeholder)  # and another request may follow
+
+    def _is_over(self, placeholder: Placeholder) -> bool:
+        return time.time() - placeholder.since > max(self._limits.pause, self._limits.timeout)
+
+    async def _end(self, placeholder: Placeholder) -> None:
+        """Take a request back whose pod has a node, or is gone."""
+        found = await self._view.pod(placeholder.namespace, placeholder.pod)
+        if found is not None and found["metadata"]["uid"] == placeholder.pod_uid:
+            place = found["spec"].get("nodeName") or ""
+            if not place and not found["metadata"].get("deletionTimestamp"):
+                return  # the watch is behind
+            if place in placeholder.nodes or placeholder.is_open:
+                node = self._view.nodes.get(place)
+                if place in placeholder.nodes or (node and not self._is_known(node)):
+                    await self._keep(place, f"{placeholder.namespace}/{placeholder.pod}")
+            if place:
+                self._say(f"{placeholder.namespace}/{placeholder.pod} is on {place}")
+        await self._view.delete(placeholder)
+
+    async def _follow_open(self, placeholder: Placeholder, waiting: WaitingPod) -> None:
+        if not placeholder.reason:  # it was created, and no more, when a controller ended
+            await self._open(placeholder)
+            return
+        if (node := self._coming_for(placeholder, waiting)) is not None:
+            await self._keep(node.name, f"{placeholder.namespace}/{placeholder.pod}")
+            message = f"node {node.name} was added for it, and is not used yet"
+            nodes = (*placeholder.nodes, node.name)
+            await self._show(replace(placeholder, nodes=nodes), NODE_ADDED, message)
+            self._say(f"{placeholder.namespace}/{placeholder.pod}: node {node.name} was added")
+            return
+        if self._is_due(placeholder.uid, NOTES_SECONDS):
+            message = await self._progress(placeholder)
+            if message != placeholder.message:
+                await self._view.write(replace(placeholder, message=message))
+        if self._is_over(placeholder):
+            message = f"no node came in {self._limits.timeout:g} s ({placeholder.message})"
+            await self._show(placeholder, NO_NODE_CAME, message)
+            self._refuse(waiting, "NodeNotAdded", message)
+
+    async def _progress(self, placeholder: Placeholder) -> str:
+        """Return what the autoscaler says of a request, after its name."""
+        title = self._autoscaler.title
+        for reason, note in reversed(await self._view.notes_on(placeholder)):
+            if reason == NOMINATED and "nodeclaim/" in note:
+                claim = note.partition("nodeclaim/")[2].partition(",")[0].strip()
+                return f"{title}, NodeClaim {claim}"
+            if reason in ("FailedScheduling", "NotTriggerScaleUp"):
+                return f"{title}: {note}"[:1000]
+        return title
+
+    def _coming_for(self, placeholder: Placeholder, waiting: WaitingPod) -> NodeManifest | None:
+        """Return a node that has come since a request, and has room for it."""
+        for name, node in self._view.nodes.items():
+            if self._is_known(node) or EXISTING in node.metadata.labels:
+                continue
+            if name in placeholder.nodes or _begun(node) < placeholder.created:
+                continue
+            others = [
+                pod.pod.requests
+                for uid, each in self._view.placeholders.items()
+                if each.nodes[-1:] == (name,) and (pod := self._view.waiting.get(uid)) is not None
+            ]
+            if self._judge.has_room(waiting.pod, node, others):
+                return node
+        return None
+
+    async def _follow_added(
+        self, gateway: Gateway, placeholder: Placeholder, waiting: WaitingPod
+    ) -> None:
+        name = placeholder.nodes[-1] if placeholder.nodes else ""
+        node = self._view.nodes.get(name)
+        if node is None:
+            await self._again(placeholder, waiting, f"node {name}, which was added, is gone")
+        elif self._is_settled(node) and self._is_due(placeholder.uid, SETTLED_SECONDS):
+            if untolerated(node.spec.taints, waiting.pod.spec.tolerations, DO_NOT_SCHEDULE):
+                return
+            profile = waiting.pod.spec.scheduler_name
+            why = await self._judge.why_not(gateway, waiting, name, profile)
+            if why:
+                rejecting = (*placeholder.rejecting, name)
+                await self._again(
+                    replace(placeholder, rejecting=rejecting), waiting, f"{name} is rejected: {why}"
+                )
+            elif time.time() - placeholder.since > UNUSED_SECONDS:
+                await self._again(placeholder, waiting, f"the pod did not get on node {name}")
+
+    async def _again(self, placeholder: Placeholder, waiting: WaitingPod, problem: str) -> None:
+        """Ask once more after a node that did not help, or give up."""
+        self._pause(placeholder.namespace)
+        count = len(placeholder.rejecting)
+        what = f"{placeholder.namespace}/{placeholder.pod}"
+        why = problem.partition(": ")[2] or problem
+        if count >= MOST_FAILURES:
+            message = f"{_number(count)} new nodes were rejected too: {why}"
+            await self._show(placeholder, NODES_REJECTED, message)
+            self._refuse(waiting, "NewNodesRejected", message)
+        elif len(placeholder.nodes) >= MOST_NODES:
+            message = f"{len(placeholder.nodes)} new nodes did not help: {why}"
+            await self._show(placeholder, NODES_REJECTED, message)
+            self._refuse(waiting, "NewNodesRejected", message)
+        else:
+            self._say(f"{what}: {problem}; a node is asked for again")
+            await self._mark_existing()
+            if self._autoscaler.marks_nodes:
+                await self._open(placeholder)
+            else:  # the names of nodes that exist are in its affinity, which cannot change
+                await self._view.delete(placeholder)
+                await self._create(waiting, [], history=placeholder)
+
+    async def _open(self, placeholder: Placeholder) -> None:
+        await self._show(placeholder, ASKED, self._autoscaler.title)
+
+    async def _show(self, placeholder: Placeholder, reason: str, message: str) -> None:
+        await self._view.write(
+            replace(placeholder, reason=reason, message=message, since=time.time())
+        )
+
+    # ---- asking
+
+    async def _ask(self, gateway: Gateway, items: Sequence[Any]) -> None:
+        """Ask for nodes, as far as limits allow; of a group for all that it lacks at once."""
+        groups: dict[tuple[str, str], list[Any]] = {}
+        for item in items:
+            if item["uid"] in self._view.waiting and item["uid"] not in self._view.placeholders:
+                name = item["group"] or item["uid"]
+                groups.setdefault((item["namespace"], name), []).append(item)
+        marked = False
+        for members in _in_turns(groups):
+            waiting = self._view.waiting[members[0]["uid"]]
+            if not any(_is_curable(each) for each in members):
+                self._refuse(waiting, "NoNodeHelps", _no_node_helps(members[0]))
+                continue
+            wanted = members[: members[0]["lacks"] or 1]
+            if problem := self._limit(waiting.pod.namespace, len(wanted)):
+                self._refuse(waiting, "NodeNotAsked", problem)
+                continue
+            verdict = await self._judge.verdict(gateway, waiting, members[0], len(wanted))
+            if verdict is None:
+                continue  # the gateway is busy: next time
+            if verdict.problem:
+                self._refuse(waiting, "NoNodeHelps", verdict.problem)
+                continue
+            if self._autoscaler.marks_nodes and not marked:
+                await self._mark_existing()
+                marked = True
+            self._asked_at = time.monotonic()
+            await asyncio.gather(
+                *(
+                    self._create(each, verdict.requirements)
+                    for item in wanted
+                    if (each := self._view.waiting.get(item["uid"])) is not None
+                )
+            )
+
+    def _limit(self, namespace: str, count: int) -> str:
+        """Return why no more may be asked for now; "" if it may."""
+        if time.monotonic() < self._paused.get(namespace, 0.0):
+            return "no node is asked for right now: the last request of the namespace was in vain"
+        busy = [each for each in self._view.placeholders.values() if each.reason != NODES_REJECTED]
+        limits = self._limits
+        if len(busy) + count > limits.most:
+            return (
+                f"no node is asked for right now: {len(busy)} requests are open, of {limits.most}"
+            )
+        own = sum(each.namespace == namespace for each in busy)
+        if own + count > limits.most_per_namespace:
+            return (
+                f"no node is asked for right now: {own} requests of the namespace are open, "
+                f"of {limits.most_per_namespace}"
+            )
+        return ""
+
+    def _pause(self, namespace: str) -> None:
+        now = time.monotonic()
+        self._paused = {name: until for name, until in self._paused.items() if until > now}
+        self._paused[namespace] = now + self._limits.pause
+
+    async def _create(
+        self,
+        waiting: WaitingPod,
+        requirements: Iterable[Manifest],
+        *,
+        history: Placeholder | None = None,
+    ) -> None:
+        known = [each for each in self._view.nodes.values() if self._is_known(each)]
+        other = self._autoscaler.other_than(known)
+        if other is None:
+            problem = f"no node was asked for: a pod cannot name all {len(known)} nodes to avoid"
+            self._refuse(waiting, "NodeNotAsked", problem)
+            return
+        manifest = placeholder_manifest(
+            waiting.manifest,
+            waiting.pod,
+            autoscaler=self._autoscaler.name,
+            requirements=[other, *requirements],
+            history=history,
+        )
+        try:
+            placeholder = await self._view.create(manifest)
+        except KubeStatusError as error:
+            if error.status == 409:
+                return  # it is there already, or its former one is yet to go
+            if error.status not in (400, 403, 404, 422):
+                raise
+            self._pause(waiting.pod.namespace)
+            self._refuse(waiting, "NodeNotAsked", f"no node was asked for: {error.message}")
+            return
+        self._view.placeholders[waiting.uid] = placeholder
+        await self._open(placeholder)
+        self._report(waiting, NODE_ASKED, f"a node was asked for ({self._autoscaler.title})")
+        self._say(f"{waiting.pod.namespace}/{waiting.pod.name}: a node was asked for")
+
+    # ---- what people read
+
+    def _refuse(self, waiting: WaitingPod, reason: str, note: str) -> None:
+        """Report why no node is asked for; once, until that changes."""
+        if self._reported.get(waiting.uid) != note:
+            self._reported.pop(waiting.uid, None)
+            self._reported[waiting.uid] = note
+            while len(self._reported) > MOST_REPORTED:
+                del self._reported[next(iter(self._reported))]
+            self._report(waiting, reason, note)
+            self._say(f"{waiting.pod.namespace}/{waiting.pod.name}: {note}")
+
+    def _report(self, waiting: WaitingPod, reason: str, note: str) -> None:
+        pod = waiting.pod
+        self._events.report(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+            },
+            reason,
+            note,
+            kind="Normal" if reason == NODE_ASKED else "Warning",
+            action="Scaling",
+            controller=CONTROLLER,
+            series=(pod.uid, reason, note),
+        )
+
+
+def _is_curable(item: Mapping[str, Any]) -> bool:
+    return any(each["curedBy"] == CAPACITY for each in item["reasons"])
+
+
+def _no_node_helps(item: Mapping[str, Any]) -> str:
+    reasons = "; ".join(f"{each['reason']} ({each['plugin']})" for each in item["reasons"][:3])
+    return f"no new node would help: {reasons}"
+
+
+def _in_turns(groups: Mapping[tuple[str, str], list[Any]]) -> Iterable[list[Any]]:
+    """Return groups, one of each namespace after the other."""
+    by_namespace: dict[str, list[list[Any]]] = {}
+    for (namespace, _), members in groups.items():
+        by_namespace.setdefault(namespace, []).append(members)
+    queues = list(by_namespace.values())
+    for turn in range(max(map(len, queues), default=0)):
+        yield from (queue[turn] for queue in queues if turn < len(queue))
+
+
+def _begun(node: NodeManifest) -> float:
+    try:
+        return datetime.fromisoformat(node.metadata.creation_timestamp).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _age(node: NodeManifest) -> float:
+    return time.time() - _begun(node)
+
+
+def _number(count: int) -> str:
+    return {1: "one", 2: "two", 3: "three"}.get(count, str(count))
