@@ -195,10 +195,10 @@ class Edge:
         came, left = self._metrics.nodes["filter"]
         came(len(nodes.names))
         left(len(feasible.names))
-        if feasible.given is None:
-            self._reader.keep(feasible)
         if cycle.verdicts is None or feasible is nodes:
             return answers.filter_answer(feasible)
+        if feasible.given is None:
+            self._reader.keep(feasible)
         return answers.filter_answer(feasible, *cycle.verdicts.rejected(nodes))
 
     async def _prioritize(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:

@@ -23,7 +23,7 @@ from moorage.models.decoding import MAX_CONSTRAINTS, constraints_size
 
 _OPENING, _NAMES_MODE = b'{"Pod":', b',"Nodes":null,"NodeNames":'
 _NULL = msgspec.Raw(b"null")
-_KEPT = 4  # pods and arrays of names; one for each scheduler that may be between two calls
+_KEPT = 4  # pods: one for each scheduler that may be between two calls; twice as many name arrays
 T = TypeVar("T")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 
@@ -128,8 +128,7 @@ class RequestReader:
 
     def keep(self, nodes: NodeSet) -> None:
         """Expect to read the array of the names of these nodes soon."""
-        if nodes.encoded not in self._names:
-            _keep(self._names, nodes.encoded, nodes)
+        _keep(self._names, nodes.encoded, nodes, 2 * _KEPT)
 
     async def preempt(self, body: bytes) -> tuple[Pod, bytes, dict[str, MetaVictims]]:
         """Read a preempt call: the pod, its JSON and victims by node; raises BadRequestError."""
@@ -153,7 +152,7 @@ class RequestReader:
         with suppress(BadRequestError, *_UNREADABLE):
             nodes = self._names.get(names)
             if nodes is None:
-                nodes = NodeSet(_decode_names(names), encoded=names)
+                nodes = self._named(names)
             return self._pods.get(pod_json) or self._pod(pod_json), pod_json, nodes
         return None
 
@@ -164,7 +163,7 @@ class RequestReader:
         if args.NodeNames != _NULL:
             encoded = bytes(args.NodeNames)
             with decoding("$.NodeNames"):
-                names = self._names.get(encoded) or NodeSet(_decode_names(encoded), encoded=encoded)
+                names = self._names.get(encoded) or self._named(encoded)
         pod = self._pods.get(pod_json) or self._pod(pod_json)
         nodes = None if args.Nodes is None else await self._given(args.Nodes.items or [])
         if nodes is None:
@@ -177,6 +176,11 @@ class RequestReader:
             raise BadRequestError("the call has both NodeNames and Nodes, but for different nodes")
         given = [nodes[name] for name in names.names]
         return pod, pod_json, NodeSet(names.names, encoded=names.encoded, given=given)
+
+    def _named(self, encoded: bytes) -> NodeSet:
+        nodes = NodeSet(_decode_names(encoded), encoded=encoded)
+        self.keep(nodes)
+        return nodes
 
     def _pod(self, encoded: bytes) -> Pod:
         if len(encoded) > POD_LIMIT:
@@ -195,7 +199,7 @@ class RequestReader:
         if not pod.metadata.name or not pod.metadata.uid:
             field = "name" if not pod.metadata.name else "uid"
             raise _empty(f"$.Pod.metadata.{field}")
-        _keep(self._pods, encoded, pod)
+        _keep(self._pods, encoded, pod, _KEPT)
         return pod
 
     async def _given(self, items: list[msgspec.Raw]) -> dict[str, GivenNode]:
@@ -231,9 +235,9 @@ def read_binding(body: bytes) -> BindingArgs:
     return args
 
 
-def _keep(newest: dict[bytes, T], key: bytes, value: T) -> None:
+def _keep(newest: dict[bytes, T], key: bytes, value: T, most: int) -> None:
     newest[key] = value
-    if len(newest) > _KEPT:
+    if len(newest) > most:
         del newest[next(iter(newest))]
 
 
