@@ -104,7 +104,7 @@ class Service:
         """Filter by hand."""
         pod = types_pb2.Pod(json=msgspec.json.encode(POD))
         request = pb.FilterRequest(pod=pod, node_names=names, **fields)
-        answer: pb.FilterResponse = await self.by_hand.Filter(request, timeout=20)
+        answer: pb.FilterResponse = await self.by_hand.Filter(request, timeout=100)
         return answer
 
 

@@ -12,18 +12,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
 import pytest
 import pytest_asyncio
 import yaml
 
 from cli.shared.manifests import Object
 from cli.up.cluster import create
-from cli.up.processes import Processes
-from cli.up.processes.stack import StackOptions, start_stack
-from cli.up.readiness import gateway_at, wait_until_ready
-from sandbox.client import Api
-from tests.stack.stack import Stack, pod
+from cli.up.processes.stack import StackOptions
+from tests.manifests import pod
+from tests.stack.stack import Stack
 from tools.planes.objects import node
 
 pytestmark = [
@@ -80,22 +77,9 @@ async def stack(
         plugins=(Path(__file__).with_name("deeds.py"),),
         filters=request.param,
     )
-    messages: list[str] = []
-    processes = Processes(messages.append)
-    try:
-        addresses = await start_stack(options, processes)
-        async with gateway_at(addresses.admin) as gateway:
-            assert await wait_until_ready(gateway) == ""
-        async with (
-            Api(addresses.api) as cluster,
-            aiohttp.ClientSession() as session,
-            processes.kept(),
-        ):
-            made = Stack(addresses, cluster, session, processes, messages, directory / "trace")
-            await made.create([node(f"n{i}") for i in range(3)])
-            yield made
-    finally:
-        await processes.stop()
+    async with Stack.started(options) as made:
+        await made.create([node(f"n{i}") for i in range(3)])
+        yield made
 
 
 @dataclass

@@ -3,14 +3,10 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiohttp
 import pytest
 import pytest_asyncio
 
-from cli.up.processes import Processes
-from cli.up.processes.stack import StackOptions, start_stack
-from cli.up.readiness import gateway_at, wait_until_ready
-from sandbox.client import Api
+from cli.up.processes.stack import StackOptions
 from tests.stack.stack import Stack
 
 PLUGINS = Path(__file__).parent / "plugins"
@@ -35,28 +31,11 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
             "--http-timeout=12s",
         ),
     )
-    messages: list[str] = []
-    processes = Processes(messages.append)
     try:
-        addresses = await start_stack(options, processes)
-        async with gateway_at(addresses.admin) as gateway:
-            assert await wait_until_ready(gateway) == ""
-        async with (
-            Api(addresses.api) as cluster,
-            aiohttp.ClientSession() as session,
-            processes.kept(),
-        ):
-            yield Stack(
-                addresses=addresses,
-                cluster=cluster,
-                session=session,
-                processes=processes,
-                messages=messages,
-                trace=directory / "trace",
-            )
+        async with Stack.started(options) as started:
+            yield started
     finally:
         patch.undo()
-        await processes.stop()
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")

@@ -2,17 +2,19 @@
 
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, Self
 
 import aiohttp
 
 from cli.shared.manifests import Object
 from cli.up.cluster import PODS, create
 from cli.up.processes import Processes
-from cli.up.processes.stack import Addresses
+from cli.up.processes.stack import Addresses, StackOptions, start_stack
+from cli.up.readiness import gateway_at, wait_until_ready
 from sandbox.client import Api
+from tests.manifests import pod
 from tools.planes.caller import Caller
 from tools.waiting import until
 
@@ -31,20 +33,40 @@ class Stack(Caller):
 
     def __init__(
         self,
+        options: StackOptions,
         addresses: Addresses,
+        processes: Processes,
         cluster: Api,
         session: aiohttp.ClientSession,
-        processes: Processes,
-        messages: list[str],
-        trace: Path,
     ) -> None:
         super().__init__(addresses.extender, addresses.admin)
         self.addresses = addresses
         self.cluster = cluster
         self.session = session
         self.processes = processes
-        self.messages = messages
-        self.trace = trace
+        self.messages: list[str] = []
+        self.trace = options.directory / "trace"
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, options: StackOptions) -> AsyncIterator[Self]:
+        """Start what `moorage up` does, and keep it: what ends is started again."""
+        messages: list[str] = []
+        processes = Processes(messages.append)
+        try:
+            addresses = await start_stack(options, processes)
+            async with gateway_at(addresses.admin) as gateway:
+                assert await wait_until_ready(gateway) == ""
+            async with (
+                Api(addresses.api) as cluster,
+                aiohttp.ClientSession() as session,
+                processes.kept(),
+            ):
+                stack = cls(options, addresses, processes, cluster, session)
+                stack.messages = messages
+                yield stack
+        finally:
+            await processes.stop()
 
     async def create(
         self, nodes: Iterable[Object] = (), pods: Iterable[Object] = ()
@@ -60,7 +82,7 @@ class Stack(Caller):
         """Wait until the gateway's cache has a node."""
 
         async def known() -> bool:
-            answer = await self.filter(pod("probe", schedulerName="moorage"), [node])
+            answer = await self.filter(pod("probe"), [node])
             return "not known" not in str(answer)
 
         await self.until(known)
@@ -125,15 +147,3 @@ class Stack(Caller):
             return not any([await self.metric("moorage_cache_size", type=t) for t in KEPT])
 
         await self.until(gone)
-
-
-def pod(name: str, cpu: str = "10m", labels: dict[str, str] | None = None, **spec: Any) -> Object:
-    """Build a pod in the namespace default, of the profile "moorage" unless *spec* differs."""
-    container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
-    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels or {}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"schedulerName": "moorage", "containers": [container], **spec},
-    }

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.stack.stack import Stack, pod
+from tests.manifests import pod
+from tests.stack.stack import Stack
 from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

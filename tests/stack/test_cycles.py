@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.stack.stack import Stack, pod
+from tests.manifests import pod
+from tests.stack.stack import Stack
 from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -80,7 +81,9 @@ async def test_pods_do_not_all_go_to_the_node_that_was_idle_when_it_was_measured
 ) -> None:
     free = {"n1": 3600, "n2": 3600, "n3": 3600, "idle": 7600}  # of 8 cores
     annotated = [node(name, annotations={"mean-free-cpu": str(cpu)}) for name, cpu in free.items()]
-    await stack.create(annotated, [pod(f"p{i}", "400m", schedulerName="loaded") for i in range(20)])
+    await stack.create(
+        annotated, [pod(f"p{i}", cpu="400m", schedulerName="loaded") for i in range(20)]
+    )
 
     places = Counter((await stack.all_bound(20)).values())
 

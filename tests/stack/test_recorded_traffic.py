@@ -20,7 +20,8 @@ from moorage_host.kube_scheduler.extender import (
     preempt_answer,
     score_answer,
 )
-from tests.stack.stack import Stack, pod
+from tests.manifests import pod
+from tests.stack.stack import Stack
 from tools.inprocess.edge import go_request
 from tools.planes.embedded import Object
 from tools.planes.objects import node

@@ -3,8 +3,8 @@
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Collection
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 import aiohttp
 
 from cli.certs.certificates import Issued
-from cli.up.processes import Process, free_ports
 from moorage_host.tls.certificate import read_certificate
 from moorage_host.tls.security import client_context
 from sandbox.apiserver import ApiServer
@@ -21,6 +20,8 @@ from tests.conftest import EXAMPLES
 from tools.inprocess.api import Api
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import IN_TREE, pod
+from tools.planes.moorage import Moorage
+from tools.planes.programs import Program
 from tools.waiting import until
 
 ROUNDS = 4 if EXAMPLES < 100 else 20
@@ -84,66 +85,9 @@ def write_all(folder: Path, signer: Issued, believed: bytes, number: int) -> Non
         write_folder(folder / name, signer, *names, life=life, believed=believed)
 
 
-@asynccontextmanager
-async def processes(folder: Path, kubeconfig: Path) -> AsyncIterator[tuple[int, list[Process]]]:
-    """Run the four processes; give the extender's port."""
-    extender, *ports = free_ports(4)
-    places = dict(zip(("filter", "scorer", "binder"), ports, strict=True))
-    (folder / "policy.yaml").write_text(IN_TREE)
-    started = [
-        Process(
-            name=name,
-            module=f"services.{name}",
-            options=[
-                *common(folder, name),
-                "--host=127.0.0.1",
-                f"--port={port}",
-                *([f"--kubeconfig={kubeconfig}"] if name == "binder" else []),
-            ],
-            log=folder / f"{name}.log",
-        )
-        for name, port in places.items()
-    ]
-    gateway = Process(
-        name="gateway",
-        module="gateway",
-        options=[
-            *common(folder, "gateway"),
-            "--extender-host=127.0.0.1",
-            f"--extender-port={extender}",
-            f"--kubeconfig={kubeconfig}",
-            f"--config={folder / 'policy.yaml'}",
-            *(f"--{name}=127.0.0.1:{port}" for name, port in places.items()),
-        ],
-        log=folder / "gateway.log",
-    )
-    async with AsyncExitStack() as stack:
-        for process in (*started, gateway):
-            stack.push_async_callback(process.stop)
-        async with asyncio.TaskGroup() as group:
-            for process in (*started, gateway):
-                group.create_task(process.start())
-        yield extender, [*started, gateway]
-
-
-def common(folder: Path, name: str) -> list[str]:
-    return [
-        f"--tls={folder / name}",
-        "--admin-host=127.0.0.1",
-        "--admin-port=0",
-        "--log-format=json",
-        "--shutdown-delay=0s",
-        "--shutdown-grace=1s",
-    ]
-
-
-def count(process: Process, text: str) -> int:
-    return process.log.read_text().count(text)
-
-
-async def logged(processes: list[Process], text: str, times: int) -> None:
+async def logged(programs: Collection[Program], text: str, times: int) -> None:
     """Wait until each process has logged a sentence so often."""
-    await until(lambda: all(count(each, text) >= times for each in processes), 30)
+    await until(lambda: all(each.log.read_text().count(text) >= times for each in programs), 30)
 
 
 async def test_no_call_fails_while_certificates_are_replaced_and_an_authority_is_removed(
@@ -160,15 +104,20 @@ async def test_no_call_fails_while_certificates_are_replaced_and_an_authority_is
             amounts = {"cpu": "900", "memory": "900Gi", "pods": "9000"}
             meta = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
             api.create("/api/v1/nodes", {**meta, "status": {"allocatable": amounts}})
-        port, running = await stack.enter_async_context(
-            processes(tmp_path, tmp_path / "kubeconfig")
+        (tmp_path / "policy.yaml").write_text(IN_TREE)
+        moorage = Moorage(
+            tmp_path,
+            lambda _: tmp_path / "kubeconfig",
+            services=("filter", "scorer", "binder"),
+            certificates=tmp_path,
         )
+        running = (await stack.enter_async_context(moorage.started())).programs
         session = await stack.enter_async_context(aiohttp.ClientSession())
 
         def context() -> ssl.SSLContext:
             return client_context(read_certificate(tmp_path / "scheduler"))
 
-        caller = Caller(f"https://127.0.0.1:{port}", session, context())
+        caller = Caller(moorage.extender, session, context())
         probe = {"Pod": pod("probe"), "NodeNames": nodes}
         async with asyncio.timeout(30):
             while not (  # noqa: ASYNC110 - over HTTP
@@ -194,16 +143,16 @@ async def test_no_call_fails_while_certificates_are_replaced_and_an_authority_is
                 if share > 0.75:
                     believed = NEW.certificate
                 write_all(tmp_path, signer, believed, number)
-                await logged(running, "The certificate is reloaded", number)
-                await logged(running[-1:], "A replica takes part", 2 * (number + 1))
+                await logged(running.values(), "The certificate is reloaded", number)
+                await logged([running["gateway"]], "A replica takes part", 2 * (number + 1))
                 caller.context = context()
                 more = caller.calls.done + 6
                 await until(lambda more=more: caller.calls.done >= more, 30)  # type: ignore[misc]
             stop.set()
         assert caller.calls.failed == []
-        for process in running:
-            assert count(process, "A replica is lost") == 0
-        admin = f"https://{running[-1].served['admin']}/metrics"
+        for program in running.values():
+            assert "A replica is lost" not in program.log.read_text()
+        admin = f"{moorage.admin}/metrics"
         operator = client_context(read_certificate(tmp_path / "operator"))
         async with session.get(admin, ssl=operator, server_hostname="localhost") as response:
             resent = re.findall(

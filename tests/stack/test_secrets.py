@@ -14,7 +14,8 @@ import pytest
 
 from moorage.v1 import binder_pb2, filter_pb2, types_pb2
 from tests.fuzz.cases import mutated
-from tests.stack.stack import KEPT, Stack, pod
+from tests.manifests import pod
+from tests.stack.stack import KEPT, Stack
 from tools.planes.objects import node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -21,24 +21,11 @@ from tools.inprocess.api import Api, Object
 from tools.manifests.rendering import DEPLOY, installed
 from tools.planes.kubelet import HOST, forward
 from tools.planes.moorage import Moorage
+from tools.planes.real import path_of
 
 POLICY = DEPLOY / "files" / "policy.yaml"
 NAMESPACE = "moorage"
 FORWARD = "/api/v1/namespaces/{namespace}/pods/{pod}/portforward"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "ClusterRole": f"{RBAC}/clusterroles",
-    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
-    "Role": f"{RBAC}/namespaces/NAMESPACE/roles",
-    "RoleBinding": f"{RBAC}/namespaces/NAMESPACE/rolebindings",
-    "Deployment": "/apis/apps/v1/namespaces/NAMESPACE/deployments",
-    "PodDisruptionBudget": "/apis/policy/v1/namespaces/NAMESPACE/poddisruptionbudgets",
-    "ValidatingAdmissionPolicy": f"{ADMISSION}/validatingadmissionpolicies",
-    "ValidatingAdmissionPolicyBinding": f"{ADMISSION}/validatingadmissionpolicybindings",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/NAMESPACE/networkpolicies",
-}
 
 
 class Installed:
@@ -121,7 +108,7 @@ class Installed:
     def _create_objects(self) -> None:
         others = [*installed("second-scheduler"), *self._secrets()]
         for obj in others:
-            self.api.create(_folder(obj), obj)
+            self.api.create(path_of(obj), obj)
         for obj in others:
             if obj["kind"] == "Deployment":
                 self._run(obj)
@@ -145,7 +132,7 @@ class Installed:
         status = {"phase": "Running", "podIP": HOST, "hostIP": HOST, "conditions": [ready]}
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}-1/status"
         self.api.replace(path, {**created, "status": status})
-        path = f"{PATHS['Deployment'].replace('NAMESPACE', NAMESPACE)}/{name}"
+        path = f"{path_of(deployment)}/{name}"
         count = deployment["spec"].get("replicas", 1)
         ran = {**self.api.read(path), "status": {"replicas": count, "readyReplicas": count}}
         self.api.replace(f"{path}/status", ran)
@@ -197,12 +184,6 @@ def _anew(obj: Object) -> Object:
     """Return an object without the version with which it was read."""
     metadata = {k: v for k, v in obj["metadata"].items() if k not in ("resourceVersion", "uid")}
     return {**obj, "metadata": metadata}
-
-
-def _folder(obj: Object) -> str:
-    plural = f"{obj['kind'].lower()}s"
-    path = PATHS.get(obj["kind"], f"/api/v1/namespaces/NAMESPACE/{plural}")
-    return path.replace("NAMESPACE", obj["metadata"].get("namespace", NAMESPACE))
 
 
 def _pod(name: str, spec: Object, labels: Object | None = None) -> Object:

@@ -155,7 +155,7 @@ async def test_a_process_serves_after_few_imports(module: str, tmp_path: Path) -
         assert process.stderr
         try:
             reading = asyncio.create_task(_modules(process.stderr))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(100):
                 line = await process.stdout.readline()
         finally:
             process.kill()
