@@ -9,9 +9,9 @@ Everything has a sensible default, and uids follow from names: equal arguments m
 
 from moorage.plugin.clock import time_is
 from moorage.testing.builders import DEFAULT_ALLOCATABLE, make_node, make_pod
-from moorage.testing.given import make_nodes
 from moorage.testing.harness import (
     make_binding,
+    make_nodes,
     record_retries,
     run_filter,
     run_group,

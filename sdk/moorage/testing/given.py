@@ -1,14 +1,13 @@
-"""Makes what a plugin under test is given: nodes, pods on them, and objects that it reads."""
+"""The objects of additional kinds that a plugin under test is given, as a service would."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from moorage.models import NodeManifest, ObjectKind, ObjectName, Pod, encode
+from moorage.models import ObjectKind, ObjectName, encode
 from moorage.plugin.hooks import Plugin
 from moorage.rules import selects_object
-from moorage.snapshot import Nodes, ObjectStore, Snapshot
-from moorage.snapshot.placements import LONG_AGO
+from moorage.snapshot import ObjectStore
 
 GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any]]]
 """Manifests by kind."""
@@ -60,63 +59,3 @@ def _name(kind: ObjectKind, manifest: Mapping[str, Any]) -> ObjectName:
     if not metadata.get("name"):
         raise ValueError(f"one of the {kind} has no metadata.name")
     return ObjectName(kind, metadata.get("namespace", ""), metadata["name"])
-
-
-def make_nodes(
-    *nodes: NodeManifest,
-    pods: Iterable[Pod] = (),
-    new_pods: Iterable[Pod] = (),
-    objects: GivenObjects = NO_OBJECTS,
-) -> Nodes:
-    """Select all *nodes*, in order, of a snapshot with pods on the nodes that they name.
-
-    Args:
-        nodes: The nodes.
-        pods: Pods that have long been there.
-        new_pods: Pods that came to their nodes just now.
-        objects: Manifests of additional kinds.
-
-    Raises:
-        ValueError: Two nodes, pods or objects share a name or uid, or a pod's node is not there.
-    """
-    old_pods, new_pods = tuple(pods), tuple(new_pods)
-    pods = (*old_pods, *new_pods)
-    _check_distinct("nodes have the name", (node.name for node in nodes))
-    _check_distinct("pods have the name", (f"{pod.namespace}/{pod.name}" for pod in pods))
-    _check_distinct("pods have the uid", (pod.uid for pod in pods))
-    snapshot = Snapshot()
-    for row, node in enumerate(nodes):
-        snapshot.set_node(row, node)
-    for index, pod in enumerate(pods):
-        place = snapshot.row_of(pod.spec.node_name)
-        if place is None:
-            raise ValueError(
-                f"pod {pod.namespace}/{pod.name} is on node {pod.spec.node_name!r}, which is not "
-                "among the nodes"
-            )
-        snapshot.place_pod(place, pod, since=LONG_AGO if index < len(old_pods) else None)
-    snapshot.objects = store_of(objects)
-    return snapshot.nodes()
-
-
-def cluster_for(
-    pod: Pod,
-    nodes: Iterable[NodeManifest],
-    pods: Iterable[Pod] = (),
-    new_pods: Iterable[Pod] = (),
-    objects: GivenObjects = NO_OBJECTS,
-) -> Nodes:
-    """Select all nodes of a cluster in which *pod* is to be placed, see `make_nodes`."""
-    pods, new_pods = tuple(pods), tuple(new_pods)
-    if any(other.uid == pod.uid for other in (*pods, *new_pods)):
-        raise ValueError(
-            f"pod {pod.namespace}/{pod.name} cannot be placed and on a node at the same time: "
-            "give the others another name"
-        )
-    return make_nodes(*nodes, pods=pods, new_pods=new_pods, objects=objects)
-
-
-def _check_distinct(what: str, values: Iterable[str]) -> None:
-    for value, count in Counter(values).most_common(1):
-        if count > 1:
-            raise ValueError(f"{count} {what} {value!r}: give each its own")

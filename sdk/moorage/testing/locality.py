@@ -49,8 +49,9 @@ from moorage.plugin.hooks import FilterPlugin, ScorePlugin
 from moorage.plugin.pod_fields import SIGNATURE, alike
 from moorage.plugin.values import Scope
 from moorage.snapshot import Nodes
-from moorage.testing.given import NO_OBJECTS, GivenObjects, cluster_for, read_by
+from moorage.testing.given import NO_OBJECTS, GivenObjects, read_by
 from moorage.testing.harness import (
+    cluster_for,
     complete,
     raw_scores,
     started,

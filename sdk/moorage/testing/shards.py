@@ -16,8 +16,9 @@ from moorage.execution import ask_for_raw_scores, ask_for_scores, ask_to_normali
 from moorage.models import NodeManifest, Pod
 from moorage.plugin.hooks import FilterPlugin, ScorePlugin
 from moorage.snapshot import Nodes
-from moorage.testing.given import NO_OBJECTS, GivenObjects, cluster_for, read_by
+from moorage.testing.given import NO_OBJECTS, GivenObjects, read_by
 from moorage.testing.harness import (
+    cluster_for,
     complete,
     enable,
     started,
