@@ -13,6 +13,7 @@ import msgspec
 
 from gateway.cluster.state import ClusterState
 from gateway.decisions.explanation import Obstacle, RejectedNodes, Survey
+from gateway.decisions.groups import SHOWN
 from gateway.decisions.rejections import ANY_NODE, KUBE_SCHEDULER, OURS, general_step
 from moorage.models import NodeManifest, Pod, Taint
 from moorage.rules.nodes import matches_node_selector
@@ -33,9 +34,6 @@ BY_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 
 MOST_STEPS = 2
 """Ways out that are listed; each is enough by itself."""
-
-NAMED = 3
-"""Nodes that a step names."""
 
 SEEN = r"Insufficient |Too many pods|untolerated taint|unschedulable|ode ?[Aa]ffinity"
 """Reasons of kube-scheduler that a survey looks at by itself."""
@@ -321,7 +319,7 @@ def _unusable(survey: Survey) -> str:
     if survey.host:  # a kubelet writes that label
         more = f" and the labels {labels}" if labels else ""
         return f"no node has the host name {survey.host}{more}: change the pod's nodeSelector"
-    where = f"node {' or '.join(there[:NAMED])}" if there else "a node"
+    where = f"node {' or '.join(there[:SHOWN])}" if there else "a node"
     if labels:
         return f"label {where} with {labels}, or change the pod's nodeSelector"
     return f"change the pod's nodeSelector or affinity, or the labels of {where}"
@@ -333,7 +331,7 @@ def _is_pinned(survey: Survey) -> bool:
 
 def _where(names: Sequence[str], survey: Survey) -> str:
     """Return nodes in words: their names, if these are few and not all."""
-    if len(names) <= NAMED and len(names) < survey.nodes:
+    if len(names) <= SHOWN and len(names) < survey.nodes:
         return " or ".join(sorted(names))
     return f"{ANY_NODE}{_like(survey)}"
 

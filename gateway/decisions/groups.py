@@ -9,8 +9,8 @@ from aiohttp import web
 from gateway.cycle.decision import GroupItem, GroupRecord
 from moorage_host.http.callers import may_read
 
-SHOWN_GATED = 3
-"""Members with scheduling gates that are named."""
+SHOWN = 3
+"""Pods, nodes, plugins or reasons that a sentence names, those that count most."""
 
 
 def group_sentence(group: GroupRecord) -> str:
@@ -39,8 +39,8 @@ def group_sentence(group: GroupRecord) -> str:
 def group_evidence(group: GroupRecord, gated: Sequence[str] = ()) -> Iterator[str]:
     """Yield why the newest member that found no node was rejected, and who is *gated*."""
     if gated and group.members < group.min_count:
-        more = ", ..." if len(gated) > SHOWN_GATED else ""
-        shown = ", ".join(gated[:SHOWN_GATED])
+        more = ", ..." if len(gated) > SHOWN else ""
+        shown = ", ".join(gated[:SHOWN])
         yield f"{len(gated)} more {_wait(gated)} for scheduling gates: {shown}{more}"
     if group.failing and group.reasons:
         counted = ", ".join(

@@ -20,14 +20,11 @@ from gateway.cycle.decision import (
     ReasonCount,
     ScoreRecord,
 )
-from gateway.decisions.groups import group_sentence
+from gateway.decisions.groups import SHOWN, group_sentence
 from moorage import DecisionSummary, ScoredNode
 
 FINEST_SCALE = 1000
 """The largest `scoreScale`."""
-
-SHOWN = 3
-"""Plugins or reasons that a sentence names, those that count most."""
 
 UNDECIDED = (
     "Moorage bound it and has no decision about it: kube-scheduler went on without one, or the "

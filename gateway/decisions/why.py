@@ -21,7 +21,7 @@ from gateway.decisions.explanation import (
     last_seen,
     reporter,
 )
-from gateway.decisions.groups import group_evidence, group_sentence, group_steps
+from gateway.decisions.groups import SHOWN, group_evidence, group_sentence, group_steps
 from gateway.decisions.rejections import (
     KUBE_SCHEDULER,
     STEPS,
@@ -50,12 +50,6 @@ OLD_SECONDS = 90.0
 """From this age on a state is worth a word: the API server sends something once a minute."""
 
 JUDGED_AGAIN = "wait: the gateway has it tried again by what has changed, within a minute or so"
-
-SHOWN_HOLDERS = 3
-"""Pods that a sentence names which hold nodes."""
-
-SHOWN_NODES = 3
-"""Nodes that a step names."""
 
 ABOUT_NO_NODE = re.compile(r"0/\d+ nodes are available: ")
 
@@ -359,7 +353,7 @@ def _group_steps(known: PodEvidence, trial: GroupRecord) -> list[str]:
     if not (cordoned and trial.failing):
         return steps
     if not trial.more_nodes:
-        return [f"uncordon {' or '.join(cordoned[:SHOWN_NODES])}", *steps]
+        return [f"uncordon {' or '.join(cordoned[:SHOWN])}", *steps]
     if len(cordoned) < trial.more_nodes:
         return steps
     return [f"uncordon {', '.join(cordoned[: trial.more_nodes])}: then it starts", *steps]
@@ -372,8 +366,8 @@ def _held(known: PodEvidence) -> Iterator[str]:
     rejecting = {each.plugin for each in plugins if each.rejected}
     held = [each for each in known.holders if not rejecting.isdisjoint(each.plugins)]
     if held:
-        shown = ", ".join(f"{each.node} by {each.pod}" for each in held[:SHOWN_HOLDERS])
-        more = f" and {len(held) - SHOWN_HOLDERS} others" if len(held) > SHOWN_HOLDERS else ""
+        shown = ", ".join(f"{each.node} by {each.pod}" for each in held[:SHOWN])
+        more = f" and {len(held) - SHOWN} others" if len(held) > SHOWN else ""
         yield f"held by pods that are not bound yet: {shown}{more}"
 
 

@@ -80,10 +80,8 @@ class Usage:
 
 def _line(node: NodeManifest, state: ClusterState, changed: int) -> NodeLine:
     placements = state.placements(node.name)
-    requested = {"cpu": 0, "memory": 0}
-    for each in placements:
-        for resource, amount in each.pod.requests.items():
-            requested[resource] = requested.get(resource, 0) + amount
+    requested = {"cpu": 0, "memory": 0} | state.requested(node.name)
+    del requested["pods"]
     allocatable = dict(node.allocatable)
     return NodeLine(
         name=node.name,
