@@ -56,24 +56,19 @@ def _about(
     given: Sequence[NodeManifest] | None = None,
 ) -> Question:
     """Return a question about *names* or *given* nodes, or else about all nodes of the cluster."""
-    entries = state.rows.entries
-    profile = profile or pod.spec.scheduler_name
+    entries, different = state.rows.entries, list[NodeManifest]()
     if given is not None:
         different = [n for n in given if n.name not in entries or entries[n.name].manifest != n]
-        return Question(
-            pod=pod,
-            pod_json=pod_json,
-            profile=profile,
-            names=list(dict.fromkeys(node.name for node in given)),
-            given=different,
-        )
-    asked = list(entries) if names is None else list(dict.fromkeys(names))
+        names = [node.name for node in given]
+    asked = entries if names is None else dict.fromkeys(names)
+    known = entries if given is None else asked
     return Question(
         pod=pod,
         pod_json=pod_json,
-        profile=profile,
-        names=[name for name in asked if name in entries],
-        unknown=[name for name in asked if name not in entries],
+        profile=profile or pod.spec.scheduler_name,
+        names=[name for name in asked if name in known],
+        unknown=[name for name in asked if name not in known],
+        given=different,
     )
 
 
