@@ -17,7 +17,7 @@ ANSWER_BYTES = 1 << 16
 TEXT = 2000
 """How many characters a text of an answer may have."""
 
-SHOWN = (1000, 300, 100, 30, 10, 3, 1)
+SHOWN = (1000, 500, 200, 100, 50, 20, 10, 5, 2, 1)
 """Items that a list has at most; each is tried until the answer is short enough."""
 
 CUT = "truncated"

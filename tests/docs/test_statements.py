@@ -9,6 +9,8 @@ import pytest
 import yaml
 from google.protobuf.descriptor import ServiceDescriptor
 
+from cli.assistant.bounds import ANSWER_BYTES, TEXT
+from cli.assistant.server import AT_ONCE, SECONDS, WAITING, Tools
 from gateway.binding.binding import REFUSALS
 from gateway.cluster.reflector import Restart, WatchLimits
 from gateway.cycle.decision import UNKNOWN_NODE, Decision, DecisionItem, Outcome, PluginRecord
@@ -39,6 +41,16 @@ def page(name: str) -> str:
 def source(*folders: str) -> str:
     files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
     return "\n".join(file.read_text() for file in files)
+
+
+def test_the_bounds_of_answers_to_assistants_are_those_of_the_code() -> None:
+    text = page("how-to/operate/ask.md")
+    for number in (f"{ANSWER_BYTES:,} bytes", f"{TEXT:,} characters", f"{SECONDS:g} seconds"):
+        assert number in text
+    assert (AT_ONCE, f"{WAITING} wait" in text) == (4, True)
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == {
+        name for name in vars(Tools) if not name.startswith("_")
+    }
 
 
 @pytest.mark.parametrize("reason", list(BindReason), ids=lambda reason: reason.value)

@@ -15,13 +15,13 @@ ESCAPES = "\x1b[2J\x9b31m\u202e\a"
     [
         pytest.param({"a": [1, "x", None, {"b": True}]}, None, id="short"),
         pytest.param({"a": ["x" * 60] * 2000}, [("a", 1000, 2000)], id="long-list"),
-        pytest.param({"a": ["x" * 2000] * 40}, [("a", 30, 40)], id="long-texts"),
+        pytest.param({"a": ["x" * 2000] * 40}, [("a", 20, 40)], id="long-texts"),
         pytest.param(
             {"a": [{"b": ["x" * 100] * count} for count in (20, 40, 10)] * 10},
-            [("a[].b", 30, 40)],
+            [("a[].b", 20, 40), ("a", 20, 30)],
             id="within-lists",
         ),
-        pytest.param({"a": {"b": ["x" * 1000] * 90}}, [("a.b", 30, 90)], id="within-objects"),
+        pytest.param({"a": {"b": ["x" * 1000] * 90}}, [("a.b", 50, 90)], id="within-objects"),
     ],
 )
 def test_lists_end_early_where_an_answer_is_long(
