@@ -58,7 +58,7 @@ async def test_a_pod_that_ends_scorers_costs_no_other_a_call(stack: Stack) -> No
 
     await stack.create([node("n1"), node("n2")])
     await stack.until(both_take_part)
-    opened = await stack.metric("moorage_sessions_opened_total", service="scorer")
+    before = len(stack.messages)
     names = ["n1", "n2"]
     innocents = [asyncio.create_task(stack.prioritize(deadly(), names)) for _ in range(10)]
     poison = asyncio.create_task(stack.prioritize(deadly(**{"ends-scorer": "1"}), names))
@@ -66,13 +66,14 @@ async def test_a_pod_that_ends_scorers_costs_no_other_a_call(stack: Stack) -> No
     assert [len(await answer) for answer in innocents] == [2] * 20
     assert await poison == [], "it has no scores without the plugin"
     await stack.until(both_take_part)
-    assert await stack.metric("moorage_sessions_opened_total", service="scorer") == opened + 2
+    # The pod waits two seconds to hear what ended a replica; on a busy machine it is asked again.
+    ended = [message for message in stack.messages[before:] if "ended with exit code 3" in message]
+    assert len(ended) in (2, 3), stack.messages[before:]
 
 
 async def test_a_pod_that_ends_a_filter_is_refused_from_the_second_time_on(stack: Stack) -> None:
     await stack.create([node("n1"), node("n2")])
-    opened = await stack.metric("moorage_sessions_opened_total", service="filter")
-
+    before = len(stack.messages)
     poison = deadly(**{"ends-filter": "1"})
 
     async def refused() -> bool:
@@ -82,7 +83,8 @@ async def test_a_pod_that_ends_a_filter_is_refused_from_the_second_time_on(stack
     for _ in range(2):
         await stack.until(refused)
         assert (await stack.filter(deadly(), ["n1", "n2"]))["NodeNames"] == ["n1", "n2"]
-    assert await stack.metric("moorage_sessions_opened_total", service="filter") == opened + 2
+    ended = [message for message in stack.messages[before:] if "was killed by SIGSEGV" in message]
+    assert len(ended) == 2, stack.messages[before:]
     decision = await stack.decision(poison["metadata"]["name"], "deadly")
     assert PROBLEM in decision["error"]
     async with stack.session.get(f"{stack.addresses.admin}/readyz") as response:
