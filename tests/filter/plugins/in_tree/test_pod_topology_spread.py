@@ -40,6 +40,90 @@ NODES = (
 PODS = (web("p1", "a1"), web("p2", "a1"), web("p3", "b1"))
 
 
+WEB = LabelSelector(match_labels={"app": "web"})
+
+
+def constraint(key: str = "zone", skew: int = 1, **fields: object) -> TopologySpreadConstraint:
+    spread = TopologySpreadConstraint(max_skew=skew, topology_key=key, label_selector=WEB)
+    return replace(spread, **fields)
+
+
+def spreading(*constraints: TopologySpreadConstraint, **fields: str) -> Pod:
+    return make_pod("new", labels={"app": "web", **fields}, topology_spread=constraints)
+
+
+def passing(pod: Pod, *pods: Pod, nodes: tuple[NodeManifest, ...] = NODES) -> set[str]:
+    verdicts = run_filter(PodTopologySpread(), pod, *nodes, pods=pods)
+    assert set(verdicts.values()) <= {None, SKEWED, UNLABELLED}
+    return {name for name, verdict in verdicts.items() if verdict is None}
+
+
+@pytest.mark.parametrize(
+    ("pod", "names"),
+    [
+        pytest.param(spreading(), {"a1", "a2", "b1", "x"}, id="no constraints"),
+        pytest.param(
+            spreading(constraint(when_unsatisfiable="ScheduleAnyway")),
+            {"a1", "a2", "b1", "x"},
+            id="soft constraints",
+        ),
+        # a: 2 + 1 - 1 = 2
+        pytest.param(spreading(constraint(skew=2)), {"a1", "a2", "b1"}, id="a larger skew"),
+        # a: 2 + 0 - 1 = 1
+        pytest.param(
+            make_pod("new", topology_spread=[constraint()]),
+            {"a1", "a2", "b1"},
+            id="a pod that does not match itself",
+        ),
+        # hostname: a1 2, a2 0, b1 1, x 0; minimum 0: a1 3, b1 2
+        pytest.param(
+            spreading(constraint("kubernetes.io/hostname")), {"a2", "x"}, id="by hostname"
+        ),
+        # Of nodes with both labels: zones a 2, b 1; hosts 2, 0, 1: b1 has 1 + 1 - 0 = 2
+        pytest.param(
+            spreading(constraint(skew=2), constraint("kubernetes.io/hostname")),
+            {"a2"},
+            id="all constraints must hold",
+        ),
+        # 2 domains of 3: the minimum is 0; a: 3, b: 2
+        pytest.param(spreading(constraint(skew=2, min_domains=3)), {"b1"}, id="too few domains"),
+        pytest.param(
+            spreading(constraint(skew=2, min_domains=2)), {"a1", "a2", "b1"}, id="enough domains"
+        ),
+        # Nothing matches but the pod itself: 0 + 1 - 0
+        pytest.param(
+            spreading(constraint(label_selector=LabelSelector())),
+            {"a1", "a2", "b1"},
+            id="an empty selector counts no pods",
+        ),
+        pytest.param(
+            spreading(constraint(label_selector=None)), {"a1", "a2", "b1"}, id="no selector"
+        ),
+    ],
+)
+def test_pods_go_where_the_skew_stays_small(pod: Pod, names: set[str]) -> None:
+    assert passing(pod, *PODS) == names
+
+
+@pytest.mark.parametrize(
+    ("policy", "names"),
+    [
+        # Only b1 counts for the minimum, but a's count is then 0: 0 + 1 - 1 = 0; b: 1 + 1 - 1 = 1
+        pytest.param("Honor", {"a1", "a2", "b1"}, id="selected nodes count"),
+        # a 2, b 1: a has 2 + 1 - 1 = 2
+        pytest.param("Ignore", {"b1"}, id="all nodes count"),
+    ],
+)
+def test_nodes_that_the_pod_cannot_use_count_on_demand(policy: str, names: set[str]) -> None:
+    pod = make_pod(
+        "new",
+        labels={"app": "web"},
+        node_selector={"zone": "b"},
+        topology_spread=[constraint(node_affinity_policy=policy)],
+    )
+    assert passing(pod, *PODS) == names
+
+
 def test_default_constraints_hold_for_pods_of_a_replica_set_without_their_own() -> None:
     args = {
         "defaultingType": "List",
