@@ -10,9 +10,9 @@ from moorage.in_tree.filters.node_ports import NodePorts
 from moorage.in_tree.filters.node_resources_fit import NodeResourcesFit
 from moorage.in_tree.filters.node_unschedulable import NodeUnschedulable
 from moorage.in_tree.filters.taint_toleration import TaintToleration
-from moorage.models import ContainerPort, NodeManifest, Taint
+from moorage.models import ContainerPort, NodeManifest, Taint, Toleration
 from moorage.rules.taints import tolerates
-from moorage.testing import run_filter
+from moorage.testing import make_node, make_pod, run_filter
 from tests.clusters import GPU, Cluster, clusters, incoming_pods
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -57,6 +57,13 @@ def taints(pod: Pod, node: NodeManifest, others: list[Pod]) -> Rejection | None:
         if taint.effect != "PreferNoSchedule" and not tolerated:
             return Rejection("node(s) had untolerated taint(s)")
     return None
+
+
+@pytest.mark.parametrize(("effect", "passes"), [("NoSchedule", True), ("NoExecute", False)])
+def test_only_pods_that_tolerate_it_go_onto_cordoned_nodes(effect: str, passes: bool) -> None:
+    toleration = Toleration(key=UNSCHEDULABLE.key, operator="Exists", effect=effect)
+    node, pod = make_node("n", unschedulable=True), make_pod(tolerations=[toleration])
+    assert (run_filter(NodeUnschedulable(), pod, node)["n"] is None) is passes
 
 
 @pytest.mark.parametrize(
