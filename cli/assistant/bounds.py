@@ -60,7 +60,7 @@ def _fitted(value: Any, path: str, most: int, cuts: dict[str, int]) -> Any:
             short(name): _fitted(each, f"{path}.{name}" if path else name, most, cuts)
             for name, each in value.items()
         }
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         if len(value) > most:
             cuts[path] = max(len(value), cuts.get(path, 0))
         return [_fitted(each, f"{path}[]", most, cuts) for each in value[:most]]

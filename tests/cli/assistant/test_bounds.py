@@ -15,6 +15,7 @@ ESCAPES = "\x1b[2J\x9b31m\u202e\a"
     [
         pytest.param({"a": [1, "x", None, {"b": True}]}, None, id="short"),
         pytest.param({"a": ["x" * 60] * 2000}, [("a", 1000, 2000)], id="long-list"),
+        pytest.param({"a": ({"b": "x" * 60},) * 2000}, [("a", 500, 2000)], id="tuple-of-objects"),
         pytest.param({"a": ["x" * 2000] * 40}, [("a", 20, 40)], id="long-texts"),
         pytest.param(
             {"a": [{"b": ["x" * 100] * count} for count in (20, 40, 10)] * 10},
@@ -43,9 +44,9 @@ def test_texts_are_cut_with_the_number_of_characters_that_are_left_out() -> None
 
 
 def test_nothing_that_a_terminal_acts_on_is_in_a_text_or_a_name() -> None:
-    found, text = fitted({ESCAPES: [ESCAPES]})
+    found, text = fitted({ESCAPES: [ESCAPES], "b": ({"c": ESCAPES},)})
     shown = "\\u001b[2J\\u009b31m\\u202e\\u0007"
-    assert found == {shown: [shown]}
+    assert found == {shown: [shown], "b": [{"c": shown}]}
     assert text.isprintable()
 
 

@@ -21,7 +21,9 @@ from cli.assistant.bounds import ANSWER_BYTES
 from cli.assistant.server import AT_ONCE, WAITING, Tools
 from cli.main import main
 from cli.shared.gateway.options import GatewayOptions
+from sandbox.apiserver import ApiServer
 from tests.cli.support import MOORAGE, PATIENCE, ROOT, moorage, pod, ran
+from tools.inprocess.api import Api
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import gateway
 
@@ -250,6 +252,34 @@ async def test_a_caller_whom_the_gateway_does_not_know_learns_nothing(tmp_path: 
             answer = await tools.pending_pods()
             assert answer.is_error is not knows
         assert "certificate" in text_of(answer)
+
+
+async def test_without_a_gateway_a_pod_is_explained_by_its_events_and_the_rest_says_so(
+    tmp_path: Path,
+) -> None:
+    async with ApiServer() as api:
+        config = tmp_path / "config"
+        await asyncio.to_thread(config.write_text, api.kubeconfig())
+        state = Api(api)
+        state.pod("web", schedulerName="other")
+        red = "\x1b[31mred\x9b2J\u202e"
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        state.set_status("web", phase="Pending", conditions=[{**condition, "message": red}])
+        tools = Tools(GatewayOptions(kubeconfig=config))
+        explained = await tools.explain_pod("web")
+        assert not explained.is_error
+        assert explained.structured_content
+        assert explained.structured_content["without"].startswith("the gateway: no gateway runs in")
+        assert red not in text_of(explained)
+        assert text_of(explained).isprintable()
+        assert r"\u001b[31mred\u009b2J\u202e" in explained.structured_content["reason"]
+        for answer in (await tools.pending_pods(), await tools.active_policy()):
+            assert answer.is_error
+            assert text_of(answer) == (
+                "no gateway runs in namespace moorage: give --admin URL, or --gateway "
+                "NAMESPACE[/POD]"
+            )
+        assert text_of(await tools.explain_pod("none")) == "there is no pod default/none"
 
 
 async def test_more_questions_than_may_wait_are_refused() -> None:
