@@ -88,7 +88,7 @@ RBAC_KINDS = (
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 )
-BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder", "gate")
+BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder", "gate", "capacity")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
 
 # Without a controller manager nobody takes this taint off new nodes, makes the service account that
@@ -312,6 +312,7 @@ def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]
         "statefulSets": {"enabled": True},
         "bearerTokens": {"metrics": True},
         "gate": {"enabled": True},
+        "capacity": {"enabled": True},
         "policy": {"profiles": [{"schedulerName": name} for name in profiles]},
     }
     for obj in render(values):

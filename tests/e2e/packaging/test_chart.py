@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cli.capacity.command import capacity
 from cli.config.extender import extender_weight
 from cli.gate.command import gate
 from gateway.settings import GatewaySettings
@@ -25,6 +26,9 @@ from tools.manifests.rendering import (
     one,
     render,
 )
+
+COMMANDS = {"gate": gate, "capacity": capacity}
+"""Those of the command that run in a cluster."""
 
 
 def test_what_is_committed_is_what_the_chart_makes() -> None:
@@ -252,41 +256,44 @@ def test_replicas_of_shadows_are_asked_by_the_gateway_with_the_plugins_of_the_ot
     assert "shadow-filter" not in str(render({}))
 
 
-def test_the_gate_is_there_only_if_it_is_wanted() -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_there_only_if_it_is_wanted(name: str) -> None:
     for layout in layouts():
         objects = yaml.safe_load_all((INSTALL / f"{layout}.yaml").read_text())
-        assert not [each for each in objects if "gate" in each["metadata"]["name"].split("-")]
+        assert not [each for each in objects if name in each["metadata"]["name"].split("-")]
 
 
 @pytest.mark.parametrize("layout", ["second-scheduler", "sidecar", "control-plane"])
-def test_the_gate_reaches_the_gateway_with_a_token_that_it_is_asked_about(layout: str) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_reaches_the_gateway_with_a_token_that_it_is_asked_about(
+    name: str, layout: str
+) -> None:
     values: Values = {
         "layout": layout,
         "gateway": {"clusterIP": "10.96.0.9" if layout == "control-plane" else ""},
-        "gate": {"enabled": True},
+        name: {"enabled": True},
         "bearerTokens": {"people": False},
     }
     manifests = render(values)
     names = [(each["kind"], each["metadata"]["name"]) for each in manifests]
     assert len(set(names)) == len(names)
-    spec = pod_spec(one(manifests, "Deployment", "gate"))
+    spec = pod_spec(one(manifests, "Deployment", name))
     (container,) = spec["containers"]
-    assert container["command"] == ["moorage", "gate"]
-    with gate.make_context("gate", [each for each in container["args"] if "ca-file" not in each]):
-        pass  # the command knows its options
+    assert container["command"] == ["moorage", name]
+    args = [each for each in container["args"] if "ca-file" not in each]
+    with COMMANDS[name].make_context(name, args):
+        pass  # it knows its options
     assert "--admin=https://gateway.moorage.svc:9090" in container["args"]
     host = "gateway.moorage.svc"
-    assert any(fnmatch(host, name) for name in GatewaySettings().allowed_host)
+    assert any(fnmatch(host, each) for each in GatewaySettings().allowed_host)
     service = one(manifests, "Service", "gateway")["spec"]
     assert 9090 in [port["port"] for port in service["ports"]]
     (volume,) = spec["volumes"]
     assert volume["secret"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}]  # never the key
     whose = one(manifests, "ClusterRoleBinding", "moorage-auth-delegator")["subjects"]
     assert whose == one(manifests, "ClusterRoleBinding", "moorage-gateway")["subjects"]
-    (to_gateway,) = one(manifests, "NetworkPolicy", "gate-to-gateway")["spec"]["ingress"]
-    selector = {"matchLabels": {"app.kubernetes.io/name": "gate"}}
-    assert to_gateway["from"] == [{"podSelector": selector}]
-    assert (
-        service["selector"]
-        == one(manifests, "NetworkPolicy", "gate-to-gateway")["spec"]["podSelector"]["matchLabels"]
-    )
+    ingress = one(manifests, "NetworkPolicy", f"{name}-to-gateway")["spec"]
+    assert ingress["ingress"][0]["from"] == [
+        {"podSelector": {"matchLabels": {"app.kubernetes.io/name": name}}}
+    ]
+    assert service["selector"] == ingress["podSelector"]["matchLabels"]

@@ -76,12 +76,12 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* What all containers of Moorage's image have in common; the gate is a command, without settings and admin port. */}}
+{{/* What all containers of Moorage's image have in common; some are commands, without settings and admin port. */}}
 {{- define "moorage.container" -}}
-{{- $root := index . 0 }}{{ $name := index . 1 }}{{ $values := index $root.Values $name -}}
+{{- $root := index . 0 }}{{ $name := index . 1 }}{{ $values := index $root.Values $name }}{{ $command := has $name (list "gate" "capacity") -}}
 image: {{ include "moorage.image" $root }}
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-{{- if ne $name "gate" }}
+{{- if not $command }}
 envFrom:
 - configMapRef: {name: settings}
 {{- with $values.env }}
@@ -98,7 +98,7 @@ livenessProbe:
   timeoutSeconds: 5
 {{- end }}
 resources:
-{{- if eq $name "gate" }}{{/* it asks one question every few seconds */}}
+{{- if $command }}{{/* it asks a question every few seconds */}}
   limits: {memory: 256Mi}
   requests: {cpu: 50m, memory: 96Mi}
 {{- else }}

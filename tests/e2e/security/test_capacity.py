@@ -1,0 +1,158 @@
+"""`moorage capacity` may touch its placeholders and its marks on nodes, and nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+import pytest_asyncio
+from click.testing import CliRunner
+
+from cli.main import main
+from moorage_host.kube import KubeClient, Response, connect
+from tests.scenarios.karpenter import definition
+from tools.planes.embedded import Object
+from tools.planes.objects import node, pod
+from tools.planes.real import RealPlane
+from tools.waiting import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PODS, NODES = "/api/v1/namespaces/default/pods", "/api/v1/nodes"
+MARK = {"moorage.io/placeholder": "karpenter"}
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+class Clients(NamedTuple):
+    admin: KubeClient
+    capacity: KubeClient
+    kubeconfig: Path
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def clients(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clients]:
+    """The admin and the controller, once the policy is in force; a node and a pod exist."""
+    plane = RealPlane(tmp_path_factory.mktemp("capacity"))
+    try:
+        await plane.start()
+        admin = await connect(plane.kubeconfig("admin"))
+        capacity = await connect(plane.kubeconfig("capacity"))
+        try:
+            for path, obj in ((NODES, node("n1", labels={"a": "b"})), (PODS, pod("foreign"))):
+                (await send(admin, "POST", path, obj)).check()
+
+            async def in_force() -> bool:
+                return (await send(capacity, "DELETE", f"{PODS}/foreign?dryRun=All")).status == 422
+
+            await until(in_force, 60)
+            yield Clients(admin, capacity, plane.kubeconfig("capacity"))
+        finally:
+            await admin.close()
+            await capacity.close()
+    finally:
+        await plane.stop()
+
+
+async def send(client: KubeClient, verb: str, path: str, body: Object | None = None) -> Response:
+    kind = "application/strategic-merge-patch+json" if verb == "PATCH" else "application/json"
+    path, _, question = path.partition("?")
+    return await client.request(
+        verb,
+        path,
+        query=dict([question.split("=")]) if question else None,
+        body=None if body is None else msgspec.json.encode(body),
+        content_type=kind,
+        timeout=10,
+    )
+
+
+def placeholder(name: str, scheduler: str = "moorage-placeholder", **more: Any) -> Object:
+    return pod(name, scheduler, **{"labels": MARK, **more})
+
+
+async def test_it_makes_placeholders_and_marks_nodes(clients: Clients) -> None:
+    client, mine = clients.capacity, f"{PODS}/mine"
+    (await send(client, "POST", PODS, placeholder("mine"))).check()
+    status = {"status": {"conditions": [UNSCHEDULABLE]}}
+    (await send(client, "PATCH", f"{mine}/status", status)).check()
+    (await send(client, "DELETE", mine)).check()
+    for value in ("true", None):
+        metadata = {
+            "labels": {"moorage.io/existing": value},
+            "annotations": {"moorage.io/asked-for": value, "karpenter.sh/do-not-disrupt": value},
+        }
+        (await send(client, "PATCH", f"{NODES}/n1", {"metadata": metadata})).check()
+
+
+PLACEHOLDERS_ONLY, ITS_OWN = b"placeholders only", b"its own only"
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "message"),
+    [
+        ("POST", PODS, pod("x", labels=MARK), PLACEHOLDERS_ONLY),
+        ("POST", PODS, placeholder("x", labels={"a": "b"}), PLACEHOLDERS_ONLY),
+        ("POST", PODS, placeholder("x", spec={"nodeName": "n1"}), PLACEHOLDERS_ONLY),
+        ("DELETE", f"{PODS}/foreign", None, PLACEHOLDERS_ONLY),
+        (
+            "PATCH",
+            f"{PODS}/foreign/status",
+            {"status": {"conditions": [UNSCHEDULABLE]}},
+            PLACEHOLDERS_ONLY,
+        ),
+        ("PATCH", f"{NODES}/n1", {"metadata": {"labels": {"a": "c"}}}, ITS_OWN),
+        ("PATCH", f"{NODES}/n1", {"metadata": {"labels": {"a": None}}}, ITS_OWN),
+        ("PATCH", f"{NODES}/n1", {"metadata": {"labels": {"new": "c"}}}, ITS_OWN),
+        ("PATCH", f"{NODES}/n1", {"metadata": {"annotations": {"new": "c"}}}, ITS_OWN),
+        ("PATCH", f"{NODES}/n1", {"spec": {"unschedulable": True}}, b"labels and annotations only"),
+        (
+            "PATCH",
+            f"{NODES}/n1",
+            {"metadata": {"finalizers": ["a.b/c"]}},
+            b"labels and annotations only",
+        ),
+    ],
+)
+async def test_anything_else_is_refused(
+    clients: Clients, verb: str, path: str, body: Object | None, message: bytes
+) -> None:
+    refused = await send(clients.capacity, verb, path, body)
+    assert (refused.status, message in refused.body) == (422, True), refused.body
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [
+        ("DELETE", f"{NODES}/n1"),
+        ("DELETE", PODS),
+        ("PATCH", f"{NODES}/n1/status"),
+        ("PATCH", f"{PODS}/foreign"),
+        ("POST", f"{PODS}/foreign/binding"),
+        ("GET", "/api/v1/secrets"),
+        ("POST", "/apis/karpenter.sh/v1/nodeclaims"),
+    ],
+)
+async def test_it_has_no_right_to(clients: Clients, verb: str, path: str) -> None:
+    assert (await send(clients.capacity, verb, path, {})).status == 403
+
+
+@pytest.mark.parametrize("served", [(), ("v1beta1",)])
+async def test_without_karpenter_or_with_another_version_it_ends_and_says_so(
+    clients: Clients, served: tuple[str, ...]
+) -> None:
+    for version in served:
+        (await send(clients.admin, "POST", DEFINITIONS, definition("NodePool", version))).check()
+
+        async def is_served(version: str = version) -> bool:
+            path = f"/apis/karpenter.sh/{version}/nodepools"
+            return (await send(clients.admin, "GET", path)).ok
+
+        await until(is_served, 60)
+    command = ["capacity", f"--kubeconfig={clients.kubeconfig}", "--admin=http://127.0.0.1:1"]
+    ended = await asyncio.to_thread(CliRunner().invoke, main, command)
+    assert ended.exit_code == 1
+    assert "karpenter.sh/v1" in ended.output
+    assert all(version in ended.output for version in served), ended.output
