@@ -29,6 +29,7 @@ EXISTING: Final = "moorage.io/existing"
 NODE_POOL, INITIALIZED = "karpenter.sh/nodepool", "karpenter.sh/initialized"
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
+NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 WELL_KNOWN: Final = (
     "topology.kubernetes.io/zone",
@@ -67,12 +68,14 @@ class Autoscaler(ABC):
         title: For people.
         keep: The annotation by which it does not take a node away.
         marks_nodes: Whether nodes that exist get the label `EXISTING`.
+        brings: The reason of the Event by which it says that it brings a node for a pod.
     """
 
     name: str
     title: str
     keep: tuple[str, str]
     marks_nodes: bool
+    brings: str
 
     @abstractmethod
     def templates(self, pools: Sequence[Manifest], nodes: Sequence[NodeManifest]) -> list[Template]:
@@ -94,6 +97,7 @@ class Karpenter(Autoscaler):
     title = "Karpenter"
     keep = ("karpenter.sh/do-not-disrupt", "true")
     marks_nodes = True
+    brings = "Nominated"
 
     def templates(self, pools: Sequence[Manifest], nodes: Sequence[NodeManifest]) -> list[Template]:
         """Return for each NodePool nodes with the labels and taints that its nodes get."""
@@ -119,6 +123,7 @@ class ClusterAutoscaler(Autoscaler):
     title = "Cluster Autoscaler"
     keep = ("cluster-autoscaler.kubernetes.io/scale-down-disabled", "true")
     marks_nodes = False
+    brings = "TriggeredScaleUp"
 
     def templates(self, pools: Sequence[Manifest], nodes: Sequence[NodeManifest]) -> list[Template]:
         """Return a new node for each kind of node that exists."""

@@ -4,13 +4,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 from prometheus_client import Counter
 
-from cli.capacity.autoscalers import EXISTING, NODE_POOLS
+from cli.capacity.autoscalers import EXISTING, NODE_CLAIMS, NODE_POOLS
 from cli.capacity.placeholder import Manifest, Placeholder, read_placeholder, status_patch, to_json
 from gateway.cluster.reflector import Reflector, Resource
 from gateway.decisions.capacity import PLACEHOLDER, SCHEDULER
@@ -28,10 +28,17 @@ MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-
 ASKED_FOR: Final = "moorage.io/asked-for"
 """The annotation of nodes with the pods that they came for, as NAMESPACE/NAME, by commas."""
 
-NOMINATED: Final = "Nominated"
-"""The Event with which Karpenter says which NodeClaim is to hold a pod."""
-
 EVENTS = Counter("capacity_watch_events", "Events of watches.", ["type"], registry=None)
+
+
+class Coming(NamedTuple):
+    """A node that an autoscaler brings: its NodeClaim, and its name once it has one."""
+
+    claim: str = ""
+    node: str = ""
+
+    def __str__(self) -> str:
+        return f", NodeClaim {self.claim}" if self.claim else ""
 
 
 class WaitingPod(msgspec.Struct, frozen=True):
@@ -175,11 +182,36 @@ class ClusterView:
             query={"fieldSelector": f"regarding.uid={placeholder.uid}", "limit": "50"},
             timeout=SECONDS,
         )
-        events = sorted(
-            (json.loads(bytes(raw)) for raw in found),
-            key=lambda each: each.get("deprecatedLastTimestamp") or each.get("eventTime") or "",
-        )
+        events = sorted((json.loads(bytes(raw)) for raw in found), key=_last_time)
         return [(str(each.get("reason", "")), str(each.get("note", ""))) for each in events]
+
+    async def coming(self, reason: str, *, claims: bool) -> dict[str, Coming]:
+        """Return what an autoscaler brings, by the uids of the pods that its Events are about.
+
+        Args:
+            reason: That of the Events.
+            claims: Whether they name a NodeClaim, which counts for as long as it exists.
+        """
+        found = await self._client.items(
+            "/apis/events.k8s.io/v1/events",
+            query={"fieldSelector": f"reason={reason}"},
+            timeout=SECONDS,
+        )
+        reported = {
+            str((each.get("regarding") or {}).get("uid")): str(each.get("note", ""))
+            for each in sorted((json.loads(bytes(raw)) for raw in found), key=_last_time)
+            if each.get("reason") == reason
+        }
+        if not claims:
+            return dict.fromkeys(reported, Coming())
+        nodes = {}
+        for raw in await self._client.items(NODE_CLAIMS, timeout=SECONDS):
+            claim = json.loads(bytes(raw))
+            if not claim["metadata"].get("deletionTimestamp"):
+                status = claim.get("status") or {}
+                nodes[claim["metadata"]["name"]] = str(status.get("nodeName") or "")
+        named = {uid: claim_of(note) for uid, note in reported.items()}
+        return {uid: Coming(claim, nodes[claim]) for uid, claim in named.items() if claim in nodes}
 
     # ---- what is written
 
@@ -250,6 +282,15 @@ async def karpenter_problem(client: KubeClient) -> str:
         return "the API server does not serve karpenter.sh: is Karpenter installed?"
     versions = ", ".join(str(each["version"]) for each in served)
     return f"the API server serves karpenter.sh/{versions}, not v1: update Karpenter"
+
+
+def claim_of(note: str) -> str:
+    """Return the NodeClaim that an Event of Karpenter names, "" for none."""
+    return note.partition("nodeclaim/")[2].partition(",")[0].strip()
+
+
+def _last_time(event: Manifest) -> str:
+    return event.get("deprecatedLastTimestamp") or event.get("eventTime") or ""
 
 
 def _pod_path(namespace: str, name: str) -> str:

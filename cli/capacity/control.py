@@ -4,7 +4,9 @@ What is known of a request is in its placeholder, so that a controller that is k
 goes on where it was. In memory are only pauses, and what was judged or reported a while ago.
 
     asked     The placeholder is unschedulable. Nodes that exist have the label `EXISTING`.
-    added     A new node has come that holds it: the autoscaler is to ignore the placeholder.
+    coming    The autoscaler brings a node. It is to ignore the placeholder at once: else it would
+              count a pod that gets on the node, and its placeholder as well.
+    added     A new node has come that holds it.
     deleted   The pod has a node. Its node is kept from consolidation while the pod is on it.
     rejected  The new node is ready, and the pod's rules reject it too. It is asked for another
               one, once; then the pod waits.
@@ -20,7 +22,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from cli.capacity.autoscalers import EXISTING, Autoscaler, is_ready
-from cli.capacity.cluster import ASKED_FOR, NOMINATED, ClusterView, WaitingPod
+from cli.capacity.cluster import ASKED_FOR, ClusterView, WaitingPod
 from cli.capacity.judging import Judge
 from cli.capacity.placeholder import (
     NO_NODE_CAME,
@@ -31,7 +33,7 @@ from cli.capacity.placeholder import (
     placeholder_manifest,
 )
 from cli.shared.gateway.client import Gateway
-from gateway.decisions.capacity import ASKED, CAPACITY, CONTROLLER, NODE_ASKED
+from gateway.decisions.capacity import ASKED, CAPACITY, COMING, CONTROLLER, NODE_ASKED
 from moorage.models import NodeManifest
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from moorage_host.kube import KubeStatusError
@@ -56,6 +58,9 @@ OLD_SECONDS: Final = 60.0
 
 LABELS_SECONDS: Final = 60.0
 """How long nodes keep the label `EXISTING` after the last request."""
+
+COMING_SECONDS: Final = 0.5
+"""From one look at what the autoscaler brings to the next."""
 
 NOTES_SECONDS: Final = 10.0
 """From one look at a placeholder's Events to the next."""
@@ -122,6 +127,7 @@ class Controller:
         self._note_nodes()
         items = (await gateway.get(REJECTED))["items"]
         rejected = {each["uid"]: each for each in items}
+        await self._note_coming()
         for placeholder in list(self._view.placeholders.values()):
             await self._follow(gateway, placeholder, rejected.get(placeholder.pod_uid))
         await self._ask(gateway, items)
@@ -139,6 +145,13 @@ class Controller:
                 self._ready_since.pop(name, None)
         for gone in self._ready_since.keys() - nodes.keys():
             del self._ready_since[gone]
+
+    async def _note_coming(self) -> None:
+        """Read what the autoscaler brings, if something is asked for."""
+        asked = any(each.reason in (ASKED, COMING) for each in self._view.placeholders.values())
+        if asked and self._is_due("coming", COMING_SECONDS):
+            autoscaler = self._autoscaler
+            self._coming = await self._view.coming(autoscaler.brings, claims=autoscaler.marks_nodes)
 
     def _is_settled(self, node: NodeManifest) -> bool:
         since = self._ready_since.get(node.name)
@@ -259,14 +272,25 @@ class Controller:
         if not placeholder.reason:  # it was created, and no more, when a controller ended
             await self._open(placeholder)
             return
-        if (node := self._coming_for(placeholder, waiting)) is not None:
+        coming = self._coming.get(placeholder.uid)
+        if coming is not None and coming.node and coming.node in placeholder.nodes:
+            coming = None  # it has come, and did not help
+        if placeholder.reason == ASKED and coming is not None:
+            message = f"{self._autoscaler.title}{coming}"
+            placeholder = replace(placeholder, reason=COMING, message=message)
+            await self._view.write(placeholder)
+        elif placeholder.reason == COMING and coming is None:
+            await self._open(placeholder)
+            return
+        named = self._view.nodes.get(coming.node) if coming is not None else None
+        if (node := named or self._coming_for(placeholder, waiting)) is not None:
             await self._keep(node.name, f"{placeholder.namespace}/{placeholder.pod}")
             message = f"node {node.name} was added for it, and is not used yet"
             nodes = (*placeholder.nodes, node.name)
             await self._show(replace(placeholder, nodes=nodes), NODE_ADDED, message)
             self._say(f"{placeholder.namespace}/{placeholder.pod}: node {node.name} was added")
             return
-        if self._is_due(placeholder.uid, NOTES_SECONDS):
+        if placeholder.reason == ASKED and self._is_due(placeholder.uid, NOTES_SECONDS):
             message = await self._progress(placeholder)
             if message != placeholder.message:
                 await self._view.write(replace(placeholder, message=message))
@@ -279,9 +303,6 @@ class Controller:
         """Return what the autoscaler says of a request, after its name."""
         title = self._autoscaler.title
         for reason, note in reversed(await self._view.notes_on(placeholder)):
-            if reason == NOMINATED and "nodeclaim/" in note:
-                claim = note.partition("nodeclaim/")[2].partition(",")[0].strip()
-                return f"{title}, NodeClaim {claim}"
             if reason in ("FailedScheduling", "NotTriggerScaleUp"):
                 return f"{title}: {note}"[:1000]
         return title

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.decisions.capacity import ASKED, PLACEHOLDER, SCHEDULER
+from gateway.decisions.capacity import ASKED, COMING, PLACEHOLDER, SCHEDULER
 from moorage.models import Pod
 from moorage.models.base import LabelSelector
 from moorage.models.pod_spec import ContainerPort
@@ -35,7 +35,7 @@ HISTORY: Final = {NEW_NODES: "moorage.io/new-nodes", REJECTING: "moorage.io/reje
 NODE_ADDED: Final = "NodeAdded"
 NODES_REJECTED: Final = "NodesRejected"
 NO_NODE_CAME: Final = "NoNodeCame"
-"""Reasons of its condition PodScheduled, beside `ASKED`."""
+"""Reasons of its condition PodScheduled, beside `ASKED` and `COMING`."""
 
 IMAGE: Final = "moorage/placeholder:never-run"
 
@@ -78,8 +78,8 @@ class Placeholder:
 
     @property
     def is_open(self) -> bool:
-        """Whether the autoscaler reads it, or is about to."""
-        return self.reason in ("", ASKED)
+        """Whether the autoscaler reads it, or is about to, or brings its node."""
+        return self.reason in ("", ASKED, COMING)
 
 
 def read_placeholder(manifest: Manifest) -> Placeholder:

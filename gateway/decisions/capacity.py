@@ -30,6 +30,9 @@ NODE_ASKED: Final = "NodeAsked"
 ASKED: Final = "Unschedulable"
 """The reason of a placeholder's condition PodScheduled while a node is asked for."""
 
+COMING: Final = "NodeComes"
+"""The same once the autoscaler brings a node; it reads the placeholder no more."""
+
 CAPACITY: Final = "capacity"
 """What cures a rejection that a new node would not have."""
 
@@ -136,7 +139,7 @@ def capacity_sentence(
         events: The pod's Events, newest first.
     """
     if shown is not None:
-        is_asked = shown.reason == ASKED
+        is_asked = shown.reason in (ASKED, COMING)
         asked = f"a node was asked for{_age(shown.since)} ({shown.message})"
         return asked if is_asked else shown.message
     for each in events or ():

@@ -213,6 +213,7 @@ class FakeKarpenter:
                 "labels": {f"{GROUP}/nodepool": labels[f"{GROUP}/nodepool"]},
             },
             "spec": {},
+            "status": {"nodeName": name},
         }
         await self._post(f"/apis/{GROUP}/v1/nodeclaims", claim)
         await asyncio.sleep(self.boot_seconds)
