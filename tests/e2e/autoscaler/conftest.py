@@ -12,10 +12,10 @@ from tools.planes.real import RealPlane
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    plane = RealPlane(tmp_path_factory.mktemp("autoscaler"), profiles=profiles())
+    plane = RealPlane(tmp_path_factory.mktemp("autoscaler"), "WatchList=false", profiles=profiles())
     async with (
         World.started(plane, through_proxy=False) as world,
-        world.scheduler("cool"),
+        world.scheduler("heated", "heated-gangs"),
     ):
         cluster = Cluster(world)
         async with cluster.running():

@@ -15,7 +15,7 @@ import yaml
 
 from cli.up.processes import free_ports
 from moorage_host.kube import KubeError
-from tests.scenarios.world import PATHS, PODS, World
+from tests.scenarios.world import EVENTS, PATHS, PODS, World
 from tools.build import KARPENTER, find, module_folder
 from tools.planes.embedded import Object, answers
 from tools.planes.objects import node, pod
@@ -26,6 +26,12 @@ CLAIMS: Final = "/apis/karpenter.sh/v1/nodeclaims"
 CLASSES: Final = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 STARTING: Final = {"key": "example.com/starting", "effect": "NoSchedule"}
+EACH: Final = 3
+"""How many pods of one processor a node of the pool takes: it has four, and reserves some."""
+READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+HOT: Final = ("hot-1", "hot-2", "hot-3")
+"""Nodes that have room for all pods, and that the rule rejects."""
+PLACEHOLDER, EXISTING = "moorage.io/placeholder", "moorage.io/existing"
 NOW: Final = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 NODE_CLASS: Final[Object] = {
@@ -74,14 +80,17 @@ def node_pool(*, cpu: int = 1000, consolidate: str = "Never", **metadata: Object
     }
 
 
-def hot(name: str, cpu: str = "8") -> Object:
-    """Build a node that the plugin Hot rejects."""
-    return node(name, cpu, annotations={"hot": "yes"}, labels={"kubernetes.io/hostname": name})
+def hot(name: str) -> Object:
+    """Build a large node that the plugin Heated rejects."""
+    labels = {"kubernetes.io/hostname": name}
+    made = node(name, "64", annotations={"heated/hot": "yes"}, labels=labels)
+    made["status"]["conditions"] = [READY]
+    return made
 
 
-def cool(name: str, **more: Any) -> Object:
+def cool(name: str, cpu: str = "1", **more: Any) -> Object:
     """Build a pod that needs a node that is not hot, and one processor."""
-    return pod(name, "cool", cpu="1", **more)
+    return pod(name, "heated", cpu, **more)
 
 
 class Cluster:
@@ -118,6 +127,7 @@ class Cluster:
         """Create Karpenter's definitions and a node class, and run all until the end."""
         await self._define()
         (await self.world.request("POST", CLASSES, NODE_CLASS)).check()
+        await self.world.nodes(*map(hot, HOT))
         followers = [
             asyncio.create_task(self._follow(PATHS["Node"], self._start)),
             asyncio.create_task(self._follow("/api/v1/pods", self._collect)),
@@ -131,6 +141,33 @@ class Cluster:
             await asyncio.wait(followers)
             await self.karpenter.stop()
 
+    @asynccontextmanager
+    async def controller(self, *options: str, name: str = "capacity") -> AsyncIterator[Program]:
+        """Run `moorage capacity` with the rights that the chart gives it."""
+        world = self.world
+
+        async def runs() -> bool:
+            return True
+
+        program = Program(
+            name=name,
+            module="tests.cli.command",
+            command=[
+                "capacity",
+                f"--admin={world.services.admin}",
+                f"--kubeconfig={world.plane.kubeconfig('capacity')}",
+                *options,
+            ],
+            log=world.plane.directory / f"{name}.log",
+            ready=runs,
+        )
+        program.log.write_bytes(b"")
+        await program.start()
+        try:
+            yield program
+        finally:
+            await program.stop()
+
     async def pool(self, **options: Any) -> None:
         """Replace the NodePool."""
         made = node_pool(**options)
@@ -139,21 +176,55 @@ class Cluster:
             answer = await self.world.request("PATCH", f"{POOLS}/default", made)
         answer.check()
 
+    async def delete(self, *names: str) -> None:
+        """Delete pods, as their owner does; Karpenter may have evicted some."""
+        for name in names:
+            answer = await self.world.request("DELETE", f"{PODS}/{name}", NOW)
+            if answer.status != 404:
+                answer.check()
+
+    async def placeholders(self) -> dict[str, Object]:
+        """Return the placeholder pods of all namespaces by name."""
+        found = (await self.world.read("/api/v1/pods"))["items"]
+        labels = ((each, each["metadata"].get("labels") or {}) for each in found)
+        return {each["metadata"]["name"]: each for each, own in labels if PLACEHOLDER in own}
+
+    async def nodes(self) -> dict[str, Object]:
+        """Return all nodes by name."""
+        found = (await self.world.read(PATHS["Node"]))["items"]
+        return {each["metadata"]["name"]: each for each in found}
+
+    async def marked(self) -> set[str]:
+        """Return the nodes that have a label of ours."""
+        nodes = await self.nodes()
+        return {n for n, each in nodes.items() if EXISTING in each["metadata"].get("labels", {})}
+
     async def claims(self) -> list[Object]:
         """Return the NodeClaims."""
         found: list[Object] = (await self.world.read(CLAIMS))["items"]
         return found
 
+    async def has_no_placeholder(self) -> bool:
+        """Whether no request is left."""
+        return not await self.placeholders()
+
+    async def is_clean(self) -> bool:
+        """Whether nothing of ours is left: no placeholder, no label."""
+        return not await self.placeholders() and not await self.marked()
+
     async def reset(self) -> None:
-        """Remove all nodes and pods, and wait until Karpenter has let go of them."""
-        for path in (PODS, CLAIMS):
+        """Remove all pods, and all nodes but the hot ones."""
+        for path in (PODS, CLAIMS, EVENTS):
             (await self.world.request("DELETE", path, NOW)).check()
 
         async def gone() -> bool:
-            return not await self.claims()
+            return not await self.claims() and set(await self.nodes()) == set(HOT)
 
         await self.world.until(gone)
-        await self.world.clear()
+        for name in await self.marked():
+            none = {"metadata": {"labels": {EXISTING: None}}}
+            (await self.world.request("PATCH", f"{PATHS['Node']}/{name}", none)).check()
+        await self.world.until(self.is_clean)
         self.annotations, self.added = {}, set()
         (await self.world.request("DELETE", f"{POOLS}/default")).check()
 
@@ -175,8 +246,7 @@ class Cluster:
         left = [taint for taint in taints if taint["key"] != STARTING["key"]]
         path = f"{PATHS['Node']}/{name}"
         if not any(c["status"] == "True" for c in node["status"].get("conditions") or ()):
-            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-            await self.world.request("PATCH", f"{path}/status", {"status": {"conditions": [ready]}})
+            await self.world.request("PATCH", f"{path}/status", {"status": {"conditions": [READY]}})
         elif taints != left:
             # If Karpenter has written in between, this is refused, and its change comes.
             metadata = {"resourceVersion": version, "annotations": self.annotations}
