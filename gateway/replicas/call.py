@@ -17,10 +17,6 @@ from moorage.execution.overruns import Owner
 from moorage.v1.replica_pb2 import CycleResult
 from moorage_host.rpc.stream import StreamLostError
 
-ENDED_AGAIN = "a replica was lost again while it worked on this pod"
-"""The answer about a pod that has ended a replica before: at once, since other pods wait for it."""
-
-
 Sent = dict[asyncio.Future[Any], tuple[Member, NodeRows, float]]
 """Answers to come, with who owes them, about which rows, and since when."""
 
@@ -89,8 +85,8 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
             if not sent:  # the next one may end like it
-                if replicas.crash_suspects.is_suspect(owner, member.session.version):
-                    raise CallFailedError(f"{replicas.name} service: {ENDED_AGAIN}")
+                if why := replicas.crash_suspects.lost_again(owner, member.session.version):
+                    raise CallFailedError(f"{replicas.name} service: {why}")
                 await replicas.crash_suspects.known(owner, deadline)
                 if part.version and owner in replicas.crash_suspects.pods:
                     raise VersionGoneError("one replica at a time gets a pod that may crash it")

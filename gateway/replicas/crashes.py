@@ -54,6 +54,9 @@ MOST_SHOWN: Final = 10
 MOST_LOST: Final = 100
 """Lost replicas that are kept, in the same way."""
 
+LOST_AGAIN: Final = "a replica was lost again while it worked on this pod"
+"""The answer about a pod that has ended a replica before: at once, since other pods wait for it."""
+
 NOBODY: Final[Owner] = ("", "")
 """Whose work that of a shadow is."""
 
@@ -128,10 +131,16 @@ class CrashSuspects:
                 for known in lost:
                     await known.wait()
 
-    def is_suspect(self, owner: Owner, version: str) -> bool:
-        """Whether a replica with this version of the plugins has crashed about a pod."""
+    def lost_again(self, owner: Owner, version: str) -> str:
+        """Say that a replica was lost about a pod, and how one ended about it before.
+
+        "" if replicas with this version of the plugins have not crashed about it.
+        """
         pod = self.pods.get(owner)
-        return pod is not None and pod.version == version
+        if pod is None or pod.version != version:
+            return ""
+        while_ = f"plugin {pod.plugin} ran for it" if pod.plugin else "it worked on it"
+        return f"{LOST_AGAIN}; one ended{_by(pod.how)} before while {while_}"
 
     def found(self, place: str, replica: str, former: pb.FormerProcess) -> None:
         """Note which process answers at an address, and what it says of the one before it."""

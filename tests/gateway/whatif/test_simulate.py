@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from cli.up.processes import free_ports
-from gateway.replicas.call import ENDED_AGAIN
+from gateway.replicas.crashes import LOST_AGAIN
 from gateway.whatif import simulate
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from moorage_host.plugins.registry import Registry
@@ -280,7 +280,7 @@ async def test_a_pod_that_ended_replicas_is_not_asked_about(tmp_path: Path) -> N
                     await until(lambda: len(hung) > count)  # noqa: B023 - it is awaited here
                     continue
                 refused = "a replica of filter ended while it worked on this pod, 2 times"
-                assert ENDED_AGAIN in (await call)["Error"]
+                assert LOST_AGAIN in (await call)["Error"]
                 assert refused in (await process.filter(pod(cpu="1"), *NAMES))["Error"]
                 status, answer = await post(process, "/simulate", {"pod": pod(cpu="1")})
                 assert (status, refused in str(answer)) == (503, True), answer
