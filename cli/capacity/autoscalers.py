@@ -28,9 +28,6 @@ EXISTING: Final = "moorage.io/existing"
 
 NODE_POOL, INITIALIZED = "karpenter.sh/nodepool", "karpenter.sh/initialized"
 
-NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
-NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
-
 WELL_KNOWN: Final = (
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
@@ -246,6 +243,19 @@ def _of_pool(pool: Manifest, nodes: Sequence[NodeManifest]) -> Iterator[Template
             _node(f"{name}-new-{number}", {**labels, **dict(chosen)}, taints, like),
             f"a node of NodePool {name}",
         )
+
+
+def claimed_node(claim: Manifest) -> NodeManifest:
+    """Return the node that a NodeClaim of Karpenter becomes, as far as it says."""
+    spec, status = _object(claim.get("spec")), _object(claim.get("status"))
+    labels = dict(_object(claim["metadata"].get("labels")))
+    for each in spec.get("requirements") or ():
+        if each.get("operator") == "In" and len(each.get("values") or ()) == 1:
+            labels[each["key"]] = each["values"][0]
+    requested = _object(_object(spec.get("resources")).get("requests"))
+    node = _node(claim["metadata"]["name"], labels, (), None)
+    amounts = _object(status.get("allocatable")) or requested
+    return replace(node, status=replace(node.status, allocatable=amounts))
 
 
 def _node(

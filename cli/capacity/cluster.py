@@ -10,12 +10,14 @@ from urllib.parse import quote
 import msgspec
 from prometheus_client import Counter
 
-from cli.capacity.autoscalers import EXISTING, NODE_CLAIMS, NODE_POOLS
+from cli.capacity.autoscalers import EXISTING
 from cli.capacity.placeholder import Manifest, Placeholder, read_placeholder, status_patch, to_json
 from gateway.cluster.reflector import Reflector, Resource
 from gateway.decisions.capacity import PLACEHOLDER, SCHEDULER
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 from moorage_host.kube import KubeClient, KubeStatusError
+
+KARPENTER: Final = "/apis/karpenter.sh/v1"
 
 SECONDS: Final = 10.0
 """Time for one request."""
@@ -166,14 +168,21 @@ class ClusterView:
 
     async def node_pools(self) -> list[Manifest]:
         """Return Karpenter's NodePools that are not being deleted; empty without Karpenter."""
+        return await self._of_karpenter("nodepools")
+
+    async def node_claims(self) -> list[Manifest]:
+        """Return Karpenter's NodeClaims that are not being deleted; empty without Karpenter."""
+        return await self._of_karpenter("nodeclaims")
+
+    async def _of_karpenter(self, plural: str) -> list[Manifest]:
         try:
-            found = await self._client.items(NODE_POOLS, timeout=SECONDS)
+            found = await self._client.items(f"{KARPENTER}/{plural}", timeout=SECONDS)
         except KubeStatusError as error:
             if error.status == 404:
                 return []
             raise
-        pools = (json.loads(bytes(raw)) for raw in found)
-        return [each for each in pools if not each["metadata"].get("deletionTimestamp")]
+        objects = (json.loads(bytes(raw)) for raw in found)
+        return [each for each in objects if not each["metadata"].get("deletionTimestamp")]
 
     async def notes_on(self, placeholder: Placeholder) -> list[tuple[str, str]]:
         """Return reason and note of the Events of a placeholder, the newest last."""
@@ -204,12 +213,7 @@ class ClusterView:
         }
         if not claims:
             return dict.fromkeys(reported, Coming())
-        nodes = {}
-        for raw in await self._client.items(NODE_CLAIMS, timeout=SECONDS):
-            claim = json.loads(bytes(raw))
-            if not claim["metadata"].get("deletionTimestamp"):
-                status = claim.get("status") or {}
-                nodes[claim["metadata"]["name"]] = str(status.get("nodeName") or "")
+        nodes = {each["metadata"]["name"]: node_of(each) for each in await self.node_claims()}
         named = {uid: claim_of(note) for uid, note in reported.items()}
         return {uid: Coming(claim, nodes[claim]) for uid, claim in named.items() if claim in nodes}
 
@@ -271,7 +275,7 @@ async def karpenter_problem(client: KubeClient) -> str:
         KubeError: The API server does not say.
         TimeoutError: The same.
     """
-    answer = await client.request("GET", "/apis/karpenter.sh/v1", timeout=SECONDS)
+    answer = await client.request("GET", KARPENTER, timeout=SECONDS)
     if answer.status != 404:
         answer.check()
         return ""
@@ -287,6 +291,11 @@ async def karpenter_problem(client: KubeClient) -> str:
 def claim_of(note: str) -> str:
     """Return the NodeClaim that an Event of Karpenter names, "" for none."""
     return note.partition("nodeclaim/")[2].partition(",")[0].strip()
+
+
+def node_of(claim: Manifest) -> str:
+    """Return the name of a NodeClaim's node, "" until it has one."""
+    return str((claim.get("status") or {}).get("nodeName") or "")
 
 
 def _last_time(event: Manifest) -> str:

@@ -16,14 +16,12 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final
 
-from msgspec import structs
-
-from cli.capacity.autoscalers import EXISTING, Autoscaler, is_ready
-from cli.capacity.cluster import ASKED_FOR, ClusterView, WaitingPod
+from cli.capacity.autoscalers import Autoscaler
+from cli.capacity.cluster import ASKED_FOR, ClusterView, Coming, WaitingPod, node_of
 from cli.capacity.judging import Judge
+from cli.capacity.nodes import SETTLED_SECONDS, NodeBook, Room
 from cli.capacity.placeholder import (
     NO_NODE_CAME,
     NODE_ADDED,
@@ -31,10 +29,11 @@ from cli.capacity.placeholder import (
     Manifest,
     Placeholder,
     placeholder_manifest,
+    to_json,
 )
 from cli.shared.gateway.client import Gateway
 from gateway.decisions.capacity import ASKED, CAPACITY, COMING, CONTROLLER, NODE_ASKED
-from moorage.models import NodeManifest
+from moorage.models import Pod, decode_pod
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from moorage_host.kube import KubeStatusError
 from moorage_host.kube.events import EventWriter
@@ -47,17 +46,11 @@ MOST_FAILURES: Final = 2
 MOST_NODES: Final = 5
 """New nodes that may come for a pod, for whatever reason it is on none of them."""
 
-SETTLED_SECONDS: Final = 10.0
-"""How long a node has to be ready before it is judged, and counts as one that exists."""
+REACTION_SECONDS: Final = 3.0
+"""How long a pod is left to the autoscaler, which may add a node for it by itself."""
 
 UNUSED_SECONDS: Final = 60.0
 """How long a pod may stay off a new node that nothing rejects."""
-
-OLD_SECONDS: Final = 60.0
-"""A node of that age is not one that comes, unless its autoscaler says so."""
-
-LABELS_SECONDS: Final = 60.0
-"""How long nodes keep the label `EXISTING` after the last request."""
 
 COMING_SECONDS: Final = 0.5
 """From one look at what the autoscaler brings to the next."""
@@ -65,14 +58,8 @@ COMING_SECONDS: Final = 0.5
 NOTES_SECONDS: Final = 10.0
 """From one look at a placeholder's Events to the next."""
 
-KEPT_SECONDS: Final = 15.0
-"""From one look at a kept node to the next."""
-
 MOST_REPORTED: Final = 10_000
 """Pods of which it is known what was reported last."""
-
-NAMED_PODS: Final = 100
-"""Pods that the annotation of a node names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +97,12 @@ class Controller:
         self._limits = limits
         self._say = say
         self._judge = Judge(view, autoscaler)
-        self._ready_since: dict[str, float] = {}
+        self._nodes = NodeBook(view, autoscaler, say)
         self._paused: dict[str, float] = {}
         self._reported: dict[str, str] = {}
         self._looked: dict[str, float] = {}
-        self._asked_at = time.monotonic()  # those of an earlier process may have just ended
+        self._seen: dict[str, float] = {}
+        self._coming: dict[str, Coming] = {}
 
     async def look(self, gateway: Gateway) -> None:
         """Do what is to be done now.
@@ -124,27 +112,15 @@ class Controller:
             KubeError: The API server does not answer, or refuses.
             TimeoutError: The same.
         """
-        self._note_nodes()
+        self._nodes.note()
         items = (await gateway.get(REJECTED))["items"]
         rejected = {each["uid"]: each for each in items}
         await self._note_coming()
         for placeholder in list(self._view.placeholders.values()):
             await self._follow(gateway, placeholder, rejected.get(placeholder.pod_uid))
         await self._ask(gateway, items)
-        await self._keep_nodes()
-        await self._mark_nodes()
-
-    # ---- nodes
-
-    def _note_nodes(self) -> None:
-        now, nodes = time.monotonic(), self._view.nodes
-        for name, node in nodes.items():
-            if is_ready(node) and not self._autoscaler.is_coming(node):
-                self._ready_since.setdefault(name, now)
-            else:
-                self._ready_since.pop(name, None)
-        for gone in self._ready_since.keys() - nodes.keys():
-            del self._ready_since[gone]
+        await self._nodes.release()
+        await self._nodes.mark()
 
     async def _note_coming(self) -> None:
         """Read what the autoscaler brings, if something is asked for."""
@@ -152,76 +128,6 @@ class Controller:
         if asked and self._is_due("coming", COMING_SECONDS):
             autoscaler = self._autoscaler
             self._coming = await self._view.coming(autoscaler.brings, claims=autoscaler.marks_nodes)
-
-    def _is_settled(self, node: NodeManifest) -> bool:
-        since = self._ready_since.get(node.name)
-        return since is not None and time.monotonic() - since >= SETTLED_SECONDS
-
-    def _is_known(self, node: NodeManifest) -> bool:
-        """Whether a node is one that exists, rather than one that comes."""
-        if self._is_settled(node):
-            return True
-        return _age(node) > OLD_SECONDS and not self._autoscaler.is_coming(node)
-
-    async def _mark_nodes(self) -> None:
-        """Mark nodes that exist while a node is asked for, and not longer than need be."""
-        if not self._autoscaler.marks_nodes:
-            return
-        now = time.monotonic()
-        if any(each.is_open for each in self._view.placeholders.values()):
-            self._asked_at = now
-            await self._mark_existing()
-        elif now - self._asked_at > LABELS_SECONDS:
-            marked = [
-                each.name for each in self._view.nodes.values() if EXISTING in each.metadata.labels
-            ]
-            await self._view.mark_existing(marked, value=None)
-
-    async def _mark_existing(self) -> None:
-        await self._view.mark_existing(
-            [
-                each.name
-                for each in self._view.nodes.values()
-                if EXISTING not in each.metadata.labels and self._is_known(each)
-            ],
-            value="true",
-        )
-
-    async def _keep_nodes(self) -> None:
-        """Let the autoscaler take nodes away that no pod is on any more for which they came."""
-        key, _ = self._autoscaler.keep
-        for name, node in list(self._view.nodes.items()):
-            if (text := node.metadata.annotations.get(ASKED_FOR)) is None:
-                continue
-            if not self._is_due(name, KEPT_SECONDS):
-                continue
-            named = set(filter(None, text.split(",")))
-            awaited = {
-                f"{each.namespace}/{each.pod}"
-                for each in self._view.placeholders.values()
-                if each.reason == NODE_ADDED and each.nodes[-1:] == (name,)
-            }
-            kept = named & (await self._view.pods_on(name) | awaited)
-            if not kept:
-                await self._view.mark(name, annotations={ASKED_FOR: None, key: None})
-                self._say(f"node {name} is free to go: no pod is on it for which it came")
-            elif kept != named:
-                await self._view.mark(name, annotations={ASKED_FOR: ",".join(sorted(kept))})
-
-    async def _keep(self, name: str, pod: str) -> None:
-        """Have the autoscaler keep a node for a pod."""
-        if (node := self._view.nodes.get(name)) is None:
-            return
-        named = set(filter(None, node.metadata.annotations.get(ASKED_FOR, "").split(",")))
-        if pod in named or len(named) >= NAMED_PODS:
-            return
-        key, value = self._autoscaler.keep
-        text = ",".join(sorted({*named, pod}))
-        await self._view.mark(name, annotations={ASKED_FOR: text, key: value})
-        metadata = node.metadata  # what the watch shows later, so that the next pod is added to it
-        annotations = {**metadata.annotations, ASKED_FOR: text, key: value}
-        metadata = structs.replace(metadata, annotations=annotations)
-        self._view.nodes[name] = structs.replace(node, metadata=metadata)
 
     def _is_due(self, key: str, seconds: float) -> bool:
         """Whether something was not looked at for some time; notes that it is now."""
@@ -260,13 +166,20 @@ class Controller:
             place = found["spec"].get("nodeName") or ""
             if not place and not found["metadata"].get("deletionTimestamp"):
                 return  # the watch is behind
-            if place in placeholder.nodes or placeholder.is_open:
-                node = self._view.nodes.get(place)
-                if place in placeholder.nodes or (node and not self._is_known(node)):
-                    await self._keep(place, f"{placeholder.namespace}/{placeholder.pod}")
             if place:
-                self._say(f"{placeholder.namespace}/{placeholder.pod} is on {place}")
+                await self._arrived(placeholder, place, decode_pod(to_json(found)))
         await self._view.delete(placeholder)
+
+    async def _arrived(self, placeholder: Placeholder, place: str, pod: Pod) -> None:
+        """Have the autoscaler keep the node that a pod is on, if it came for a pod."""
+        name = f"{placeholder.namespace}/{placeholder.pod}"
+        node = self._view.nodes.get(place)
+        if node is not None and (
+            not self._nodes.is_known(node) or ASKED_FOR in node.metadata.annotations
+        ):
+            await self._nodes.keep(place, name)
+            self._nodes.has_gone_to(place, pod.requests)
+        self._say(f"{name} is on {place}")
 
     async def _follow_open(self, placeholder: Placeholder, waiting: WaitingPod) -> None:
         if not placeholder.reason:  # it was created, and no more, when a controller ended
@@ -283,8 +196,8 @@ class Controller:
             await self._open(placeholder)
             return
         named = self._view.nodes.get(coming.node) if coming is not None else None
-        if (node := named or self._coming_for(placeholder, waiting)) is not None:
-            await self._keep(node.name, f"{placeholder.namespace}/{placeholder.pod}")
+        if (node := named or self._nodes.coming_for(placeholder, waiting.pod)) is not None:
+            await self._nodes.keep(node.name, f"{placeholder.namespace}/{placeholder.pod}")
             message = f"node {node.name} was added for it, and is not used yet"
             nodes = (*placeholder.nodes, node.name)
             await self._show(replace(placeholder, nodes=nodes), NODE_ADDED, message)
@@ -307,22 +220,6 @@ class Controller:
                 return f"{title}: {note}"[:1000]
         return title
 
-    def _coming_for(self, placeholder: Placeholder, waiting: WaitingPod) -> NodeManifest | None:
-        """Return a node that has come since a request, and has room for it."""
-        for name, node in self._view.nodes.items():
-            if self._is_known(node) or EXISTING in node.metadata.labels:
-                continue
-            if name in placeholder.nodes or _begun(node) < placeholder.created:
-                continue
-            others = [
-                pod.pod.requests
-                for uid, each in self._view.placeholders.items()
-                if each.nodes[-1:] == (name,) and (pod := self._view.waiting.get(uid)) is not None
-            ]
-            if self._judge.has_room(waiting.pod, node, others):
-                return node
-        return None
-
     async def _follow_added(
         self, gateway: Gateway, placeholder: Placeholder, waiting: WaitingPod
     ) -> None:
@@ -330,7 +227,7 @@ class Controller:
         node = self._view.nodes.get(name)
         if node is None:
             await self._again(placeholder, waiting, f"node {name}, which was added, is gone")
-        elif self._is_settled(node) and self._is_due(placeholder.uid, SETTLED_SECONDS):
+        elif self._nodes.is_settled(node) and self._is_due(placeholder.uid, SETTLED_SECONDS):
             if untolerated(node.spec.taints, waiting.pod.spec.tolerations, DO_NOT_SCHEDULE):
                 return
             profile = waiting.pod.spec.scheduler_name
@@ -359,7 +256,7 @@ class Controller:
             self._refuse(waiting, "NewNodesRejected", message)
         else:
             self._say(f"{what}: {problem}; a node is asked for again")
-            await self._mark_existing()
+            await self._nodes.mark_existing()
             if self._autoscaler.marks_nodes:
                 await self._open(placeholder)
             else:  # the names of nodes that exist are in its affinity, which cannot change
@@ -378,38 +275,56 @@ class Controller:
 
     async def _ask(self, gateway: Gateway, items: Sequence[Any]) -> None:
         """Ask for nodes, as far as limits allow; of a group for all that it lacks at once."""
-        groups: dict[tuple[str, str], list[Any]] = {}
-        for item in items:
-            if item["uid"] in self._view.waiting and item["uid"] not in self._view.placeholders:
-                name = item["group"] or item["uid"]
-                groups.setdefault((item["namespace"], name), []).append(item)
-        marked = False
-        for members in _in_turns(groups):
-            waiting = self._view.waiting[members[0]["uid"]]
+        candidates = [each for each in items if self._is_candidate(each)]
+        if not candidates:
+            return
+        rooms = self._nodes.rooms(await self._claims())
+        for members in _in_turns(candidates):
+            waiting = [
+                each
+                for item in members
+                if (each := self._view.waiting.get(item["uid"])) is not None
+                and each.uid not in self._view.placeholders
+            ]
+            if not waiting:
+                continue
             if not any(_is_curable(each) for each in members):
-                self._refuse(waiting, "NoNodeHelps", _no_node_helps(members[0]))
+                self._refuse(waiting[0], "NoNodeHelps", _no_node_helps(members[0]))
                 continue
-            wanted = members[: members[0]["lacks"] or 1]
-            if problem := self._limit(waiting.pod.namespace, len(wanted)):
-                self._refuse(waiting, "NodeNotAsked", problem)
+            wanted = [each for each in waiting if not _finds_room(each.pod, rooms)]
+            wanted = wanted[: min(each["lacks"] for each in members) or 1]
+            if not wanted:
+                continue  # there will be room for them
+            if problem := self._limit(waiting[0].pod.namespace, len(wanted)):
+                self._refuse(waiting[0], "NodeNotAsked", problem)
                 continue
-            verdict = await self._judge.verdict(gateway, waiting, members[0], len(wanted))
+            verdict = await self._judge.verdict(gateway, waiting[0], members[0], len(waiting))
             if verdict is None:
                 continue  # the gateway is busy: next time
             if verdict.problem:
-                self._refuse(waiting, "NoNodeHelps", verdict.problem)
+                self._refuse(waiting[0], "NoNodeHelps", verdict.problem)
                 continue
-            if self._autoscaler.marks_nodes and not marked:
-                await self._mark_existing()
-                marked = True
-            self._asked_at = time.monotonic()
-            await asyncio.gather(
-                *(
-                    self._create(each, verdict.requirements)
-                    for item in wanted
-                    if (each := self._view.waiting.get(item["uid"])) is not None
-                )
-            )
+            if time.monotonic() - self._nodes.asked_at > 1:
+                await self._nodes.mark_existing()
+            self._nodes.asked_at = time.monotonic()
+            await asyncio.gather(*(self._create(each, verdict.requirements) for each in wanted))
+
+    async def _claims(self) -> Sequence[Manifest]:
+        """Return NodeClaims whose nodes have not come yet."""
+        if not self._autoscaler.marks_nodes:
+            return ()
+        claims = await self._view.node_claims()
+        return [each for each in claims if node_of(each) not in self._view.nodes]
+
+    def _is_candidate(self, item: Mapping[str, Any]) -> bool:
+        """Whether a pod has no request, and the autoscaler had time to add a node by itself."""
+        uid, now = item["uid"], time.monotonic()
+        if uid not in self._view.waiting or uid in self._view.placeholders:
+            return False
+        since = self._seen.setdefault(uid, now)
+        while len(self._seen) > MOST_REPORTED:
+            del self._seen[next(iter(self._seen))]
+        return now - since >= REACTION_SECONDS or not _is_curable(item)
 
     def _limit(self, namespace: str, count: int) -> str:
         """Return why no more may be asked for now; "" if it may."""
@@ -441,7 +356,7 @@ class Controller:
         *,
         history: Placeholder | None = None,
     ) -> None:
-        known = [each for each in self._view.nodes.values() if self._is_known(each)]
+        known = self._nodes.known
         other = self._autoscaler.other_than(known)
         if other is None:
             problem = f"no node was asked for: a pod cannot name all {len(known)} nodes to avoid"
@@ -509,25 +424,23 @@ def _no_node_helps(item: Mapping[str, Any]) -> str:
     return f"no new node would help: {reasons}"
 
 
-def _in_turns(groups: Mapping[tuple[str, str], list[Any]]) -> Iterable[list[Any]]:
-    """Return groups, one of each namespace after the other."""
-    by_namespace: dict[str, list[list[Any]]] = {}
-    for (namespace, _), members in groups.items():
-        by_namespace.setdefault(namespace, []).append(members)
-    queues = list(by_namespace.values())
+def _finds_room(pod: Pod, rooms: Sequence[Room]) -> bool:
+    """Whether there will be room for a pod; then it is taken."""
+    room = next((each for each in rooms if each.takes(pod)), None)
+    if room is not None:
+        room.put(pod.requests)
+    return room is not None
+
+
+def _in_turns(items: Sequence[Any]) -> Iterable[list[Any]]:
+    """Return pods by groups, one group of each namespace after the other."""
+    groups: dict[str, dict[str, list[Any]]] = {}
+    for item in items:
+        of_namespace = groups.setdefault(item["namespace"], {})
+        of_namespace.setdefault(item["group"] or item["uid"], []).append(item)
+    queues = [list(each.values()) for each in groups.values()]
     for turn in range(max(map(len, queues), default=0)):
         yield from (queue[turn] for queue in queues if turn < len(queue))
-
-
-def _begun(node: NodeManifest) -> float:
-    try:
-        return datetime.fromisoformat(node.metadata.creation_timestamp).timestamp()
-    except ValueError:
-        return 0.0
-
-
-def _age(node: NodeManifest) -> float:
-    return time.time() - _begun(node)
 
 
 def _number(count: int) -> str:

@@ -63,7 +63,10 @@ class Judge:
     async def verdict(
         self, gateway: Gateway, waiting: WaitingPod, item: Mapping[str, Any], count: int
     ) -> NewNodeVerdict | None:
-        """Return whether *count* new nodes would help a pod, or its group; None to ask later."""
+        """Return whether new nodes would help a pod, or its *count* pods that wait as a group.
+
+        None stands for a gateway that is busy: it is asked later.
+        """
         if obstacle := _obstacle(waiting):
             return NewNodeVerdict(f"no new node would help: {obstacle}")
         now = time.monotonic()
@@ -125,21 +128,20 @@ class Judge:
         templates: Sequence[Template],
         count: int,
     ) -> NewNodeVerdict | None:
-        """Return whether a group would fit with so many more nodes of one kind."""
+        """Return whether a group would fit on so many new nodes of one kind."""
         answer: Any = {}
         for template in templates:
             copies = [
                 _copy(template.node, f"{template.node.name}-{number}")
                 for number in range(min(count, MOST_GROUP))
             ]
-            nodes = [*self._view.nodes.values(), *copies]
-            answer = await self._simulated(gateway, waiting, item["profile"], nodes)
+            answer = await self._simulated(gateway, waiting, item["profile"], copies)
             if answer is None:
                 return None
             if (answer.get("group") or {}).get("fits") or answer["feasible"]:
                 return NewNodeVerdict("", list(narrowed([template], templates)))
         words = next(iter(answer.get("words") or ()), "the group does not fit")
-        return NewNodeVerdict(f"no new node would help: {words}, with {count} more nodes as well")
+        return NewNodeVerdict(f"no new node would help: {words}, on {count} new nodes as well")
 
     async def why_not(self, gateway: Gateway, waiting: WaitingPod, node: str, profile: str) -> str:
         """Return why a node that exists is rejected by now; "" if it is not, or nobody says."""
@@ -174,18 +176,6 @@ class Judge:
                 return None
             raise
 
-    def has_room(self, pod: Pod, node: NodeManifest, others: Sequence[Mapping[str, int]]) -> bool:
-        """Whether a node that comes holds a pod beside those that it came for."""
-        if not suiting(pod, [Template(_ready(node), "")]):
-            return False
-        if not node.status.allocatable:
-            return not others
-        return all(
-            amount + sum(each.get(name, 0) for each in others) <= node.allocatable.get(name, 0)
-            for name, amount in pod.requests.items()
-            if amount > 0
-        )
-
 
 def _obstacle(waiting: WaitingPod) -> str:
     """Return why no placeholder can stand for a pod; "" if one can."""
@@ -215,9 +205,3 @@ def _copy(node: NodeManifest, name: str) -> NodeManifest:
     labels = {**node.metadata.labels, HOSTNAME: name}
     metadata = msgspec.structs.replace(node.metadata, name=name, uid=name, labels=labels)
     return msgspec.structs.replace(node, metadata=metadata)
-
-
-def _ready(node: NodeManifest) -> NodeManifest:
-    """Return a node that comes, without the taints that it has only until it is ready."""
-    spec = msgspec.structs.replace(node.spec, taints=())
-    return msgspec.structs.replace(node, spec=spec)

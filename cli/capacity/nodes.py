@@ -1,0 +1,221 @@
+"""Nodes: which exist, which come, and which the autoscaler is not to take away."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import structs
+
+from cli.capacity.autoscalers import EXISTING, Autoscaler, Template, claimed_node, is_ready, suiting
+from cli.capacity.cluster import ASKED_FOR, ClusterView
+from cli.capacity.placeholder import NODE_ADDED, Placeholder
+from moorage.models import NodeManifest, Pod
+
+SETTLED_SECONDS: Final = 10.0
+"""How long a node has to be ready before it is judged, and counts as one that exists."""
+
+OLD_SECONDS: Final = 60.0
+"""A node of that age is not one that comes, unless its autoscaler says so."""
+
+LABELS_SECONDS: Final = 60.0
+"""How long nodes keep the label `EXISTING` after the last request."""
+
+KEPT_SECONDS: Final = 15.0
+"""From one look at a kept node to the next."""
+
+NAMED_PODS: Final = 100
+"""Pods that the annotation of a node names."""
+
+Amounts = Mapping[str, int]
+
+
+class NodeBook:
+    """What is known of nodes beside what they show: since when, and what has gone there."""
+
+    def __init__(
+        self, view: ClusterView, autoscaler: Autoscaler, say: Callable[[str], object]
+    ) -> None:
+        self._view = view
+        self._autoscaler = autoscaler
+        self._say = say
+        self._ready_since: dict[str, float] = {}
+        self._looked: dict[str, float] = {}
+        self._used: dict[str, list[Amounts]] = {}
+        self.asked_at = time.monotonic()  # requests of an earlier process may have just ended
+
+    def note(self) -> None:
+        """Note since when nodes are ready, and forget those that are gone."""
+        now, nodes = time.monotonic(), self._view.nodes
+        for name, node in nodes.items():
+            if is_ready(node) and not self._autoscaler.is_coming(node):
+                self._ready_since.setdefault(name, now)
+            else:
+                self._ready_since.pop(name, None)
+        for kept in (self._ready_since, self._looked, self._used):
+            for gone in kept.keys() - nodes.keys():
+                del kept[gone]
+
+    def is_settled(self, node: NodeManifest) -> bool:
+        """Whether a node has been ready for a while."""
+        since = self._ready_since.get(node.name)
+        return since is not None and time.monotonic() - since >= SETTLED_SECONDS
+
+    def is_known(self, node: NodeManifest) -> bool:
+        """Whether a node is one that exists, rather than one that comes."""
+        if self.is_settled(node):
+            return True
+        return time.time() - begun(node) > OLD_SECONDS and not self._autoscaler.is_coming(node)
+
+    @property
+    def known(self) -> list[NodeManifest]:
+        """The nodes that exist."""
+        return [each for each in self._view.nodes.values() if self.is_known(each)]
+
+    # ---- nodes that come
+
+    def has_gone_to(self, name: str, requests: Amounts) -> None:
+        """Note that a pod is on a node, so that its room is taken; only of nodes that come."""
+        node = self._view.nodes.get(name)
+        if node is not None and not self.is_known(node):
+            self._used.setdefault(name, []).append(requests)
+
+    def coming_for(self, placeholder: Placeholder, pod: Pod) -> NodeManifest | None:
+        """Return a node that has come since a request, and has room for it."""
+        for name, node in self._view.nodes.items():
+            is_new = not self.is_known(node) and EXISTING not in node.metadata.labels
+            if is_new and name not in placeholder.nodes and begun(node) >= placeholder.created:
+                room = Room(node, [*self._used.get(name, ()), *self._awaited(name)])
+                if room.takes(pod):
+                    return node
+        return None
+
+    def rooms(self, claims: Sequence[Mapping[str, Any]]) -> list["Room"]:
+        """Return what comes, without what open requests are to get of it.
+
+        Autoscalers also add nodes by themselves: for pods that fit no node that exists.
+        """
+        nodes = [
+            each
+            for each in self._view.nodes.values()
+            if not self.is_known(each) and EXISTING not in each.metadata.labels
+        ]
+        rooms = [
+            Room(each, [*self._used.get(each.name, ()), *self._awaited(each.name)])
+            for each in nodes
+        ]
+        rooms += [Room(claimed_node(each), ()) for each in claims]
+        for uid, placeholder in self._view.placeholders.items():
+            waiting = self._view.waiting.get(uid)
+            if placeholder.is_open and waiting is not None:
+                for room in rooms:
+                    if room.takes(waiting.pod):
+                        room.put(waiting.pod.requests)
+                        break
+        return rooms
+
+    def _awaited(self, name: str) -> Iterator[Amounts]:
+        """Yield what pods request that are to get on a node which came for them."""
+        for uid, each in self._view.placeholders.items():
+            if each.reason == NODE_ADDED and each.nodes[-1:] == (name,):
+                waiting = self._view.waiting.get(uid)
+                if waiting is not None:
+                    yield waiting.pod.requests
+
+    # ---- what is written on nodes
+
+    async def mark(self) -> None:
+        """Mark nodes that exist while a node is asked for, and not longer than need be."""
+        if not self._autoscaler.marks_nodes:
+            return
+        if any(each.is_open for each in self._view.placeholders.values()):
+            self.asked_at = time.monotonic()
+            await self.mark_existing()
+        elif time.monotonic() - self.asked_at > LABELS_SECONDS:
+            nodes = self._view.nodes.values()
+            marked = [each.name for each in nodes if EXISTING in each.metadata.labels]
+            await self._view.mark_existing(marked, value=None)
+
+    async def mark_existing(self) -> None:
+        """Mark the nodes that exist, if the autoscaler needs that."""
+        if self._autoscaler.marks_nodes:
+            names = [each.name for each in self.known if EXISTING not in each.metadata.labels]
+            await self._view.mark_existing(names, value="true")
+
+    async def keep(self, name: str, pod: str) -> None:
+        """Have the autoscaler keep a node for a pod, given as NAMESPACE/NAME."""
+        if (node := self._view.nodes.get(name)) is None:
+            return
+        named = _names(node)
+        if pod in named or len(named) >= NAMED_PODS:
+            return
+        key, value = self._autoscaler.keep
+        notes = {ASKED_FOR: ",".join(sorted({*named, pod})), key: value}
+        await self._view.mark(name, annotations=notes)
+        # As the watch shows it later, so that the next pod is added to it.
+        metadata = node.metadata
+        metadata = structs.replace(metadata, annotations={**metadata.annotations, **notes})
+        self._view.nodes[name] = structs.replace(node, metadata=metadata)
+
+    async def release(self) -> None:
+        """Let the autoscaler take nodes away that no pod is on any more for which they came."""
+        key, _ = self._autoscaler.keep
+        now = time.monotonic()
+        for name, node in list(self._view.nodes.items()):
+            if ASKED_FOR not in node.metadata.annotations:
+                continue
+            if now - self._looked.get(name, float("-inf")) < KEPT_SECONDS:
+                continue
+            self._looked[name] = now
+            named = _names(node)
+            awaited = {
+                f"{each.namespace}/{each.pod}"
+                for each in self._view.placeholders.values()
+                if each.reason == NODE_ADDED and each.nodes[-1:] == (name,)
+            }
+            kept = named & (await self._view.pods_on(name) | awaited)
+            if not kept:
+                await self._view.mark(name, annotations={ASKED_FOR: None, key: None})
+                self._say(f"node {name} is free to go: no pod is on it for which it came")
+            elif kept != named:
+                await self._view.mark(name, annotations={ASKED_FOR: ",".join(sorted(kept))})
+
+
+class Room:
+    """What a node that comes has left."""
+
+    def __init__(self, node: NodeManifest, taken: Sequence[Amounts]) -> None:
+        # The taints that it has until it is ready are not known from others.
+        self._node = structs.replace(node, spec=structs.replace(node.spec, taints=()))
+        self._free = dict(node.allocatable)
+        self._is_empty = not taken
+        for each in taken:
+            self.put(each)
+
+    def takes(self, pod: Pod) -> bool:
+        """Whether a pod fits, as far as its node is known."""
+        if not self._node.status.allocatable:  # its kubelet has yet to say
+            return self._is_empty
+        if not suiting(pod, [Template(self._node, "")]):
+            return False
+        return all(
+            amount <= self._free.get(name, 0) for name, amount in pod.requests.items() if amount > 0
+        )
+
+    def put(self, requests: Amounts) -> None:
+        """Take what a pod requests."""
+        self._is_empty = False
+        for name, amount in requests.items():
+            self._free[name] = self._free.get(name, 0) - amount
+
+
+def begun(node: NodeManifest) -> float:
+    """Return when a node was created, in seconds since 1970."""
+    try:
+        return datetime.fromisoformat(node.metadata.creation_timestamp).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _names(node: NodeManifest) -> set[str]:
+    return set(filter(None, node.metadata.annotations.get(ASKED_FOR, "").split(",")))
