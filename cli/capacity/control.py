@@ -292,7 +292,14 @@ class Controller:
                 self._refuse(waiting[0], "NoNodeHelps", _no_node_helps(members[0]))
                 continue
             wanted = [each for each in waiting if not _finds_room(each.pod, rooms)]
-            wanted = wanted[: min(each["lacks"] for each in members) or 1]
+            if group := members[0]["group"]:
+                asked = sum(
+                    each["group"] == group and each["uid"] in self._view.placeholders
+                    for each in items
+                )
+                wanted = wanted[: max(min(each["lacks"] for each in members) - asked, 0)]
+            else:
+                wanted = wanted[:1]
             if not wanted:
                 continue  # there will be room for them
             if problem := self._limit(waiting[0].pod.namespace, len(wanted)):

@@ -40,10 +40,11 @@ def heated(name: str, cpu: str = "1", *, spec: Object | None = None, **steps: st
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge new nodes at once, and notice soon that a controller was killed."""
-    for name in ("SETTLED_SECONDS", "LABELS_SECONDS", "KEPT_SECONDS"):
+    for module in (nodes, control):
+        monkeypatch.setattr(module, "SETTLED_SECONDS", 2.0)
+    for name in ("LABELS_SECONDS", "KEPT_SECONDS"):
         monkeypatch.setattr(nodes, name, 0.5)
-    for name in ("SETTLED_SECONDS", "NOTES_SECONDS"):
-        monkeypatch.setattr(control, name, 0.5)
+    monkeypatch.setattr(control, "NOTES_SECONDS", 0.5)
     monkeypatch.setattr(control, "REACTION_SECONDS", 1.0)
     monkeypatch.setattr(running, "LEASE_SECONDS", 2.0)
 
