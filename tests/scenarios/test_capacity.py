@@ -415,18 +415,18 @@ async def test_a_namespace_with_very_many_pods_asks_for_few_nodes_at_a_time(worl
     await world.nodes(*hot("n1"))
     async with world.scheduler("heated"), karpenter(world) as added:
         added.boot_seconds = 0.5
-        await world.create(*(heated(f"p{i}", "3") for i in range(24)))
-        async with capacity(world, per_namespace=4):
+        await world.create(*(heated(f"p{i}", "3") for i in range(12)))
+        async with capacity(world, per_namespace=3):
 
             async def all_bound() -> bool:
                 open_at_once.append(len(await placeholders(world)))
                 places = await world.places()
-                return all(places.get(f"p{i}") for i in range(24))
+                return all(places.get(f"p{i}") for i in range(12))
 
             await world.until(all_bound)
             await nothing_left(world)
-    assert max(open_at_once) <= 4
-    assert 12 <= len(added.added) <= 13
+    assert max(open_at_once) <= 3
+    assert 6 <= len(added.added) <= 7
 
 
 async def test_without_karpenter_it_waits_for_it(
