@@ -173,12 +173,17 @@ class NodeBook:
                 for each in self._view.placeholders.values()
                 if each.reason == NODE_ADDED and each.nodes[-1:] == (name,)
             }
-            kept = named & (await self._view.pods_on(name) | awaited)
+            on_it = await self._view.pods_on(name)
+            kept = named & (on_it.keys() | awaited)
+            # Others of their schedulers that came later would fit nodes that the rule rejects, too.
+            schedulers = {on_it[each] for each in kept & on_it.keys()}
+            kept |= {each for each, scheduler in on_it.items() if scheduler in schedulers}
             if not kept:
                 await self._view.mark(name, annotations={ASKED_FOR: None, key: None})
                 self._say(f"node {name} is free to go: no pod is on it for which it came")
             elif kept != named:
-                await self._view.mark(name, annotations={ASKED_FOR: ",".join(sorted(kept))})
+                text = ",".join(sorted(kept)[:NAMED_PODS])
+                await self._view.mark(name, annotations={ASKED_FOR: text})
 
 
 class Room:
