@@ -123,11 +123,25 @@ class Controller:
         await self._nodes.mark()
 
     async def _note_coming(self) -> None:
-        """Read what the autoscaler brings, if something is asked for."""
+        """Read what the autoscaler brings, and close the requests that it is for, all at once."""
         asked = any(each.reason in (ASKED, COMING) for each in self._view.placeholders.values())
         if asked and self._is_due("coming", COMING_SECONDS):
             autoscaler = self._autoscaler
             self._coming = await self._view.coming(autoscaler.brings, claims=autoscaler.marks_nodes)
+            await asyncio.gather(
+                *(
+                    self._view.write(
+                        replace(each, reason=COMING, message=f"{autoscaler.title}{coming}")
+                    )
+                    for each in list(self._view.placeholders.values())
+                    if each.reason == ASKED and (coming := self._comes(each)) is not None
+                )
+            )
+
+    def _comes(self, placeholder: Placeholder) -> Coming | None:
+        """Return what comes for a request, None for nothing, or what has come in vain."""
+        coming = self._coming.get(placeholder.uid)
+        return None if coming is not None and coming.node in placeholder.nodes else coming
 
     def _is_due(self, key: str, seconds: float) -> bool:
         """Whether something was not looked at for some time; notes that it is now."""
@@ -185,14 +199,8 @@ class Controller:
         if not placeholder.reason:  # it was created, and no more, when a controller ended
             await self._open(placeholder)
             return
-        coming = self._coming.get(placeholder.uid)
-        if coming is not None and coming.node and coming.node in placeholder.nodes:
-            coming = None  # it has come, and did not help
-        if placeholder.reason == ASKED and coming is not None:
-            message = f"{self._autoscaler.title}{coming}"
-            placeholder = replace(placeholder, reason=COMING, message=message)
-            await self._view.write(placeholder)
-        elif placeholder.reason == COMING and coming is None:
+        coming = self._comes(placeholder)
+        if placeholder.reason == COMING and coming is None:
             await self._open(placeholder)
             return
         named = self._view.nodes.get(coming.node) if coming is not None else None
