@@ -31,8 +31,9 @@ from cli.capacity.placeholder import (
     placeholder_manifest,
     to_json,
 )
+from cli.capacity.reporting import MOST_REPORTED, Reporter
 from cli.shared.gateway.client import Gateway
-from gateway.decisions.capacity import ASKED, CAPACITY, COMING, CONTROLLER, NODE_ASKED
+from gateway.decisions.capacity import ASKED, CAPACITY, COMING
 from moorage.models import Pod, decode_pod
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from moorage_host.kube import KubeStatusError
@@ -57,9 +58,6 @@ COMING_SECONDS: Final = 0.5
 
 NOTES_SECONDS: Final = 10.0
 """From one look at a placeholder's Events to the next."""
-
-MOST_REPORTED: Final = 10_000
-"""Pods of which it is known what was reported last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +91,11 @@ class Controller:
         """Report by *say* what was done."""
         self._view = view
         self._autoscaler = autoscaler
-        self._events = events
         self._limits = limits
-        self._say = say
         self._judge = Judge(view, autoscaler)
         self._nodes = NodeBook(view, autoscaler, say)
         self._paused: dict[str, float] = {}
-        self._reported: dict[str, str] = {}
+        self._reporter = Reporter(events, say)
         self._looked: dict[str, float] = {}
         self._seen: dict[str, float] = {}
         self._coming: dict[str, Coming] = {}
@@ -162,7 +158,7 @@ class Controller:
             await self._end(placeholder)
         elif item is not None and not _is_curable(item):
             await self._view.delete(placeholder)
-            self._refuse(waiting, "NoNodeHelps", _no_node_helps(item))
+            self._reporter.refuse(waiting, "NoNodeHelps", _no_node_helps(item))
         elif placeholder.is_open:
             await self._follow_open(placeholder, waiting)
         elif placeholder.reason == NODE_ADDED:
@@ -193,7 +189,7 @@ class Controller:
         ):
             await self._nodes.keep(place, name)
             self._nodes.has_gone_to(place, pod.requests)
-        self._say(f"{name} is on {place}")
+        self._reporter.say(f"{name} is on {place}")
 
     async def _follow_open(self, placeholder: Placeholder, waiting: WaitingPod) -> None:
         if not placeholder.reason:  # it was created, and no more, when a controller ended
@@ -209,7 +205,9 @@ class Controller:
             message = f"node {node.name} was added for it, and is not used yet"
             nodes = (*placeholder.nodes, node.name)
             await self._show(replace(placeholder, nodes=nodes), NODE_ADDED, message)
-            self._say(f"{placeholder.namespace}/{placeholder.pod}: node {node.name} was added")
+            self._reporter.say(
+                f"{placeholder.namespace}/{placeholder.pod}: node {node.name} was added"
+            )
             return
         if placeholder.reason == ASKED and self._is_due(placeholder.uid, NOTES_SECONDS):
             message = await self._progress(placeholder)
@@ -218,7 +216,7 @@ class Controller:
         if self._is_over(placeholder):
             message = f"no node came in {self._limits.timeout:g} s ({placeholder.message})"
             await self._show(placeholder, NO_NODE_CAME, message)
-            self._refuse(waiting, "NodeNotAdded", message)
+            self._reporter.refuse(waiting, "NodeNotAdded", message)
 
     async def _progress(self, placeholder: Placeholder) -> str:
         """Return what the autoscaler says of a request, after its name."""
@@ -257,13 +255,13 @@ class Controller:
         if count >= MOST_FAILURES:
             message = f"{_number(count)} new nodes were rejected too: {why}"
             await self._show(placeholder, NODES_REJECTED, message)
-            self._refuse(waiting, "NewNodesRejected", message)
+            self._reporter.refuse(waiting, "NewNodesRejected", message)
         elif len(placeholder.nodes) >= MOST_NODES:
             message = f"{len(placeholder.nodes)} new nodes did not help: {why}"
             await self._show(placeholder, NODES_REJECTED, message)
-            self._refuse(waiting, "NewNodesRejected", message)
+            self._reporter.refuse(waiting, "NewNodesRejected", message)
         else:
-            self._say(f"{what}: {problem}; a node is asked for again")
+            self._reporter.say(f"{what}: {problem}; a node is asked for again")
             await self._nodes.mark_existing()
             if self._autoscaler.marks_nodes:
                 await self._open(placeholder)
@@ -297,7 +295,7 @@ class Controller:
             if not waiting:
                 continue
             if not any(_is_curable(each) for each in members):
-                self._refuse(waiting[0], "NoNodeHelps", _no_node_helps(members[0]))
+                self._reporter.refuse(waiting[0], "NoNodeHelps", _no_node_helps(members[0]))
                 continue
             wanted = [each for each in waiting if not _finds_room(each.pod, rooms)]
             if group := members[0]["group"]:
@@ -311,13 +309,13 @@ class Controller:
             if not wanted:
                 continue  # there will be room for them
             if problem := self._limit(waiting[0].pod.namespace, len(wanted)):
-                self._refuse(waiting[0], "NodeNotAsked", problem)
+                self._reporter.refuse(waiting[0], "NodeNotAsked", problem)
                 continue
             verdict = await self._judge.verdict(gateway, waiting[0], members[0], len(waiting))
             if verdict is None:
                 continue  # the gateway is busy: next time
             if verdict.problem:
-                self._refuse(waiting[0], "NoNodeHelps", verdict.problem)
+                self._reporter.refuse(waiting[0], "NoNodeHelps", verdict.problem)
                 continue
             if time.monotonic() - self._nodes.asked_at > 1:
                 await self._nodes.mark_existing()
@@ -375,7 +373,7 @@ class Controller:
         other = self._autoscaler.other_than(known)
         if other is None:
             problem = f"no node was asked for: a pod cannot name all {len(known)} nodes to avoid"
-            self._refuse(waiting, "NodeNotAsked", problem)
+            self._reporter.refuse(waiting, "NodeNotAsked", problem)
             return
         manifest = placeholder_manifest(
             waiting.manifest,
@@ -392,42 +390,13 @@ class Controller:
             if error.status not in (400, 403, 404, 422):
                 raise
             self._pause(waiting.pod.namespace)
-            self._refuse(waiting, "NodeNotAsked", f"no node was asked for: {error.message}")
+            self._reporter.refuse(
+                waiting, "NodeNotAsked", f"no node was asked for: {error.message}"
+            )
             return
         self._view.placeholders[waiting.uid] = placeholder
         await self._open(placeholder)
-        self._report(waiting, NODE_ASKED, f"a node was asked for ({self._autoscaler.title})")
-        self._say(f"{waiting.pod.namespace}/{waiting.pod.name}: a node was asked for")
-
-    # ---- what people read
-
-    def _refuse(self, waiting: WaitingPod, reason: str, note: str) -> None:
-        """Report why no node is asked for; once, until that changes."""
-        if self._reported.get(waiting.uid) != note:
-            self._reported.pop(waiting.uid, None)
-            self._reported[waiting.uid] = note
-            while len(self._reported) > MOST_REPORTED:
-                del self._reported[next(iter(self._reported))]
-            self._report(waiting, reason, note)
-            self._say(f"{waiting.pod.namespace}/{waiting.pod.name}: {note}")
-
-    def _report(self, waiting: WaitingPod, reason: str, note: str) -> None:
-        pod = waiting.pod
-        self._events.report(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-            },
-            reason,
-            note,
-            kind="Normal" if reason == NODE_ASKED else "Warning",
-            action="Scaling",
-            controller=CONTROLLER,
-            series=(pod.uid, reason, note),
-        )
+        self._reporter.asked(waiting, self._autoscaler.title)
 
 
 def _is_curable(item: Mapping[str, Any]) -> bool:

@@ -27,11 +27,17 @@ LEASE_SECONDS: Final = 15.0
 SOONEST: Final = 0.2
 """Seconds from one look to the next at least, however much changes."""
 
+DEFAULT_LIMITS: Final = RequestLimits(most=100, most_per_namespace=20, pause=30.0, timeout=900.0)
+
 FLUSH_SECONDS: Final = 2.0
 
 
 async def run(
-    options: GatewayOptions, *, autoscaler: str, limits: RequestLimits, interval: float
+    options: GatewayOptions,
+    *,
+    autoscaler: str,
+    limits: RequestLimits = DEFAULT_LIMITS,
+    interval: float = 1.0,
 ) -> None:
     """Look every *interval* seconds, and sooner when something changes, until cancelled.
 

@@ -38,6 +38,11 @@ PORT = click.IntRange(0, 65535)
 @plugins_option
 @click.option("--kubeconfig", type=FILE, help="Serve this cluster instead of an embedded one.")
 @click.option(
+    "--capacity",
+    type=click.Choice(["karpenter", "cluster-autoscaler"]),
+    help="With --kubeconfig: ask this autoscaler for nodes, as `moorage capacity` does.",
+)
+@click.option(
     "--kubeconfig-out",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -65,6 +70,8 @@ def up(**given: Any) -> None:
             "--kubeconfig serves a cluster as it is: leave out --nodes, --pods, --once, "
             "--kubeconfig-out"
         )
+    if given["capacity"] and not given["kubeconfig"]:
+        raise click.UsageError("--capacity needs --kubeconfig: the embedded cluster has none")
     with clear_failures():
         from cli.up.run import UpOptions
         from cli.up.run import up as run

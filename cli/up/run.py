@@ -13,6 +13,7 @@ from pathlib import Path
 from cli.config.policies import ChosenPolicy, choose_policy
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.client import Gateway
+from cli.shared.gateway.options import GatewayOptions
 from cli.shared.given import GivenPlugin, weights_of
 from cli.shared.manifests import Object
 from cli.shared.output import echo
@@ -51,6 +52,7 @@ class UpOptions:
     plugins: tuple[GivenPlugin, ...]
     kubeconfig: Path | None
     kubeconfig_out: Path | None
+    capacity: str | None
     once: bool
     extender_port: int
     admin_port: int
@@ -264,7 +266,13 @@ class _Up:
         async def retry() -> str:
             return "; kube-scheduler tries pending pods again when the cluster changes"
 
+        options, autoscaler = self._options, self._options.capacity
         async with self._reloading(gateway, retry):
+            if autoscaler:
+                from cli.capacity.running import run as ask_for_nodes
+
+                at = GatewayOptions(admin=addresses.admin, kubeconfig=options.kubeconfig)
+                await ask_for_nodes(at, autoscaler=autoscaler)
             await asyncio.Event().wait()
         return 0
 
