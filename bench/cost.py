@@ -8,16 +8,17 @@ the background falls into some rounds only, so the least of all rounds is the ca
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
 
 from bench.processes import objects
-from bench.processes.counted import Counts
+from bench.processes.counted import Counts, Work
 from bench.processes.objects import Object
 from bench.processes.stacks import write_policy
 from bench.report import COST, Results, Table, Verdict
@@ -43,28 +44,72 @@ ByProcess = dict[str, Counts]
 PROFILE = "cost"
 PROFILES = {PROFILE: (("NodeResourcesFit",), (("NodeResourcesLeastAllocated", 1),))}
 
-FIRST, CACHED, CHANGED, AFTER, BIND, EVENT = STEPS = (
-    "filter, a pod unlike any before, with its scores",
-    "filter, a pod equal to those before, with its scores",
-    "the same after a bind, so about one node again",
-    "prioritize after filter",
-    "bind, with its events of the watch",
-    "one event of the watch: a node's label",
+
+class Step(NamedTuple):
+    """A call that is counted, and the most that it may do; a test holds that.
+
+    The alarms of filter and scorer, two calls each, may ring in all rounds of a step. Whoever
+    raises a ceiling says in the change what the cycle gains by it.
+
+    Attributes:
+        name: What it is.
+        short: The same as the head of a column.
+        calls: The most calls of our own functions.
+        classes: The most classes of ours.
+        messages: The most messages from the gateway to services.
+    """
+
+    name: str
+    short: str
+    calls: int
+    classes: int
+    messages: int
+
+
+FIRST, CACHED, CHANGED, AFTER, BIND, EVENT, POD_EVENT = STEPS = (
+    Step("filter, a pod unlike any before, with its scores", "unlike", 250, 51, 2),
+    Step("filter, a pod equal to those before, with its scores", "equal", 86, 32, 0),
+    Step("the same after a bind, so about one node again", "after a bind", 297, 56, 2),
+    Step("prioritize after filter", "prioritize", 28, 14, 0),
+    Step("bind, with its events of the watch", "bind", 106, 37, 1),
+    Step("one event of the watch: a node's label", "node event", 28, 7, 0),
+    Step("one event of the watch: a pod's label", "pod event", 37, 9, 0),
 )
 
-CEILINGS = {FIRST: 255, CACHED: 88, CHANGED: 302, AFTER: 28, BIND: 107, EVENT: 28}
-"""The most calls of our own functions that a step may make; a test holds them.
+OF_LIBRARIES = ("aiohttp", "grpc", "asyncio")
+OTHER = "other libraries"
 
-The alarms of filter and scorer, two calls each, may ring in all rounds of a step.
+WAY = {
+    "read body": ("gateway.edge", "moorage_host.http"),
+    "decode": (
+        "gateway.edge.requests",
+        "moorage.models",
+        "moorage.units",
+        "moorage_host.rpc.describe",
+    ),
+    "profile": ("gateway.policy", "moorage.plugin", "moorage_host.plugins"),
+    "turn": ("gateway.scheduling", "gateway.leadership"),
+    "cache": ("gateway.replicas.cache", "gateway.replicas.cached"),
+    "delta": ("gateway.cluster", "gateway.replicas.feed", "moorage.snapshot", "moorage_host.kube"),
+    "send": ("gateway.replicas", "moorage_host.rpc"),
+    "receive": ("gateway.replicas.reading", "moorage_host.rpc.convert"),
+    "verdicts": ("moorage.execution", "moorage.in_tree", "services"),
+    "bind": ("gateway.binding", "services.binder"),
+    "answer": ("gateway.cycle", "gateway.edge.answers", "moorage_host.plugins.ranking"),
+    "records": ("gateway.decisions", "gateway.cycle.cycle", "gateway.whatif"),
+    "metrics": (
+        "gateway.scheduling.metrics",
+        "gateway.replicas.metrics",
+        "services.binder.metrics",
+        "moorage_host.process",
+        "moorage_host.tracing",
+        "prometheus_client",
+    ),
+    **{name: (name,) for name in OF_LIBRARIES},
+}
+"""What a call does, in order, and the modules that do it: the longest prefix counts."""
 
-Whoever raises one says in the change what the cycle gains by it.
-"""
-
-MOST_CLASSES = {FIRST: 51, CACHED: 32, CHANGED: 56, AFTER: 14, BIND: 37, EVENT: 8}
-"""The most classes of ours that a step may pass, held likewise."""
-
-MESSAGES = {BIND: 1}
-"""The most messages from the gateway to services."""
+_PARTS = {prefix: part for part, prefixes in WAY.items() for prefix in prefixes}
 
 
 class _Counted(Processes):
@@ -120,7 +165,7 @@ async def measure(results: Results, directory: Path, progress: Callable[[str], N
             calls = _Calls(session, api, addresses)
             await calls.prepare()
             await calls.round(-1, processes.count)  # warms up
-            found: dict[str, list[ByProcess]] = {step: [] for step in STEPS}
+            found: dict[Step, list[ByProcess]] = {step: [] for step in STEPS}
             for number in range(ROUNDS):
                 progress(f"cost: round {number + 1} of {ROUNDS}")
                 for step, counts in (await calls.round(number, processes.count)).items():
@@ -135,40 +180,62 @@ def calls_of(counts: ByProcess) -> int:
     return sum(one.calls for one in counts.values())
 
 
-def report(results: Results, found: Mapping[str, ByProcess]) -> None:
-    """Add the table, and the budgets."""
+def part_of(module: str) -> str:
+    """Return which part of a call's way a module is."""
+    prefix = module
+    while prefix and prefix not in _PARTS:
+        prefix = prefix.rpartition(".")[0]
+    return _PARTS.get(prefix, OTHER)
+
+
+def report(results: Results, found: Mapping[Step, ByProcess]) -> None:
+    """Add both tables, and the budgets."""
     rows = []
     for step, counts in found.items():
+        ours = [*chain(*(one.ours().items() for one in counts.values()))]
         calls, classes = calls_of(counts), len({*chain(*(one.classes for one in counts.values()))})
         sent = sum(one.sent for one in counts.values())
-        modules = len({*chain(*(one.modules for one in counts.values()))})
+        modules, awaits = len({name for name, _ in ours}), sum(work.awaits for _, work in ours)
         changes = sum(one.changes_of_room for one in counts.values())
-        parts = ", ".join(f"{name} {one.calls}" for name, one in counts.items() if one.calls)
-        numbers = (calls, classes, modules, changes, sent)
-        rows.append((step, *map(str, numbers), parts))
-        for what, limits, measured in (
-            ("calls", CEILINGS, calls),
-            ("classes", MOST_CLASSES, classes),
-            ("messages", MESSAGES, sent),
-        ):
-            if step in limits:
-                work, limit = f"{what}: {step}", limits[step]
-                results.verdicts.append(
-                    Verdict(part=COST, work=work, limit=limit, measured=measured, unit=what)
-                )
-    results.tables.append(
+        rows.append((step.name, *map(str, (calls, awaits, classes, modules, changes, sent))))
+        results.verdicts += [
+            Verdict(part=COST, work=f"{unit}: {step.name}", limit=most, measured=had, unit=unit)
+            for unit, most, had in (
+                ("calls", step.calls, calls),
+                ("classes", step.classes, classes),
+                ("messages", step.messages, sent),
+            )
+        ]
+    results.tables += [
         Table(
             part=COST,
             title="What one call makes Moorage do",
             caption="counted in all processes of Moorage together; the least of all rounds",
-            head=(
-                "",
-                *("our calls", "classes", "modules", "changes of room", "messages"),
-                "our calls by process",
-            ),
+            head=("", "our calls", "awaits", "classes", "modules", "changes of room", "messages"),
             rows=rows,
-        )
-    )
+        ),
+        Table(
+            part=COST,
+            title="The way of a call",
+            caption="instructions of Python's interpreter (calls of functions)",
+            head=("", *(step.short for step in found)),
+            rows=[*_ledger(found)],
+        ),
+    ]
+
+
+def _ledger(found: Mapping[Step, ByProcess]) -> Iterator[tuple[str, ...]]:
+    """Yield what each part of the way and each process did at every step."""
+    way: dict[str, list[Work]] = {part: [Work() for _ in found] for part in (*WAY, OTHER)}
+    for column, counts in enumerate(found.values()):
+        for process, one in counts.items():
+            for module, work in one.modules.items():
+                for row in (part_of(module), process):
+                    total = way.setdefault(row, [Work() for _ in found])[column]
+                    total.calls += work.calls
+                    total.instructions += work.instructions
+    for row, totals in way.items():
+        yield row, *(f"{one.instructions:,} ({one.calls})" if one.calls else "" for one in totals)
 
 
 Count = Callable[[Callable[[], Awaitable[object]]], Awaitable[ByProcess]]
@@ -190,7 +257,7 @@ class _Calls:
             await self._api("POST", "nodes", node)
         await until(self._knows_all, TIMEOUT)
 
-    async def round(self, number: int, count: Count) -> dict[str, ByProcess]:
+    async def round(self, number: int, count: Count) -> dict[Step, ByProcess]:
         """Do every step once with new pods."""
         names = ("first", "second", "third", "fourth")
         first, second, third, fourth = pods = [await self._pod(number, name) for name in names]
@@ -204,8 +271,11 @@ class _Calls:
         await asyncio.sleep(DELTA_SECONDS)
         found[CHANGED] = await count(lambda: self._ask("filter", fourth))
         label = {"metadata": {"labels": {"example.com/round": str(number + 1)}}}
-        path = f"nodes/{self._names[0]}"
-        found[EVENT] = await count(lambda: self._api("PATCH", path, label))
+        for event, path in (
+            (EVENT, f"nodes/{self._names[0]}"),
+            (POD_EVENT, f"namespaces/default/pods/{first['metadata']['name']}"),
+        ):
+            found[event] = await count(partial(self._api, "PATCH", path, label))
         for pod in pods:
             await self._api("DELETE", f"namespaces/default/pods/{pod['metadata']['name']}")
         await asyncio.sleep(DELTA_SECONDS)

@@ -12,7 +12,7 @@ from bench.edge import (
     Asked,
     Question,
 )
-from bench.processes.counted import Counts
+from bench.processes.counted import Counts, Work
 from bench.processes.load import Call, Round
 from bench.report import PEERS, Figure, Machine, Results, Table
 
@@ -108,7 +108,12 @@ def empty() -> Results:
 def results() -> Results:
     """Return a run in which every budget was kept."""
     made = empty()
-    counts = {"gateway": Counts(calls=70, sent=1, classes={"A"}), "binder": Counts(calls=36)}
+    counts = {
+        "gateway": Counts(
+            sent=1, classes={"A"}, modules={"gateway.edge.edge": Work(calls=70, instructions=1234)}
+        ),
+        "binder": Counts(modules={"services.binder.session": Work(calls=36)}),
+    }
     cost.report(made, {cost.BIND: counts})
     add_edge(made, RATIOS)
     for series in SERIES:

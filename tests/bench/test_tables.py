@@ -76,7 +76,7 @@ def test_the_tables_have_everything_that_was_measured() -> None:
         "10,000 nodes, 300,000 pods",
         "at most 0.5 x",
         "at least 0.9 x",
-        "gateway 70, binder 36",
+        "1,234 (70)",
         "2.00 (2.0)",
         "the cluster is left out",
     ):
