@@ -137,9 +137,16 @@ class Results(msgspec.Struct, kw_only=True):
     notes: list[str] = []
 
     def of_part(self, part: str) -> list[Table]:
-        """Return the tables of a part, its budgets last; none if it was not measured."""
+        """Return the tables of a part, its budgets last; none if it was not measured.
+
+        Those of COST are in its own tables, unless they are missed.
+        """
         tables = [table for table in self.tables if table.part == part]
-        judged = [verdict for verdict in self.verdicts if verdict.part == part]
+        judged = [
+            verdict
+            for verdict in self.verdicts
+            if verdict.part == part and not (part == COST and verdict.kept)
+        ]
         return [*tables, _budgets(part, judged)] if judged else tables
 
 
