@@ -157,14 +157,13 @@ class ClusterView:
         answer = await self._client.request("GET", _pod_path(namespace, name), timeout=SECONDS)
         return None if answer.status == 404 else json.loads(answer.check().body)
 
-    async def pods_on(self, node: str) -> dict[str, str]:
-        """Return the schedulers of the pods on a node that have not ended, by NAMESPACE/NAME."""
+    async def pods_on(self, node: str) -> list[Pod]:
+        """Return the pods on a node that have not ended."""
         selector = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
         found = await self._client.items(
             "/api/v1/pods", query={"fieldSelector": selector}, timeout=SECONDS
         )
-        pods = [pod for pod in map(decode_pod, found) if not pod.is_terminating]
-        return {f"{pod.namespace}/{pod.name}": pod.spec.scheduler_name for pod in pods}
+        return [pod for pod in map(decode_pod, found) if not pod.is_terminating]
 
     async def node_pools(self) -> list[Manifest]:
         """Return Karpenter's NodePools that are not being deleted; empty without Karpenter."""

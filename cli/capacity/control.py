@@ -29,12 +29,11 @@ from cli.capacity.placeholder import (
     Manifest,
     Placeholder,
     placeholder_manifest,
-    to_json,
 )
 from cli.capacity.reporting import MOST_REPORTED, Reporter
 from cli.shared.gateway.client import Gateway
 from gateway.decisions.capacity import ASKED, CAPACITY, COMING
-from moorage.models import Pod, decode_pod
+from moorage.models import Pod
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from moorage_host.kube import KubeStatusError
 from moorage_host.kube.events import EventWriter
@@ -109,6 +108,7 @@ class Controller:
             TimeoutError: The same.
         """
         self._nodes.note()
+        await self._nodes.note_used()
         items = (await gateway.get(REJECTED))["items"]
         rejected = {each["uid"]: each for each in items}
         await self._note_coming()
@@ -177,10 +177,10 @@ class Controller:
             if not place and not found["metadata"].get("deletionTimestamp"):
                 return  # the watch is behind
             if place:
-                await self._arrived(placeholder, place, decode_pod(to_json(found)))
+                await self._arrived(placeholder, place)
         await self._view.delete(placeholder)
 
-    async def _arrived(self, placeholder: Placeholder, place: str, pod: Pod) -> None:
+    async def _arrived(self, placeholder: Placeholder, place: str) -> None:
         """Have the autoscaler keep the node that a pod is on, if it came for a pod."""
         name = f"{placeholder.namespace}/{placeholder.pod}"
         node = self._view.nodes.get(place)
@@ -188,7 +188,6 @@ class Controller:
             not self._nodes.is_known(node) or ASKED_FOR in node.metadata.annotations
         ):
             await self._nodes.keep(place, name)
-            self._nodes.has_gone_to(place, pod.requests)
         self._reporter.say(f"{name} is on {place}")
 
     async def _follow_open(self, placeholder: Placeholder, waiting: WaitingPod) -> None:

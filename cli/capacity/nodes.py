@@ -1,5 +1,6 @@
 """Nodes: which exist, which come, and which the autoscaler is not to take away."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -41,7 +42,7 @@ class NodeBook:
         self._say = say
         self._ready_since: dict[str, float] = {}
         self._looked: dict[str, float] = {}
-        self._used: dict[str, list[Amounts]] = {}
+        self._used: Mapping[str, Sequence[Amounts]] = {}
         self.asked_at = time.monotonic()  # requests of an earlier process may have just ended
 
     def note(self) -> None:
@@ -52,7 +53,7 @@ class NodeBook:
                 self._ready_since.setdefault(name, now)
             else:
                 self._ready_since.pop(name, None)
-        for kept in (self._ready_since, self._looked, self._used):
+        for kept in (self._ready_since, self._looked):
             for gone in kept.keys() - nodes.keys():
                 del kept[gone]
 
@@ -74,11 +75,16 @@ class NodeBook:
 
     # ---- nodes that come
 
-    def has_gone_to(self, name: str, requests: Amounts) -> None:
-        """Note that a pod is on a node, so that its room is taken; only of nodes that come."""
-        node = self._view.nodes.get(name)
-        if node is not None and not self.is_known(node):
-            self._used.setdefault(name, []).append(requests)
+    async def note_used(self) -> None:
+        """Read what pods on nodes that come have taken of their room, with or without a request."""
+        if self._view.waiting:
+            nodes = list(self._view.nodes.values())
+            young = [each.name for each in nodes if not self.is_known(each)]
+            found = await asyncio.gather(*map(self._view.pods_on, young))
+            self._used = {
+                name: [pod.requests for pod in pods]
+                for name, pods in zip(young, found, strict=True)
+            }
 
     def coming_for(self, placeholder: Placeholder, pod: Pod) -> NodeManifest | None:
         """Return a node that has come since a request, and has room for it."""
@@ -173,7 +179,8 @@ class NodeBook:
                 for each in self._view.placeholders.values()
                 if each.reason == NODE_ADDED and each.nodes[-1:] == (name,)
             }
-            on_it = await self._view.pods_on(name)
+            pods = await self._view.pods_on(name)
+            on_it = {f"{pod.namespace}/{pod.name}": pod.spec.scheduler_name for pod in pods}
             kept = named & (on_it.keys() | awaited)
             # Others of their schedulers that came later would fit nodes that the rule rejects, too.
             schedulers = {on_it[each] for each in kept & on_it.keys()}
