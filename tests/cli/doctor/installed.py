@@ -164,14 +164,14 @@ async def installation(directory: Path) -> AsyncIterator[Installed]:
         yield running
 
 
-def event(message: str) -> Object:
+def event(message: str, name: str = "web", uid: str = "") -> Object:
     """Return an Event of kube-scheduler about a pod."""
     now = datetime.now(UTC).strftime("%FT%TZ")
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": "web.1", "namespace": "default"},
-        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": name, "uid": uid},
         "reason": "FailedScheduling",
         "type": "Warning",
         "message": message,
