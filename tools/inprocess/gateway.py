@@ -1,6 +1,5 @@
 """A gateway in this process, with services that are real or misbehave, and an API server."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -360,9 +359,11 @@ def _client(tls: Path | None) -> aiohttp.ClientSession:
 
 async def ready(running_gateway: Gateway) -> None:
     """Wait until the gateway answers cycles."""
-    async with asyncio.timeout(10):
-        while (await running_gateway.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - over HTTP
-            await asyncio.sleep(0.02)
+
+    async def answers() -> bool:
+        return (await running_gateway.get("/readyz"))[0] == 200
+
+    await until(answers)
 
 
 async def bind(running_gateway: Gateway, obj: Object, node: str = "n1") -> str:

@@ -1,6 +1,5 @@
 """The gateway has the binder run the bind plugins of its policy."""
 
-import asyncio
 import json
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -79,9 +78,11 @@ async def problem_of(process: Gateway, check: str) -> str:
 
 async def told(process: Gateway, check: str, text: str) -> None:
     """Wait until a check says something."""
-    async with asyncio.timeout(10):
-        while text not in await problem_of(process, check):  # noqa: ASYNC110 - over HTTP
-            await asyncio.sleep(0.02)
+
+    async def is_said() -> bool:
+        return text in await problem_of(process, check)
+
+    await until(is_said)
 
 
 async def test_the_decision_is_written_onto_the_pod(tmp_path: Path, port: int) -> None:
@@ -138,12 +139,15 @@ async def test_an_event_says_why_without_a_bind_plugin(tmp_path: Path, port: int
 async def event_note(process: Gateway) -> str:
     """Return the text of the first Event."""
     url = f"{process.api.server.url}/apis/events.k8s.io/v1/namespaces/default/events"
-    async with asyncio.timeout(10):
-        while True:
-            async with process.session.get(url) as response:
-                if items := (await response.json())["items"]:
-                    return str(items[0]["note"])
-            await asyncio.sleep(0.02)
+    items: list[Any] = []
+
+    async def is_there() -> bool:
+        async with process.session.get(url) as response:
+            items[:] = (await response.json())["items"]
+        return bool(items)
+
+    await until(is_there)
+    return str(items[0]["note"])
 
 
 async def test_a_refusal_is_told_and_frees_the_place(tmp_path: Path, port: int, scan: Path) -> None:

@@ -88,9 +88,10 @@ async def verdict(found: Gateway, name: str) -> str:
 
 
 async def becomes(found: Gateway, name: str, expected: str) -> None:
-    async with asyncio.timeout(10):
-        while await verdict(found, name) != expected:  # noqa: ASYNC110 - over HTTP
-            await asyncio.sleep(0.01)
+    async def is_verdict() -> bool:
+        return await verdict(found, name) == expected
+
+    await until(is_verdict)
 
 
 async def test_verdicts_follow_objects_as_they_come_change_and_go(tmp_path: Path) -> None:

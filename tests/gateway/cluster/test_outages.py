@@ -235,9 +235,11 @@ async def test_a_replica_that_is_too_far_behind_starts_anew(tmp_path: Path) -> N
     names = [f"n{number}" for number in range(20)]
     async with plane(tmp_path, kept_changes=1) as process:
         await process.node(*names)
-        async with asyncio.timeout(10):
-            while (await process.filter(pod(), *names))["NodeNames"] != names:
-                pass
+
+        async def all_pass() -> bool:
+            return bool((await process.filter(pod(), *names))["NodeNames"] == names)
+
+        await until(all_pass)
         assert process.sample("moorage_sessions_opened_total", service="filter") > 1
 
 

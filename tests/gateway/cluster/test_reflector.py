@@ -135,7 +135,7 @@ async def test_the_first_list_is_streamed_and_handed_over_at_once(world: World) 
     lists = world.api.count("list", "nodes")
     async with reflecting_nodes(world.client) as (reflector, recorded):
         assert not reflector.synced.is_set()
-        await asyncio.wait_for(reflector.synced.wait(), 10)
+        await asyncio.wait_for(reflector.synced.wait(), 50)
         assert sorted(recorded.calls) == ["upsert a", "upsert b"]
         assert lists() == 0
 
@@ -156,7 +156,7 @@ async def test_a_server_without_streamed_lists_is_listed_and_watched(
 
 async def test_an_empty_cluster_is_synced_too(world: World) -> None:
     async with reflecting_nodes(world.client) as (reflector, recorded):
-        await asyncio.wait_for(reflector.synced.wait(), 10)
+        await asyncio.wait_for(reflector.synced.wait(), 50)
         assert recorded.calls == []
 
 

@@ -66,7 +66,7 @@ async def test_the_page_of_a_pod_has_its_events(tmp_path: Path) -> None:
 
 async def event(response: aiohttp.ClientResponse) -> tuple[str, str, Any]:
     """Return the next event's name, id and data."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         while True:
             text = (await response.content.readuntil(b"\n\n")).decode()
             if not text.startswith(":"):

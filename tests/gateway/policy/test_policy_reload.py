@@ -294,9 +294,11 @@ async def test_a_gateway_without_a_usable_policy_takes_the_mended_file(tmp_path:
     misspelt = only("n1").replace("name: Only}]", "name: Onyl}]")
     options: Options = {"policy": misspelt, "nodes": NODES, "waits": False, **OFTEN}
     async with plane(tmp_path, Only, **options) as found:
-        async with asyncio.timeout(10):
-            while "Onyl" not in str(await found.get("/readyz")):  # noqa: ASYNC110 - over HTTP
-                await asyncio.sleep(0.02)
+
+        async def is_told() -> bool:
+            return "Onyl" in str(await found.get("/readyz"))
+
+        await until(is_told)
         (tmp_path / "policy.yaml").write_text(only("n2"))
         await ready(found)
         assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n2"]

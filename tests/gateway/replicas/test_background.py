@@ -1,6 +1,5 @@
 """What fails in the background of plugins is noted where users look: at the gateway."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -13,6 +12,7 @@ import pytest
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from moorage_host.rpc.session import ReplicaServicer
 from tools.inprocess.gateway import Gateway, Options, plane, pod, policy_of, ready, scorer_service
+from tools.waiting import until
 
 POLICY = policy_of("{multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}")
 
@@ -93,13 +93,18 @@ async def test_the_gateway_notes_that_there_is_no_scorer(tmp_path: Path) -> None
         options: Options = {"policy": POLICY, "nodes": ("n1",), "scorer": scorer}
         async with plane(tmp_path, Reads, **options) as found:
             await scorers.aclose()
-            async with asyncio.timeout(10):
-                notes: dict[str, str] = {}
-                while "scorer" not in notes:
-                    status, answer = await found.get("/readyz")
-                    assert status == 200
-                    notes = {each["name"]: each["note"] for each in answer.get("notes", ())}
-            assert notes["scorer"].startswith("pods are placed without scores: ")
+            note = ""
+
+            async def is_noted() -> bool:
+                nonlocal note
+                status, answer = await found.get("/readyz")
+                assert status == 200
+                notes = {each["name"]: each["note"] for each in answer.get("notes", ())}
+                note = notes.get("scorer", "")
+                return bool(note)
+
+            await until(is_noted)
+            assert note.startswith("pods are placed without scores: ")
 
 
 class Broken(ScorePlugin):
@@ -123,19 +128,27 @@ async def test_a_score_plugin_that_does_not_start_is_told_everywhere(
     reason = r"plugin Broken of profile moorage does not start: OSError: no license \(\S+\.py:\d+\)"
     options: Options = {"policy": policy, "nodes": ("n1", "n2"), "waits": False}
     async with plane(tmp_path, Reads, Broken, **options) as found:
-        async with asyncio.timeout(10):
-            reasons: dict[str, str] = {}
-            while "filter" in reasons or "refuses" not in reasons.get("scorer", ""):
-                status, answer = await found.get("/readyz")
-                reasons = {each["name"]: each["reason"] for each in answer.get("checks", ())}
-        assert status == 503
+        reasons: dict[str, str] = {}
+
+        async def is_refused() -> bool:
+            status, answer = await found.get("/readyz")
+            reasons.clear()
+            reasons.update((each["name"], each["reason"]) for each in answer.get("checks", ()))
+            refused = "refuses" in reasons.get("scorer", "")
+            return status == 503 and refused and "filter" not in reasons
+
+        await until(is_refused)
         assert re.search(rf"scorer at \S+ refuses the policy: {reason}$", reasons["scorer"])
         await found.filter(pod("a"), "n1", "n2")
-        async with asyncio.timeout(10):
-            why = ""
-            while "without scores" not in why:
-                _, answer = await found.get("/decisions/default/a")
-                why = answer["attempts"][0]["reason"]
+        why = ""
+
+        async def is_explained() -> bool:
+            nonlocal why
+            _, answer = await found.get("/decisions/default/a")
+            why = answer["attempts"][0]["reason"]
+            return "without scores" in why
+
+        await until(is_explained)
         assert re.search(rf"without scores: scorer service is not available: {reason}$", why)
         Broken.works = True
         await ready(found)
@@ -143,14 +156,17 @@ async def test_a_score_plugin_that_does_not_start_is_told_everywhere(
 
 async def noted(found: Gateway, *names: str) -> str:
     """Wait until the gateway, which is ready, notes failures of just these plugins."""
-    async with asyncio.timeout(10):
-        while True:
-            status, answer = await found.get("/readyz?verbose")
-            assert status == 200
-            note = "".join(each["note"] for each in answer.get("notes", ()))
-            if set(re.findall(r"plugin (\w+)", note)) == set(names):
-                return note
-            await asyncio.sleep(0.02)
+    note = ""
+
+    async def is_noted() -> bool:
+        nonlocal note
+        status, answer = await found.get("/readyz?verbose")
+        assert status == 200
+        note = "".join(each["note"] for each in answer.get("notes", ()))
+        return set(re.findall(r"plugin (\w+)", note)) == set(names)
+
+    await until(is_noted)
+    return note
 
 
 async def decision(found: Gateway, name: str) -> Any:

@@ -76,12 +76,11 @@ async def test_replicas_get_the_state_when_the_cluster_has_been_read(
         for name in NAMES:
             running.api.create("/api/v1/nodes", node(name))
 
-        async def waits() -> str:
-            return str((await running.get("/readyz?verbose"))[1])
+        async def waits() -> bool:
+            _, answer = await running.get("/readyz?verbose")
+            return f"filter at {filters} waits for nodes and pods" in str(answer)
 
-        async with asyncio.timeout(10):
-            while f"filter at {filters} waits for nodes and pods" not in await waits():  # noqa: ASYNC110 - over HTTP
-                await asyncio.sleep(0.02)
+        await until(waits)
         assert not any(listener.parts for listener in told.values())
         running.api.faults.clear()
         await ready(running)
@@ -169,7 +168,7 @@ async def test_cycles_come_first() -> None:
 
 async def test_a_replica_joins_while_one_cycle_follows_another() -> None:
     queue = CycleQueue()
-    async with queue.turn(), asyncio.timeout(10):
+    async with queue.turn(), asyncio.timeout(50):
         await queue.wait_until_idle(longest=0.001)
 
 

@@ -194,10 +194,14 @@ async def test_a_pod_that_may_crash_replicas_waits_for_one_loss_and_not_for_a_se
 async def not_serving(address: str) -> None:
     """Wait until a service says that it drains."""
     request = health_pb2.HealthCheckRequest()
-    async with asyncio.timeout(10), grpc.aio.insecure_channel(address) as channel:
+    async with grpc.aio.insecure_channel(address) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
-        while (await stub.Check(request)).status == health_pb2.HealthCheckResponse.SERVING:  # noqa: ASYNC110 - over gRPC
-            await asyncio.sleep(0.01)
+
+        async def drains() -> bool:
+            status: int = (await stub.Check(request)).status
+            return status != health_pb2.HealthCheckResponse.SERVING
+
+        await until(drains)
 
 
 async def test_a_replica_that_drains_finishes_its_work(tmp_path: Path) -> None:

@@ -98,11 +98,12 @@ async def fill(running: Gateway, nodes: Sequence[Object], pods: Sequence[Object]
 
 async def measured(running: Gateway) -> None:
     """Wait until the replicas have asked Prometheus."""
-    async with asyncio.timeout(10):
-        while True:
-            decision = await place(running, pod("probe", schedulerName="probe"))
-            if decision["top"] and not any("failure" in plugin for plugin in decision["plugins"]):
-                return
+
+    async def all_scored() -> bool:
+        decision = await place(running, pod("probe", schedulerName="probe"))
+        return bool(decision["top"]) and not any("failure" in each for each in decision["plugins"])
+
+    await until(all_scored)
 
 
 class FailsOnOne(ScorePlugin):

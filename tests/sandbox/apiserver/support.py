@@ -38,8 +38,8 @@ class Stream:
         self._response = response
 
     async def next(self) -> Object:
-        """Return the next event; fail after 5 s of silence or at the end."""
-        async with asyncio.timeout(5):
+        """Return the next event; fail after 50 s of silence or at the end."""
+        async with asyncio.timeout(50):
             line = await self._response.content.readline()
         assert line, "the watch has ended"
         event: Object = msgspec.json.decode(line)
@@ -52,7 +52,7 @@ class Stream:
 
     async def rest(self) -> list[Object]:
         """Return what comes until the server ends the watch."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(50):
             text = await self._response.content.read()
         return [msgspec.json.decode(line) for line in text.splitlines()]
 

@@ -56,6 +56,6 @@ async def test_a_pod_that_is_bound_to_no_node_does_not_run() -> None:
 async def until(api: ApiServer, name: str, phase: str) -> None:
     """Wait until a pod has a phase."""
     pods = api.cluster.store.collection("/pods")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(50):
         while (item := pods.get("default", name)) and item.object["status"]["phase"] != phase:
             await pods.changed.wait(5)
