@@ -25,6 +25,7 @@ from bench.report import COST, Results, Table, Verdict
 from cli.up.processes import Processes
 from cli.up.processes.process import Process
 from cli.up.processes.stack import Addresses, StackOptions, start_stack
+from gateway.decisions.log import UNPACKED
 from sandbox.client import Api
 from tools.waiting import until
 
@@ -254,10 +255,15 @@ class _Calls:
         self._names = [node["metadata"]["name"] for node in self._nodes]
 
     async def prepare(self) -> None:
-        """Create the nodes, and wait until the gateway knows them and takes calls."""
+        """Create the nodes, wait until the gateway knows them, and have it decide about many pods.
+
+        From then on it packs the oldest decision with each that is new.
+        """
         for node in self._nodes:
             await self._api("POST", "nodes", node)
         await until(self._knows_all, TIMEOUT)
+        for number in range(UNPACKED):
+            await self._ask("filter", _new_pod(f"earlier-{number}"))
 
     async def round(self, number: int, count: Count) -> dict[Step, ByProcess]:
         """Do every step once with new pods."""

@@ -30,7 +30,7 @@ class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
         attempt: Which attempt on the pod it is, from 1 on.
         time: When it began, in seconds since 1970.
         content: The decision; packed if it is not among the newest.
-        packed_facts: The facts of a packed decision.
+        packed_facts: The facts of a packed decision, once somebody has looked.
     """
 
     number: int
@@ -53,7 +53,11 @@ class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
     @property
     def facts(self) -> Facts:
         """What became of it."""
-        return self.packed_facts or facts(self.decision)
+        if not isinstance(self.content, bytes):
+            return facts(self.content)
+        if self.packed_facts is None:  # worked out here, as few look at all of 10,000 pods
+            self.packed_facts = facts(self.decision)
+        return self.packed_facts
 
     @property
     def packed_bytes(self) -> int:
@@ -63,7 +67,6 @@ class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
     def pack(self) -> None:
         """Keep the decision in less room."""
         if not isinstance(self.content, bytes):
-            self.packed_facts = facts(self.content)
             self.content = _packed(self.content)
 
     def unpack(self) -> Decision:
