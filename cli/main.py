@@ -1,5 +1,8 @@
 """The `moorage` command."""
 
+import sys
+from typing import Any
+
 import click
 
 from cli.assistant.command import mcp
@@ -10,6 +13,9 @@ from cli.decisions.commands import dashboard, explain, shadow
 from cli.doctor.command import doctor
 from cli.gate.command import gate
 from cli.legacy.command import convert_policy
+from cli.shared.failures import full_disk
+from cli.shared.files import reason_of
+from cli.shared.interrupts import INTERRUPTED
 from cli.shared.output import echo
 from cli.skeleton.command import new_plugin
 from cli.up.command import up
@@ -44,6 +50,25 @@ GROUPS = {
 
 class _Commands(click.Group):
     """Shows commands in groups, each with its whole first sentence."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command; a disk that is full, also that of stdout, is worth a sentence."""
+        try:
+            return super().main(*args, **extra)
+        except Exception as error:
+            full = full_disk(error)
+            if full is None:
+                raise
+            where = f" {full.filename}" if full.filename else ""
+            echo(f"moorage: cannot write{where}: {reason_of(full)}", err=True)
+            sys.exit(1)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C is no failure of its own."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups."""

@@ -121,8 +121,12 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
         temporary = folder / f".{name}.new"
         temporary.unlink(missing_ok=True)
         temporary.touch(mode=0o600, exist_ok=False)
-        temporary.write_bytes(content)
-        temporary.replace(folder / name)
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(folder / name)
+        except OSError:
+            temporary.unlink()
+            raise
 
 
 def secrets(root: Path, namespace: str, identities: Iterable[str] = IDENTITIES) -> str:

@@ -59,6 +59,10 @@ async def explained(pod: str, node: str, options: GatewayOptions) -> Explanation
             raise ConfigurationError(str(error)) from error
         try:
             return await _without_gateway(client, pod, str(error))
+        except KubeUnreachableError as gone:
+            if not options.is_embedded:
+                raise
+            raise KubeUnreachableError(f"`moorage up` no longer runs: {gone}") from gone
         except TimeoutError as late:
             raise KubeUnreachableError(str(late)) from late
     except KubeUnreachableError as error:

@@ -1,5 +1,6 @@
 """Turns exceptions into one clear line and an exit code. For every command."""
 
+import errno
 import re
 import sys
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from contextlib import contextmanager
 
 from cli.shared.output import echo
 from moorage.errors import MoorageError, causes
+
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 PLACE_FIRST = re.compile(r"[^:\n]+\.(?:py|ya?ml|json):\d+: ")
 """How messages about a file of the user begin."""
@@ -36,6 +39,12 @@ def clear_failures(code: int = 1) -> Iterator[None]:
         text = described(found)
         echo(text if _places_first(text) else f"moorage: {text}", err=True)
         sys.exit(code)
+
+
+def full_disk(error: BaseException) -> OSError | None:
+    """Return what in *error* says that a disk is full, or takes nothing; None if nothing does."""
+    found = (each for each in causes(error) if isinstance(each, OSError) and each.errno in _DISK)
+    return next(found, None)
 
 
 def described(error: MoorageError) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal, TypeAlias
 
+from cli.shared.files import write_files
 from moorage.errors import ConfigurationError
 
 Kind: TypeAlias = Literal["filter", "score", "bind"]
@@ -81,12 +82,7 @@ def write_skeleton(
             raise ConfigurationError(
                 f"{file} is there already: choose another name or folder, or remove it"
             )
-    try:
-        for file, text in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"cannot write into {folder}: {error.strerror}") from error
+    write_files(files)
     plugin_file, test_file, *_ = files
     to_test = _to_test(folder, test_file, package=package)
     return list(files), to_test, _to_run(folder, plugin_file, package=package)

@@ -1,5 +1,6 @@
 """The command `moorage up`."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import click
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import FILE
 from cli.shared.given import plugins_option
+from cli.shared.interrupts import leave_at
 
 PORT = click.IntRange(0, 65535)
 
@@ -63,7 +65,7 @@ def up(**given: Any) -> None:
     Plugin files are loaded again when they change, without --once.
 
     Exit codes: with --once 0 when every pod is bound or suits no node, 1 when scheduling fails or
-    takes too long; 130 after Ctrl-C or SIGTERM before the result, which shows what was decided.
+    takes too long; 130 after Ctrl-C, SIGTERM or a closed terminal before the result, which shows what was decided.
     """
     if given["kubeconfig"] and any(given[k] for k in ("nodes", "pods", "once", "kubeconfig_out")):
         raise click.UsageError(
@@ -72,6 +74,7 @@ def up(**given: Any) -> None:
         )
     if given["capacity"] and not given["kubeconfig"]:
         raise click.UsageError("--capacity needs --kubeconfig: the embedded cluster has none")
+    leave_at(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # until the loop has them
     with clear_failures():
         from cli.up.run import UpOptions
         from cli.up.run import up as run

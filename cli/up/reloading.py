@@ -17,10 +17,10 @@ import msgspec
 
 from cli.config.policies import KINDS, NO_WEIGHTS, ChosenPolicy, choose_policy
 from cli.shared.failures import described
+from cli.shared.files import reason_of, write_files
 from cli.shared.gateway.client import Gateway
-from cli.shared.gateway.finding import GatewayError
 from cli.shared.screen import Screen
-from cli.up.processes import Processes, ProcessFailedError, fork
+from cli.up.processes import Processes, fork
 from cli.up.processes.stack import StackOptions
 from cli.up.readiness import replicas, wait_for_others
 from moorage.errors import MoorageError, causes
@@ -158,7 +158,10 @@ async def reload_changes(
     clock, notes = asyncio.get_running_loop().time, policy.notes
     async for changed in changes([*stack.plugins, *([config] if config else [])]):
         start, files = clock(), ", ".join(sorted({path.name for path in changed}))
-        checked = await check(config, stack.plugins, weights)
+        try:
+            checked = await check(config, stack.plugins, weights)
+        except OSError as error:  # a full disk has no room for what the trial writes
+            checked = Checked(problem=f"the plugins cannot be tried: {reason_of(error)}")
         former, problem = frozenset[str](), checked.problem
         came = "not reloaded; the previous version stays in use"
         if not problem and changed != [config]:  # the gateway notices a policy file by itself
@@ -193,8 +196,10 @@ async def _replace(
         names = [name for name in processes.names if name.partition("-")[0] in SERVICES]
         async with processes.replacing(names):
             if stack.config and made:
-                stack.config.write_text(made)
-    except* (ProcessFailedError, GatewayError) as errors:
+                whole = stack.config.with_suffix(".new")
+                write_files({whole: made})
+                whole.replace(stack.config)
+    except* MoorageError as errors:
         problem = next(described(e) for e in causes(errors) if isinstance(e, MoorageError))
     return former, problem
 

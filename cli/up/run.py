@@ -12,9 +12,11 @@ from pathlib import Path
 
 from cli.config.policies import ChosenPolicy, choose_policy
 from cli.shared.failures import clear_failures
+from cli.shared.files import reason_of, write_files
 from cli.shared.gateway.client import Gateway
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.given import GivenPlugin, weights_of
+from cli.shared.interrupts import INTERRUPTED
 from cli.shared.manifests import Object
 from cli.shared.output import echo
 from cli.shared.screen import Screen
@@ -27,11 +29,9 @@ from cli.up.readiness import background_shown, gateway_at, wait_for_nodes, wait_
 from cli.up.reloading import Retry, reload_changes
 from cli.up.result import Report, show_addresses
 from cli.up.workload import Workload, read_workload
+from moorage.errors import ConfigurationError
 from moorage_host.process.lifecycle import stop_signals
 from sandbox.client import Api, ApiError
-
-INTERRUPTED = 130
-"""Exit code if a signal came before the result."""
 
 ONCE_SECONDS = 600.0
 """How long --once may take."""
@@ -73,7 +73,13 @@ def up(options: UpOptions) -> int:
     profiles = policy.resolved.profile_names
     given = options.nodes, options.pods, profiles
     workload = Workload() if options.kubeconfig else read_workload(*given)
-    with ExitStack() as undone:
+    return asyncio.run(_up(screen, options, policy, workload))
+
+
+async def _up(screen: Screen, options: UpOptions, policy: ChosenPolicy, workload: Workload) -> int:
+    """Run with a kubeconfig and a directory; no signal comes before they can be removed."""
+    plugins, profiles = [each.path for each in options.plugins], policy.resolved.profile_names
+    with stop_signals() as stop, ExitStack() as undone:
         file = (
             None if options.kubeconfig else undone.enter_context(reserved(options.kubeconfig_out))
         )
@@ -84,7 +90,7 @@ def up(options: UpOptions) -> int:
         config = options.config
         if policy.text:  # it was made of the plugins
             config = directory / "policy.yaml"
-            config.write_text(policy.text)
+            write_files({config: policy.text})
         stack = StackOptions(
             directory=directory,
             kubeconfig=options.kubeconfig,
@@ -98,7 +104,7 @@ def up(options: UpOptions) -> int:
             extender_port=options.extender_port,
             admin_port=options.admin_port,
         )
-        code = asyncio.run(_Up(screen, stack, options, policy).run(workload))
+        code = await _Up(screen, stack, options, policy, stop).run(workload)
         if code not in (0, INTERRUPTED):
             sys.exit(code)
     return code
@@ -110,7 +116,12 @@ def _run_directory() -> Iterator[Path]:
 
     At the end of the block it is removed; after an exception it stays, and is printed.
     """
-    path = Path(tempfile.mkdtemp(prefix="moorage-"))
+    try:
+        path = Path(tempfile.mkdtemp(prefix="moorage-"))
+    except OSError as error:
+        raise ConfigurationError(
+            f"no folder for logs can be made ({reason_of(error)}): name one with TMPDIR"
+        ) from error
     try:
         yield path
     except BaseException:
@@ -123,32 +134,36 @@ class _Up:
     """One run of `moorage up`."""
 
     def __init__(
-        self, screen: Screen, stack: StackOptions, options: UpOptions, policy: ChosenPolicy
+        self,
+        screen: Screen,
+        stack: StackOptions,
+        options: UpOptions,
+        policy: ChosenPolicy,
+        stop: asyncio.Event,
     ) -> None:
         self._screen = screen
         self._stack = stack
         self._options = options
         self._policy = policy
         self._processes = Processes(screen.write)
-        self._stop = asyncio.Event()
+        self._stop = stop
         self._has_result = asyncio.Event()
 
     async def run(self, workload: Workload) -> int:
         """Work until the end or a signal, then stop all processes; a second signal kills them."""
-        with stop_signals() as self._stop:
-            work = asyncio.create_task(self._work(workload))
-            stopped = asyncio.create_task(self._stop.wait())
-            try:
-                await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
-                if work.done():
-                    return work.result()
-                return 0 if self._has_result.is_set() else INTERRUPTED
-            finally:
-                for task in (work, stopped):
-                    task.cancel()
-                await asyncio.gather(work, stopped, return_exceptions=True)
-                self._screen.write("Stopping ...", style="dim")
-                await self._processes.stop()
+        work = asyncio.create_task(self._work(workload))
+        stopped = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+            return 0 if self._has_result.is_set() else INTERRUPTED
+        finally:
+            for task in (work, stopped):
+                task.cancel()
+            await asyncio.gather(work, stopped, return_exceptions=True)
+            self._screen.write("Stopping ...", style="dim")
+            await self._processes.stop()
 
     async def _work(self, workload: Workload) -> int:
         addresses = await self._start()

@@ -3,17 +3,22 @@
 import os
 import sys
 from pathlib import Path
+from signal import SIGINT
 
 from moorage_apps import make_importable
 
 
 def main() -> None:
     """Run the command."""
+    make_importable()
+    from cli.shared.interrupts import leave_at, raise_again
+
+    leave_at(SIGINT)
     # numpy would start threads, which the fork server of `moorage up` must not have.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    make_importable()
     from cli.main import main as run
 
+    raise_again()
     run(prog_name=Path(sys.argv[0]).name.replace("kubectl-", "kubectl "))
 
 

@@ -15,6 +15,7 @@ import socket
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from moorage_apps import make_importable
@@ -39,7 +40,7 @@ def serve(requests: socket.socket) -> NoReturn:
 
     This process has a session of its own: Ctrl-C is for the process that asks.
     """
-    prctl(PR_SET_NAME, b"forkserver")
+    _call_it("forkserver")
     _import_all()
     request, code = _serve(requests), 0
     try:
@@ -126,12 +127,22 @@ def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Requ
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(line_buffering=True)
-    prctl(PR_SET_NAME, request.name.encode())
+    _call_it(request.name, *request.arguments)
     os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
     importlib.invalidate_caches()
     return request
+
+
+def _call_it(name: str, *arguments: str) -> None:
+    """Have `ps -e` show a name, and `ps -ef` the arguments too, as far as there is room."""
+    prctl(PR_SET_NAME, name.encode())
+    with suppress(OSError, ValueError, IndexError):  # only people miss it
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end
+        title = " ".join(("moorage", name, *arguments)).encode(errors="replace")
+        ctypes.memmove(start, title[: end - start - 1].ljust(end - start, b"\0"), end - start)
 
 
 def _code(end: SystemExit) -> int:

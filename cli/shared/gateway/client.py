@@ -154,7 +154,9 @@ class Gateway:
             if self._forwarded.refused is not None:
                 return self._forwarded.refused
             reason = self._forwarded.problem or reason
-        if _is_of_certificate(error):
+        if self._options.is_embedded:
+            step = "does `moorage up` still run?"
+        elif _is_of_certificate(error):
             is_given = self._options.tls or self._options.ca_file
             step = "give the --ca-file of the gateway's authority" if is_given else _NEEDED
         elif self._forwarded is not None or self.url.startswith("https:"):

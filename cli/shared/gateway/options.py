@@ -34,6 +34,7 @@ class GatewayOptions:
         ca_file: Without one, the authorities that sign the gateway's certificate.
         kubeconfig: How to reach the cluster.
         context: A context of the kubeconfig; "" is the current one.
+        is_embedded: Whether the address is that of `moorage up`, by its kubeconfig.
     """
 
     admin: str = ""
@@ -42,6 +43,7 @@ class GatewayOptions:
     ca_file: Path | None = None
     kubeconfig: Path | None = None
     context: str = ""
+    is_embedded: bool = False
 
 
 kubeconfig_option = click.option(
@@ -98,11 +100,15 @@ def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def called(**given: Any) -> None:
         options = GatewayOptions(
-            **{each.name: given.pop(each.name) for each in fields(GatewayOptions)}
+            **{
+                each.name: given.pop(each.name)
+                for each in fields(GatewayOptions)
+                if each.name in given
+            }
         )
         if not options.admin and options.gateway == NAMESPACE:
             admin = embedded_admin(options.kubeconfig, options.context)
-            options = replace(options, admin=admin)
+            options = replace(options, admin=admin, is_embedded=bool(admin))
         command(options=options, **given)
 
     for option in reversed(_OPTIONS):

@@ -204,6 +204,8 @@ class _Server:
             os.setsid()  # Ctrl-C is for the process that asks, also while this one begins
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
             self._requests.close()
             importlib.import_module("moorage_apps.forkserver").serve(theirs)

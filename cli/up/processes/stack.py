@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from cli.config.extender import extender_weight
+from cli.shared.files import write_files
 from cli.up.kubeconfig import kubeconfig
 from cli.up.processes.process import Process, Processes, free_ports
 from sandbox import SHIPPED
@@ -79,8 +80,8 @@ async def start_stack(options: StackOptions, processes: Processes) -> Addresses:
     if addresses.api:
         # Before the API server runs, so that nobody has to wait for the file.
         text = yaml.safe_dump(kubeconfig(addresses.api, addresses.admin), sort_keys=False)
-        for file in filter(None, (addresses.kubeconfig, options.kubeconfig_out)):
-            file.write_text(text)
+        files = filter(None, (addresses.kubeconfig, options.kubeconfig_out))
+        write_files(dict.fromkeys(files, text))
         groups = [[_api_server(options, addresses)], *groups, [_scheduler(options, addresses)]]
     await processes.start(*groups)
     return addresses
@@ -122,7 +123,7 @@ def _scheduler(options: StackOptions, addresses: Addresses) -> Process:
     As in a cluster with a second scheduler, another one without extenders serves default-scheduler.
     """
     file = options.directory / "kube-scheduler-config.yaml"
-    file.write_text(scheduler_config(options.profiles, options.score_scale))
+    write_files({file: scheduler_config(options.profiles, options.score_scale)})
     return Process(
         name="kube-scheduler",
         module="sandbox.scheduler",

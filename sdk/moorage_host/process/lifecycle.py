@@ -1,15 +1,16 @@
 """What every process does around its work: settings, signals, exit codes. For each `__main__`.
 
-Exit codes: 0 after SIGTERM or SIGINT and an orderly end; 1 and one line on stderr if the user must
-change something; 2 for a bad option; 128+n at once when a second signal n comes.
+Exit codes: 0 after SIGTERM, SIGINT or SIGHUP and an orderly end; 1 and one line on stderr if
+the user must change something; 2 for a bad option; 128+n at once when a second signal n comes.
 """
 
 import asyncio
 import os
 import signal
+import stat
 import sys
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,8 @@ from moorage_host.settings import setting
 from moorage_host.tls.identities import METRICS, OPERATOR
 
 log = structlog.get_logger()
+
+_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -139,12 +142,18 @@ def process(name: str, settings: ProcessSettings) -> Iterator[asyncio.Event]:
 
 @contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
-    """Give an event that the first SIGTERM or SIGINT sets; a second signal ends the process."""
+    """Give an event that the first SIGTERM, SIGINT or SIGHUP sets.
+
+    A second signal ends the process, but SIGHUP: of a terminal that was closed several come.
+    """
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    handled = (signal.SIGTERM, signal.SIGINT)
+    before = {each: signal.getsignal(each) for each in _STOP}
+    handled = [each for each in _STOP if before[each] is not signal.SIG_IGN]
 
     def receive(number: int) -> None:
-        if stop.is_set():
+        if number == signal.SIGHUP:
+            _leave_terminal()
+        elif stop.is_set():
             os._exit(128 + number)
         stop.set()
 
@@ -155,6 +164,16 @@ def stop_signals() -> Iterator[asyncio.Event]:
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
+            signal.signal(number, before[number])
+
+
+def _leave_terminal() -> None:
+    """Have what is written to a closed terminal vanish; it would be an error until the end."""
+    with Path(os.devnull).open("r+b") as nothing:
+        for stream in range(3):
+            with suppress(OSError):
+                if stat.S_ISCHR(os.fstat(stream).st_mode):
+                    os.dup2(nothing.fileno(), stream)
 
 
 def announce(event: str, **fields: object) -> None:
