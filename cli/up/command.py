@@ -65,7 +65,8 @@ def up(**given: Any) -> None:
     Plugin files are loaded again when they change, without --once.
 
     Exit codes: with --once 0 when every pod is bound or suits no node, 1 when scheduling fails or
-    takes too long; 130 after Ctrl-C, SIGTERM or a closed terminal before the result, which shows what was decided.
+    takes too long; 130 after Ctrl-C, SIGTERM or a closed terminal before the result, which shows
+    what was decided.
     """
     if given["kubeconfig"] and any(given[k] for k in ("nodes", "pods", "once", "kubeconfig_out")):
         raise click.UsageError(
