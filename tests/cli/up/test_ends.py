@@ -152,7 +152,7 @@ def terminal(tmp_path: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
         with suppress(OSError):
             os.close(ours)
         process.kill()
-        process.wait()
+        process.wait(PATIENCE)
 
 
 async def test_a_closed_terminal_ends_it_and_leaves_nothing(
