@@ -1,8 +1,11 @@
 // A table that draws only the rows that are seen, so that 5,000 nodes are no more work than 50.
+// A frame of scrolling reads once where the table stands, then writes: rows that stay are kept, and few
+// are added, so that a fast wheel never waits; what is missing comes with the next frames.
 
 import { el, replace } from "./dom.js";
 
-const OVERSCAN = 8;
+const OVERSCAN = 4;
+const ADDED = 8; // rows in a frame of scrolling, at most
 const PHONE = matchMedia("(max-width: 640px)");
 
 export class Table {
@@ -11,15 +14,17 @@ export class Table {
   constructor({ columns, key, open, sort, label, empty = "Nothing here." }) {
     Object.assign(this, { key, open, onSort: sort, empty });
     this.rows = [];
+    this.drawn = new Map(); // elements of rows by index
+    this.tall = 0; // pixels of the body
     this.selected = undefined;
     this.order = { key: "", descending: false };
     this.head = el("div", { class: "row head", role: "row" });
     this.window = el("div", { class: "window", role: "presentation" });
     this.body = el("div", { class: "body", tabindex: "0", role: "rowgroup", "aria-label": label }, this.window);
     this.element = el("div", { class: "table", role: "table", "aria-label": label }, el("div", { role: "rowgroup" }, this.head), this.body);
-    this.body.addEventListener("scroll", () => this.schedule(), { passive: true });
+    this.body.addEventListener("scroll", () => this.schedule(false), { passive: true });
     this.body.addEventListener("click", (event) => this.clicked(event));
-    this.resized = new ResizeObserver(() => this.schedule());
+    this.resized = new ResizeObserver(() => this.fit());
     this.resized.observe(this.body);
     this.changed = () => this.setColumns(this.columns);
     PHONE.addEventListener("change", this.changed);
@@ -64,21 +69,44 @@ export class Table {
     }));
   }
 
-  schedule() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => { this.pending = false; this.draw(); });
+  // The size of the window on the rows, and how much the scrollbar takes of it.
+  fit() {
+    this.tall = this.body.clientHeight;
+    this.head.style.paddingRight = `${this.body.offsetWidth - this.body.clientWidth}px`;
+    this.schedule();
   }
 
-  draw() {
+  // again: the rows, or what they show, may have changed.
+  schedule(again = true) {
+    this.changes ||= again;
+    this.pending ||= requestAnimationFrame(() => { this.pending = 0; this.draw(this.changes); });
+  }
+
+  draw(again = true) {
+    const top = this.body.scrollTop;
+    this.changes = false;
+    if (again) this.begin();
+    const first = Math.max(0, Math.floor(top / this.height) - OVERSCAN);
+    const last = Math.min(this.rows.length, Math.ceil((top + this.tall) / this.height) + OVERSCAN);
+    for (const [index, element] of this.drawn) {
+      if (index >= first && index < last) continue;
+      this.drawn.delete(index);
+      element.remove();
+    }
+    const missing = [];
+    for (let index = first; index < last; index += 1) if (!this.drawn.has(index)) missing.push(index);
+    const seen = (index) => index * this.height >= top - this.height && index * this.height < top + this.tall;
+    missing.sort((one, other) => seen(other) - seen(one) || one - other);
+    if (!again && missing.splice(ADDED).length) this.schedule(false);
+    for (const index of missing) this.drawn.set(index, this.drawRow(this.rows[index], index));
+    const next = [...this.drawn.keys()].sort((one, other) => other - one); // DOM order is the rows', for who reads or tabs through them
+    next.forEach((index, place) => { const element = this.drawn.get(index); if (!element.parentNode) this.window.insertBefore(element, place ? this.drawn.get(next[place - 1]) : null); });
+  }
+
+  begin() {
+    this.drawn.clear();
+    replace(this.window, this.rows.length ? null : el("div", { role: "row" }, el("p", { class: "empty", role: "cell" }, this.empty)));
     this.window.style.height = this.rows.length ? `${this.rows.length * this.height}px` : "auto";
-    this.head.style.paddingRight = `${this.body.offsetWidth - this.body.clientWidth}px`; // as the scrollbar takes
-    if (!this.rows.length) return replace(this.window, el("div", { role: "row" }, el("p", { class: "empty", role: "cell" }, this.empty)));
-    const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - OVERSCAN);
-    const last = Math.min(this.rows.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / this.height) + OVERSCAN);
-    const drawn = [];
-    for (let index = first; index < last; index += 1) drawn.push(this.drawRow(this.rows[index], index));
-    replace(this.window, drawn);
   }
 
   drawRow(row, index) {
