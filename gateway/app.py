@@ -180,6 +180,7 @@ class _Gateway:
             holder=leadership.holder,
             term=leadership.term,
             unknown=unknown,
+            ran=metrics.bound,
         )
         policy.listeners.append(self._follow)
         self.rejected = rejected = RejectedPods(state, policy)

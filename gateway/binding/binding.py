@@ -120,11 +120,13 @@ class BindDispatcher:
         holder: str,
         term: Term,
         unknown: UnknownBinds,
+        ran: Callable[[Sequence[BindPluginRecord]], object] = list,
     ) -> None:
         """Call the binder through *client* in a *term*; have it run the bind plugins of *policy*.
 
         They get what other plugins have kept for them in *cycle_states*, what decided by *arrays*,
-        and the state of *generation* that *holder* sends, if they read it.
+        and the state of *generation* that *holder* sends, if they read it. *ran* takes what they
+        did.
         """
         self.client = client
         self.pods_ahead = PodsAheadOfWatch(state)
@@ -137,6 +139,7 @@ class BindDispatcher:
         self._generation = generation
         self._holder = holder
         self._term = term
+        self._ran = ran
         self._calls: dict[str, BindCall] = {}
         self._refusal = ""
         self._decisions_are_read = True  # by the binder itself, in binds without plugins
@@ -234,12 +237,15 @@ class BindDispatcher:
         finally:
             if self._calls.get(call.uid) is call:
                 del self._calls[call.uid]
+            records = _records(plugins) if plugins else []
+            if records:
+                self._ran(records)
             if decision is not None:
                 decision.bind = BindRecord(
                     node=call.node,
                     seconds=time.perf_counter() - start,
                     error=error,
-                    plugins=_records(plugins) if plugins else [],
+                    plugins=records,
                 )
 
     async def _bind_policy(self, call: BindCall) -> types_pb2.Policy | None:

@@ -328,6 +328,8 @@ class GroupItem(Record, omit_defaults=False):
         bound: How many of the pods that nodes were found for are bound, as the watch shows.
         holding: How many hold a node without being bound.
         released: How often its time was over before enough of them were bound.
+        pods: Some of these pods as NAMESPACE/NAME, each with its node or "".
+        more: How many others there are.
     """
 
     profile: str
@@ -338,3 +340,5 @@ class GroupItem(Record, omit_defaults=False):
     bound: int = 0
     holding: int = 0
     released: int = 0
+    pods: list[tuple[str, str]] = []
+    more: int = 0

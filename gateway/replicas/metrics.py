@@ -1,11 +1,12 @@
 """What is counted about replicas: their sessions, and the phases of cycles that they run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from gateway.cycle.decision import FilterRecord, PhaseName, ScoreRecord
+from gateway.cycle.decision import BindPluginRecord, FilterRecord, PhaseName, ScoreRecord
+from moorage.models.base import NOTHING
 from moorage_host.process.histogram import FastHistogram, Observe
 
 Cause = Literal["slow", "lost"]
@@ -103,7 +104,7 @@ class ReplicaMetrics:
             "filter": self._phases.observer("filter"),
             "score": self._phases.observer("score"),
         }
-        self._observe_plugin: dict[tuple[str, PhaseName], Observe] = {}
+        self._observe_plugin: dict[tuple[str, str], Observe] = {}
 
     def cache_differs(self, phase: PhaseName) -> None:
         """Count an answer from the cache that replicas did not confirm."""
@@ -117,13 +118,22 @@ class ReplicaMetrics:
         if record.shards > 1:
             self._scattered.labels(phase).inc()
         for plugin in record.plugins:
-            observe = self._observe_plugin.get((plugin.plugin, phase))
-            if observe is None:
-                observe = self._plugins.observer(plugin.plugin, phase)
-                self._observe_plugin[plugin.plugin, phase] = observe
-            observe(plugin.seconds, labels)
+            self._ran(phase, plugin.plugin, plugin.seconds, labels)
             if plugin.failure:
                 self._failures.labels(plugin.plugin, phase).inc()
+
+    def bound(self, records: Sequence[BindPluginRecord]) -> None:
+        """Observe what plugins did for a bind."""
+        for each in records:
+            self._ran("bind", each.plugin, each.seconds, NOTHING)
+            if each.result == "failed":
+                self._failures.labels(each.plugin, "bind").inc()
+
+    def _ran(self, phase: str, plugin: str, seconds: float, labels: Mapping[str, str]) -> None:
+        observe = self._observe_plugin.get((plugin, phase))
+        if observe is None:
+            observe = self._observe_plugin[plugin, phase] = self._plugins.observer(plugin, phase)
+        observe(seconds, labels)
 
 
 class SessionMetrics:

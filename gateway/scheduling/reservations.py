@@ -24,6 +24,10 @@ MOST_GROUPS = 1000
 """Groups that are kept in mind, the newest ones; what the others hold ends as it would."""
 
 
+MOST_PODS = 50
+"""Pods of a group that lists name."""
+
+
 class Held(msgspec.Struct, eq=False):
     """What is known of a group, and the uids of the pods that were tried or got a node."""
 
@@ -113,4 +117,13 @@ class Reservations:
     def _counted(self, held: Held) -> GroupItem:
         held.item.bound = self._bound(held)
         held.item.holding = sum(map(self._state.is_claimed, held.uids))
+        namespace, _, _ = held.item.pod.rpartition("/")  # who may read the group may read it
+        known = [pod for uid in held.uids if (pod := self._state.pods.get(uid)) is not None]
+        pods = sorted(
+            (f"{namespace}/{each.name}", each.spec.node_name)
+            for each in known
+            if each.namespace == namespace
+        )
+        held.item.pods = pods[:MOST_PODS]
+        held.item.more = max(held.item.group.members, len(known)) - len(held.item.pods)
         return held.item

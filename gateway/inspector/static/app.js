@@ -1,6 +1,6 @@
 // Chooses the page by the address, and keeps what all pages share: the stream, keys, the theme.
 
-import { Stream } from "./lib/api.js";
+import { Stream, updates } from "./lib/api.js";
 import { el, note, replace } from "./lib/dom.js";
 import { recolor } from "./lib/heat.js";
 import { Keys } from "./lib/keys.js";
@@ -18,7 +18,7 @@ import { shadow } from "./pages/shadow.js";
 const ROUTES = { pods, groups, nodes, map, plugins, replicas, policy, shadow, node, pod: decision };
 const LISTED = { pods: "Pods", groups: "Groups", nodes: "Nodes", map: "Map", plugins: "Plugins", replicas: "Replicas", policy: "Policy", shadow: "Shadow" };
 const ABOVE = { pod: "pods", node: "nodes" };
-const LIVE = { live: "Live", lost: "Not connected" };
+const LIVE = { live: "Live", lost: "Not connected", paused: "Paused" };
 const THEMES = ["system", "light", "dark"];
 
 const main = document.getElementById("main");
@@ -33,20 +33,24 @@ function parts() {
 
 async function route() {
   const [name = "", ...parameters] = parts();
-  const current = ROUTES[name] ? name : "pods";
+  const current = ROUTES[name || "pods"] ? name || "pods" : "";
   const mine = (turn += 1);
   shown.destroy?.();
   shown = {};
   recolor();
   keys.page = {};
   showNavigation(ABOVE[current] || current);
-  document.title = `${LISTED[current] || parameters.join("/")} · Moorage inspector`;
+  document.title = `${LISTED[current] || parameters.join("/") || "No such page"} · Moorage inspector`;
   replace(main, el("p", { class: "empty" }, "Loading …"));
-  const page = await ROUTES[current]({ stream }, ...parameters).catch((error) => failed(error, current, parameters));
+  const page = await (ROUTES[current] || unknown)({ stream }, ...(current ? parameters : [name])).catch((error) => failed(error, current, parameters));
   if (mine !== turn) return page.destroy?.(); // another page was asked for meanwhile
   shown = keys.page = page;
   replace(main, page.element);
   page.shown?.();
+}
+
+async function unknown(_, name) {
+  return { element: el("section", { class: "page" }, el("h1", {}, "No such page"), note(`There is no page ${name}. The pages are in the bar above.`, "bad")), back: "#/pods" };
 }
 
 function failed(error, current, parameters) {
@@ -59,13 +63,21 @@ function failed(error, current, parameters) {
 
 function showNavigation(current) {
   replace(document.getElementById("nav"), Object.entries(LISTED).map(([name, title]) => el("a", { href: `#/${name}`, "aria-current": name === current ? "page" : undefined }, title)));
-  document.querySelector("#nav [aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
+  document.querySelector("#nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 function showLive() {
   const live = document.getElementById("live");
   live.dataset.state = stream.state;
-  replace(live, el("span", {}, LIVE[stream.state]));
+  replace(live, LIVE[stream.state]);
+  live.title = updates.off ? "Ask for updates again" : "Ask for no updates";
+  live.setAttribute("aria-label", `${LIVE[stream.state]}: ${live.title}`);
+}
+
+function pause() {
+  history.replaceState(null, "", `${location.pathname}${updates.off ? "" : "?updates=off"}${location.hash}`);
+  stream.follow();
+  showLive();
 }
 
 function theme() {
@@ -90,6 +102,7 @@ function nextTheme() {
 
 stream.addEventListener("decision", (event) => shown.decision?.(event.detail));
 stream.addEventListener("state", showLive);
+document.getElementById("live").addEventListener("click", pause);
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); }); // the address names the page
 document.getElementById("theme").addEventListener("click", nextTheme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => route());

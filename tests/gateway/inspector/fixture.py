@@ -109,7 +109,10 @@ def node_items(count: int) -> list[Object]:
 
 @dataclass
 class Cluster:
-    """What the fixture shows, and who follows it."""
+    """What the fixture shows, and who follows it.
+
+    `unnamed` are further nodes, which kube-scheduler did not name.
+    """
 
     nodes: int
     decisions: list[Object]
@@ -117,6 +120,7 @@ class Cluster:
     gone: set[str] = field(default_factory=set)
     groups: list[Object] = field(default_factory=list)
     shadows: list[Object] = field(default_factory=list)
+    unnamed: int = 0
     clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
 
     def decide(self, decision: Object) -> None:
@@ -280,7 +284,7 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
         by = request.query["by"]
         nodes = [
             [f"node-{number:04d}", f"{by[-4:]}-{number % 3}", number % 11 / 10, 0.5, 4, 110, 0]
-            for number in range(cluster.nodes)
+            for number in range(cluster.nodes + cluster.unnamed)
         ]
         labels = ["rack", "topology.kubernetes.io/zone"]
         total = len(nodes)

@@ -11,13 +11,24 @@ from tests.gateway.inspector.fixture import BEGIN, Cluster, serving, shadow_repo
 
 GROUP = {
     "pod": "batch/worker-0070",
-    "group": {"name": "ml/train", "minCount": 16},
+    "group": {
+        "name": "ml/train",
+        "minCount": 16,
+        "domain": "zone-1",
+        "topologyKey": "topology.kubernetes.io/zone",
+    },
     "bound": 0,
+    "pods": [["batch/worker-0069", "node-0002"], ["batch/worker-0070", ""]],
+    "more": 14,
     "since": BEGIN.isoformat(),
     "sentence": "group ml/train does not fit: 12 of 16 placed; 4 need example.com/gpu",
     "evidence": [],
     "next": ["with 4 more nodes like n1 it starts"],
 }
+HIDE = """() => {
+  Object.defineProperty(document, "hidden", { get: () => true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
 OUTCOMES = ("bound", "bound", "binding", "unschedulable", "failed", "bind failed", "preempting")
 
 
@@ -59,12 +70,12 @@ async def test_pods_that_wait_come_first_asked_or_not_and_the_address_keeps_the_
         await page.goto(url)
         rows = page.locator(".window .row")
         await expect(rows.first).to_contain_text(gate)
-        await expect(page.get_by_role("button", name="pending")).to_contain_text("2")
+        await expect(page.get_by_role("button", name="waiting")).to_contain_text("2")
         await expect(page.locator(".foot")).to_contain_text("9 pods")
-        await page.get_by_role("button", name="pending").click()
+        await page.get_by_role("button", name="waiting").click()
         await page.get_by_role("searchbox").fill("insufficient")
         await expect(rows).to_have_count(1)
-        assert page.url.endswith("#/pods?outcome=pending&q=insufficient")
+        assert page.url.endswith("#/pods?outcome=waiting&q=insufficient")
         await page.goto(f"{url}#/pods?q=quiet")
         await page.reload()
         await expect(page.get_by_role("searchbox")).to_have_value("quiet")
@@ -163,6 +174,49 @@ async def test_one_decision_shows_reason_evidence_and_every_node(page: Page) -> 
         await expect(table.locator(".window .row").first).to_contain_text("TaintToleration")
 
 
+async def test_outcomes_share_out_the_pods_and_those_that_wait_are_counted_apart(
+    page: Page,
+) -> None:
+    cluster = a_cluster()
+    cluster.waiting = [waiting(1, "it waits for its scheduling gates: example.com/quota")]
+    async with serving(cluster) as url:
+        await page.goto(url)
+        counts = page.locator(".tabs b")
+        await expect(counts.first).to_have_text("71")
+        every, waits, *outcomes = map(int, await counts.all_text_contents())
+        assert sum(outcomes) == every
+        assert outcomes[0] == 1  # pending: no attempt is kept
+        assert waits > outcomes[0]
+
+
+async def test_a_frame_of_scrolling_adds_few_rows_and_all_are_there_in_the_end(page: Page) -> None:
+    async with serving(a_cluster(nodes=5000)) as url:
+        await page.goto(f"{url}#/pod/batch/worker-0070/00000046")
+        body = page.locator(".nodes .body")
+        await expect(body.locator(".row").first).to_be_visible()
+        most = await page.evaluate(
+            """async () => {
+              const body = document.querySelector(".nodes .body"), added = [];
+              const seen = new MutationObserver((all) => added.push(all.reduce((sum, each) => sum + each.addedNodes.length, 0)));
+              seen.observe(body.firstChild, { childList: true });
+              for (let turn = 0; turn < 20; turn += 1) {
+                body.scrollTop += 3000;
+                await new Promise(requestAnimationFrame);
+              }
+              return Math.max(...added);
+            }"""  # noqa: E501
+        )
+        assert 0 < most <= 8
+        await page.wait_for_function(
+            """() => {
+              const body = document.querySelector(".nodes .body"), { top, bottom } = body.getBoundingClientRect();
+              const rows = [...body.querySelectorAll(".row")].map((row) => row.getBoundingClientRect());
+              const inside = rows.every((row, place) => !place || row.top === rows[place - 1].bottom);
+              return rows.length && inside && rows[0].top <= top && rows.at(-1).bottom >= bottom;
+            }"""  # noqa: E501
+        )
+
+
 async def test_5000_nodes_are_sorted_and_searched_and_few_are_drawn(page: Page) -> None:
     async with serving(a_cluster(nodes=5000)) as url:
         await page.goto(f"{url}#/pod/batch/worker-0070/00000046")
@@ -205,6 +259,59 @@ async def test_the_map_has_a_tile_for_each_node_and_a_pod_colours_them(page: Pag
         await tiles.first.focus()
         await page.keyboard.press("ArrowRight")
         await expect(page.locator("[data-name=node-0003]")).to_be_focused()
+
+
+async def test_a_node_that_kube_scheduler_rejected_itself_has_its_reason_on_the_map(
+    page: Page,
+) -> None:
+    cluster = a_cluster(nodes=60, decisions=1)
+    cluster.unnamed = 30
+    reason = "none of 90 nodes suits it: 30 Insufficient cpu (kube-scheduler), 60 hot (Heat)"
+    cluster.decisions[0] = summary(1, "unschedulable", reason=reason)
+    async with serving(cluster) as url:
+        await page.goto(f"{url}#/map?pod=batch/worker-0001")
+        await expect(page.locator(".verdicts")).to_contain_text(
+            "30kube-scheduler: Insufficient cpu"
+        )
+        await expect(page.locator(".map .legend")).to_contain_text("100 %of CPU is requested")
+
+
+async def test_a_page_asked_for_no_updates_opens_no_stream_and_asks_once(page: Page) -> None:
+    cluster = bound_cluster(3)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    async with serving(cluster) as url:
+        await page.clock.install()
+        await page.goto(f"{url}?updates=off")
+        await expect(page.locator("#live")).to_have_text("Paused")
+        await expect(page.locator(".window .row")).to_have_count(3)
+        before = len(asked)
+        await page.clock.run_for(120_000)
+        assert len(asked) == before
+        assert cluster.clients == []
+        await page.locator("#live").click()
+        await expect(page.locator("#live")).to_have_text("Live")
+        assert len(cluster.clients) == 1
+        await page.evaluate(HIDE)
+        await expect(page.locator("#live")).to_have_text("Paused")
+        assert "updates" not in page.url
+
+
+async def test_an_address_without_a_page_says_so(page: Page) -> None:
+    async with serving(a_cluster()) as url:
+        await page.goto(f"{url}#/nosuch")
+        await expect(page.get_by_role("alert")).to_contain_text("There is no page nosuch")
+        await all_can_use(page)
+
+
+async def test_a_timeline_says_which_attempts_are_not_kept(page: Page) -> None:
+    cluster = bound_cluster(1)
+    cluster.decisions[0]["attempt"] = 6
+    async with serving(cluster) as url:
+        await page.goto(f"{url}#/pod/batch/worker-0001")
+        steps = page.locator(".timeline > li")
+        await expect(steps.nth(1)).to_contain_text("Attempts 1 to 5are not kept any more")
+        await expect(steps.nth(2)).to_contain_text("Attempt 6")
 
 
 async def test_the_keyboard_suffices(page: Page) -> None:
@@ -281,9 +388,11 @@ async def test_groups_show_which_waits_for_what_since_when(page: Page) -> None:
     async with serving(cluster) as url:
         await page.goto(f"{url}#/groups")
         group = page.locator(".list > li")
-        for part in (str(GROUP["sentence"]), "with 4 more nodes", "for 2"):  # minutes
+        for part in (str(GROUP["sentence"]), "with 4 more nodes", "for 2", "zone zone-1"):
             await expect(group).to_contain_text(part)
-        await group.get_by_role("link").click()
+        await group.get_by_text("16 pods").click()
+        await expect(group.get_by_role("link", name="node-0002")).to_be_visible()
+        await group.get_by_role("link", name="worker-0070").click()
         await expect(page.get_by_role("heading", level=1)).to_contain_text("worker-0070")
 
 

@@ -116,6 +116,14 @@ async def test_replicas_and_plugins_are_shown_with_what_they_did(
         fit = page.locator(".plain tr", has_text="NodeResourcesFit")
         await expect(fit.locator("td").nth(4)).to_have_text("2")
         await expect(page.locator(".chart canvas")).to_have_count(2)
+        await page.get_by_role("button", name="Bind").click()
+        await expect(page.locator(".empty")).to_have_text("No plugin was asked in this time.")
+        await expect(page.locator(".chart")).to_have_count(0)
+        await page.get_by_role("button", name="Filter").click()
+        await page.set_viewport_size({"width": 390, "height": 844})
+        box = await fit.locator("td").last.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 390  # a card, not a cut table
 
 
 async def test_the_page_of_a_pod_follows_its_bind(page: Page, tmp_path: Path) -> None:
@@ -190,7 +198,7 @@ async def test_everybody_can_use_every_page_of_a_gateway(
         await decide(running, "p")
         await decide(running, "large", cpu="64")
         for path, wanted in (
-            ("pods?outcome=pending", ".window .row"),
+            ("pods?outcome=waiting", ".window .row"),
             ("pod/default/p", ".nodes .window .row"),
             ("pod/default/p/99", ".note"),
             ("pod/default/typo", ".why li"),

@@ -34,23 +34,45 @@ export const joined = (...parts) => parts.map(encodeURIComponent).join("/");
 export const query = (values) => new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value !== undefined)).toString();
 
 
+// Whether pages ask again: not in a hidden tab, and not where the address has ?updates=off before the "#".
+export const updates = {
+  get off() { return new URLSearchParams(location.search).get("updates") === "off"; },
+  get rest() { return document.hidden || this.off; },
+};
+
+// Calls ask every so many milliseconds while pages ask again; returns what ends that.
+export function every(milliseconds, ask) {
+  const timer = setInterval(() => { if (!updates.rest) ask(); }, milliseconds);
+  return () => clearInterval(timer);
+}
+
 export class Stream extends EventTarget {
-  // Dispatches "decision" with a summary, and "state" with live or lost.
+  // Dispatches "decision" with a summary, and "state" with live, lost or paused.
   constructor(path) {
     super();
     this.state = "lost";
     this.path = path;
-    this.connect();
+    document.addEventListener("visibilitychange", () => this.follow());
+    this.follow();
+  }
+
+  // Opens or closes the stream, as pages ask again or not.
+  follow() {
+    if (!updates.rest) return this.source || this.connect();
+    clearTimeout(this.again);
+    this.source?.close();
+    this.source = undefined;
+    this.become("paused");
   }
 
   connect() {
-    const source = new EventSource(this.path);
+    const source = (this.source = new EventSource(this.path));
     source.addEventListener("open", () => this.become("live"));
     source.addEventListener("decision", (event) => this.dispatchEvent(new CustomEvent("decision", { detail: JSON.parse(event.data) })));
     source.addEventListener("error", () => {
       this.become("lost");
       if (source.readyState !== EventSource.CLOSED) return; // the browser tries again itself
-      setTimeout(() => this.connect(), RETRY);
+      this.again = setTimeout(() => this.connect(), RETRY);
     });
   }
 

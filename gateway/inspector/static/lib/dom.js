@@ -1,6 +1,8 @@
 // Builds elements. Text is always a text node: nothing that comes from the cluster becomes markup,
 // and what turns the direction of writing, or is no character, is written out.
 
+import { every } from "./api.js";
+
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 export function printable(text) {
@@ -47,16 +49,16 @@ export function badge(text, kind = text) {
 export function bar(share, label) {
   const fill = el("i", {});
   fill.style.width = `${Math.min(100, Math.max(0, share * 100))}%`;
-  return el("span", { class: share > 0.9 ? "meter full" : "meter", title: label }, fill, el("b", {}, `${Math.round(share * 100)} %`));
+  return el("span", { class: share > 0.9 ? "meter full" : "meter", title: label }, el("span", {}, fill), el("b", {}, `${Math.round(share * 100)} %`));
 }
 
 export function tile(title, value, more = "") {
   return el("div", { class: "tile" }, el("b", {}, value), el("span", {}, title), more && el("small", {}, more));
 }
 
-// A table of few rows; numbers: the places of the columns that have some.
+// A table of few rows, each of them a card on a phone; numbers: the places of the columns that have some.
 export function plain(label, titles, rows, numbers = []) {
-  const cells = (tag, row) => el("tr", {}, row.map((each, index) => el(tag, { class: numbers.includes(index) ? "number" : undefined }, each)));
+  const cells = (tag, row) => el("tr", {}, row.map((each, index) => el(tag, { class: numbers.includes(index) ? "number" : undefined, "data-title": tag === "td" ? titles[index] : undefined }, each)));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, el("table", { class: "plain" }, el("thead", {}, cells("th", titles)), el("tbody", {}, rows.map((row) => cells("td", row)))));
 }
 
@@ -71,12 +73,14 @@ export function named(name, href, before = "") {
 export const podName = ({ namespace, pod }, href) => named(pod, href, `${namespace}/`);
 
 // A page that asks again every so many milliseconds, and says so where there is no answer.
-export async function polled(title, every, load) {
+export async function polled(title, milliseconds, load) {
   const body = el("div", {}, await load());
-  const again = async () => { if (!document.hidden) replace(body, await load().catch((error) => note(error.message, "bad"))); };
-  const timer = setInterval(again, every);
-  return { element: el("section", { class: "page" }, el("div", { class: "toolbar" }, el("h1", {}, title)), body), destroy: () => clearInterval(timer) };
+  const destroy = every(milliseconds, async () => replace(body, await load().catch((error) => note(error.message, "bad"))));
+  return { element: el("section", { class: "page" }, el("div", { class: "toolbar" }, el("h1", {}, title)), body), destroy };
 }
+
+// Where there is no pointer to rest on a thing.
+export const TOUCH = matchMedia("(hover: none)");
 
 // Text in which `...` is what one types.
 export const typed = (text) => text.split("`").map((part, index) => (index % 2 ? el("code", { class: "mono" }, part) : part));

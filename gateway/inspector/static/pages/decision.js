@@ -1,6 +1,6 @@
 // One pod: why it is where it is, its attempts, and of one of them the evidence and every node.
 
-import { get, joined, query } from "../lib/api.js";
+import { every, get, joined, query } from "../lib/api.js";
 import { append, badge, el, facts, named, note, replace, typed } from "../lib/dom.js";
 import { clock, count, date, path, plural, seconds, span } from "../lib/format.js";
 import { nodeTable } from "./nodetable.js";
@@ -54,15 +54,15 @@ export async function decision({ stream }, namespace, pod, id = "") {
     showHead();
     await showBody();
   };
-  const refresh = setInterval(async () => {
-    if (document.hidden || known.place.startsWith("is on")) return;
+  const stop = every(REFRESH, async () => {
+    if (known.place.startsWith("is on")) return;
     const newer = await read().catch(() => known);
     const same = newer.attempts[0]?.id === known.attempts[0]?.id;
     known = same ? { ...newer, attempts: known.attempts } : newer;
     showHead();
     if (!same) await showBody();
-  }, REFRESH);
-  page.destroy = () => { clearInterval(refresh); nodes?.destroy(); };
+  });
+  page.destroy = () => { stop(); nodes?.destroy(); };
   return page;
 }
 
@@ -74,14 +74,17 @@ function timeline({ attempts, events, created, place, since }, current, namespac
   for (const each of events || []) steps.push({ time: each.time, title: each.reason, by: each.by, text: each.note });
   if (created) steps.push({ time: created, title: "Created" });
   if (place.startsWith("is on") && since) steps.push({ time: since, title: "Bound", kind: "bound", text: place });
+  const first = attempts?.at(-1); // the oldest that is kept
+  const missing = (first?.attempt || 1) - 1;
+  if (missing) steps.push({ time: first.time, title: missing > 1 ? `Attempts 1 to ${missing}` : "Attempt 1", text: `${missing > 1 ? "are" : "is"} not kept any more`, former: true });
   // Times of the API server are whole seconds: what is created comes before all else of its second.
-  steps.sort((one, other) => new Date(one.time) - new Date(other.time) || (other.title === "Created") - (one.title === "Created"));
+  steps.sort((one, other) => new Date(one.time) - new Date(other.time) || (other.title === "Created") - (one.title === "Created") || Boolean(other.former) - Boolean(one.former));
   const item = (step, before) => {
     const waited = before ? (new Date(step.time) - new Date(before.time)) / 1000 : 0;
     const title = step.attempt ? el("a", { href: path("pod", namespace, pod, step.attempt.id), "aria-current": step.attempt === current ? "true" : undefined }, step.title) : step.title;
     return el("li", { "data-kind": step.kind || "" },
-      el("time", { datetime: step.time, title: date(step.time) }, clock(step.time)),
-      el("span", { class: "muted" }, waited >= 1 ? `+${span(waited)}` : ""),
+      step.former ? el("time", {}) : el("time", { datetime: step.time, title: date(step.time) }, clock(step.time)),
+      el("span", { class: "muted" }, !step.former && waited >= 1 ? `+${span(waited)}` : ""),
       el("div", {}, el("b", {}, title), step.kind && step.attempt ? [" ", badge(step.kind)] : "", step.by ? el("span", { class: "muted" }, ` ${step.by}`) : "", step.text ? el("p", {}, step.text) : "", step.attempt ? parts(step.attempt) : ""));
   };
   const items = steps.map((step, index) => item(step, steps[index - 1]));

@@ -1,7 +1,7 @@
 // A tile for each node, filled as far as its pods ask for; a pod colours the tiles by verdict.
 
-import { all, get, joined, query } from "../lib/api.js";
-import { el, note, printable, replace, typed } from "../lib/dom.js";
+import { all, every, get, joined, query } from "../lib/api.js";
+import { TOUCH, el, note, printable, replace, typed } from "../lib/dom.js";
 import { ask, asked, count, path, plural } from "../lib/format.js";
 
 const REFRESH = 10000; // milliseconds
@@ -22,9 +22,10 @@ export async function map() {
   const choices = el("datalist", { id: "waiting" });
   const counted = el("span", { class: "muted" });
   const legend = el("div", {});
-  const body = el("div", {});
+  const key = el("p", { class: "legend" });
+  const body = el("div", { class: "groups" });
   const readout = el("output", { class: "readout" });
-  const element = el("section", { class: "page map" }, el("div", { class: "toolbar" }, el("h1", {}, "Map of nodes"), counted, el("label", {}, "by", by), el("label", {}, "filled by", of), search, choices), legend, body, readout);
+  const element = el("section", { class: "page map" }, el("div", { class: "toolbar" }, el("h1", {}, "Map of nodes"), counted, el("label", {}, "by", by), el("label", {}, "filled by", of), search, choices), legend, key, body, readout);
 
   function change(values, again = false) {
     Object.assign(wanted, values);
@@ -40,7 +41,7 @@ export async function map() {
   };
 
   function read(node) {
-    readout.textContent = node ? printable(words(node)) : "Point at a node to read it; arrows move, Enter opens.";
+    readout.textContent = node ? printable(words(node)) : TOUCH.matches ? "Touch a node to open it." : "Point at a node to read it; arrows move, Enter opens.";
   }
 
   function paint(tile, node) {
@@ -51,7 +52,13 @@ export async function map() {
     tile.classList.toggle("lit", lit !== undefined && verdicts?.cause(node[0]) === lit);
   }
 
+  function showKey() {
+    const tile = (share) => { const one = el("i", { class: "t" }); one.style.setProperty("--f", `${share}%`); return one; };
+    replace(key, [0, 50, 100].map((share) => [tile(share), `${share} %`]), el("span", {}, wanted.of === "pods" ? "of the pods that fit are there" : `of ${SHARES[wanted.of][0]} is requested`), el("i", { class: "t", "data-flags": "1" }), "not ready or cordoned");
+  }
+
   function show() {
+    showKey();
     element.classList.toggle("dimmed", lit !== undefined);
     const same = tiles.size === nodes.length && nodes.every((node) => tiles.get(node[0])?.node[1] === node[1]);
     if (!same) tiles.clear();
@@ -63,7 +70,7 @@ export async function map() {
       (groups[node[1]] ||= []).push(node);
     }
     if (same && nodes.length) return;
-    element.dataset.size = nodes.length > 1200 ? "tiny" : nodes.length > 200 ? "small" : "";
+    element.dataset.size = nodes.length > 1200 ? "tiny" : nodes.length > 200 ? "small" : nodes.length > 100 ? "" : "large";
     const ordered = Object.entries(groups).sort(([one], [other]) => (one < other ? -1 : 1));
     replace(body, ordered.map(([value, members]) => {
       const mean = members.reduce((sum, node) => sum + SHARES[wanted.of][1](node), 0) / members.length;
@@ -121,12 +128,11 @@ export async function map() {
     next.focus();
   });
   await refresh();
-  const timer = setInterval(async () => {
-    if (document.hidden) return;
+  const destroy = every(REFRESH, async () => {
     const answer = await get(`../map?${query({ by: wanted.by })}`).catch(() => null);
     if (answer && answer.by === wanted.by) { nodes = answer.nodes; show(); }
-  }, REFRESH);
-  return { element, search, destroy: () => clearInterval(timer) };
+  });
+  return { element, search, destroy };
 }
 
 // What the newest attempt on a pod found out about each node; if Moorage was not asked, that.
@@ -136,7 +142,13 @@ async function verdictsOn(pod, names) {
   const filtered = attempts.find((each) => each.filter);
   if (!filtered) return { ...coloured(reason || "nothing is decided yet", [], names, "not asked"), unasked: true };
   const { items } = await all(`${base}/${joined(filtered.id)}/nodes`);
-  return coloured(reason || filtered.reason, items, names, "kube-scheduler did not name it");
+  return coloured(reason || filtered.reason, items, names, unnamed(reason || ""));
+}
+
+// Of nodes that kube-scheduler did not name: why, where the reason says what its own filters found.
+function unnamed(reason) {
+  const own = [...reason.matchAll(/\d+ ([^,:]+) \(kube-scheduler\)/g)].map(([, text]) => text);
+  return own.length ? `kube-scheduler: ${own.join(" or ")}` : "kube-scheduler did not name it";
 }
 
 // What Moorage would say now.

@@ -1,6 +1,6 @@
 // All nodes, with what is on them.
 
-import { all } from "../lib/api.js";
+import { all, every } from "../lib/api.js";
 import { badge, bar, el, named } from "../lib/dom.js";
 import { amount, matches, path, plural, shownOf } from "../lib/format.js";
 import { Table } from "../lib/table.js";
@@ -44,10 +44,10 @@ export async function nodes() {
   search.addEventListener("input", () => { table.body.scrollTop = 0; show(); });
   table.setOrder("name", false);
   await load();
-  const refresh = setInterval(() => { if (!document.hidden) load().catch(() => {}); }, REFRESH);
+  const stop = every(REFRESH, () => load().catch(() => {}));
   return {
     element: el("section", { class: "page fill" }, el("div", { class: "toolbar" }, el("h1", {}, "Nodes"), counted, search), table.element),
     table, search,
-    destroy() { clearInterval(refresh); table.destroy(); },
+    destroy() { stop(); table.destroy(); },
   };
 }

@@ -46,7 +46,7 @@ export async function nodeTable(base, attempt) {
     });
     const sorted = keyed.map(([, row]) => row);
     table.setRows(sorted);
-    strip.show(sorted, lines(plugins));
+    strip.show(sorted, lines(plugins, items));
     counted.textContent = shownOf(sorted.length, items.length, "node");
   }
 
@@ -54,14 +54,19 @@ export async function nodeTable(base, attempt) {
   const choices = el("select", { "aria-label": "Verdict", onchange: () => { only.value = choices.value; show(); } }, [["", "all verdicts"], ["feasible", "feasible"], ["rejected", "rejected"]].map(([name, title]) => el("option", { value: name }, title)));
   table.setOrder("rank", false);
   show();
-  const legend = el("div", { class: "legend" }, el("span", {}, "0"), el("i", { class: "ramp" }), el("span", {}, "100"), el("i", { class: "no" }), el("span", {}, "rejected"));
-  const element = el("section", {}, el("div", { class: "toolbar" }, el("h2", {}, "Nodes"), counted, legend, choices, search), strip.element, table.element);
+  const scored = items.some((row) => row.total !== undefined && row.total !== null);
+  const rejected = items.some((row) => row.verdict === "rejected");
+  const legend = el("div", { class: "legend" }, scored && [el("span", {}, "0"), el("i", { class: "ramp" }), el("span", {}, "100")], rejected && [el("i", { class: "no" }), el("span", {}, "rejected")]);
+  const element = el("section", {}, el("div", { class: "toolbar" }, el("h2", {}, "Nodes"), counted, legend, choices, search), scored || rejected ? strip.element : el("p", { class: "muted" }, "No plugin rejected or scored a node in this attempt."), table.element);
   return { element, table, search, destroy() { table.destroy(); strip.destroy(); } };
 }
 
-function lines(plugins) {
-  const filters = plugins.filter.map((plugin) => ({ title: `${plugin} rejects`, value: (row) => (row.plugin === plugin && row.verdict === "rejected" ? -1 : undefined) }));
-  const scores = plugins.score.map(({ plugin, weight }) => ({ title: weight === 1 ? plugin : `${plugin} ×${weight}`, value: (row) => row.scores?.[plugin]?.normalized }));
+// A line for each plugin that has said something.
+function lines(plugins, items) {
+  const rejecting = new Set(items.filter((row) => row.verdict === "rejected").map((row) => row.plugin));
+  const scoring = new Set(items.flatMap((row) => Object.keys(row.scores || {})));
+  const filters = plugins.filter.filter((plugin) => rejecting.has(plugin)).map((plugin) => ({ title: `${plugin} rejects`, value: (row) => (row.plugin === plugin && row.verdict === "rejected" ? -1 : undefined) }));
+  const scores = plugins.score.filter(({ plugin }) => scoring.has(plugin)).map(({ plugin, weight }) => ({ title: weight === 1 ? plugin : `${plugin} ×${weight}`, value: (row) => row.scores?.[plugin]?.normalized }));
   const total = scores.length ? [{ title: "Total", value: (row) => row.total ?? undefined }] : [];
   return [...total, ...scores, ...filters];
 }

@@ -1,6 +1,6 @@
 // What plugins took and rejected over time.
 
-import { get, query } from "../lib/api.js";
+import { get, query, updates } from "../lib/api.js";
 import { el, plain, replace } from "../lib/dom.js";
 import { count, seconds } from "../lib/format.js";
 import { Chart, colorOf } from "../lib/chart.js";
@@ -22,7 +22,12 @@ export async function plugins() {
     const answer = await get(`../plugins?${query({ since: remembered.since })}`);
     draw(answer);
     clearTimeout(timer);
-    timer = setTimeout(() => load().catch(() => { timer = setTimeout(load, 5000); }), Math.max(2, answer.interval) * 1000);
+    timer = setTimeout(again, Math.max(2, answer.interval) * 1000);
+  }
+
+  function again() {
+    timer = setTimeout(again, 5000);
+    if (!updates.rest) load().catch(() => {});
   }
 
   function draw({ times, series, interval }) {
@@ -38,7 +43,7 @@ export async function plugins() {
     ];
     const isFilter = remembered.phase === "filter";
     replace(body,
-      el("div", { class: "charts" },
+      slow.some((each) => each.total) && el("div", { class: "charts" },
         el("section", {}, el("h2", {}, "Time in a cycle, p99"), charts[0].element, legend(slow)),
         isFilter ? el("section", {}, el("h2", {}, "Rejected nodes a second"), rejecting.length ? [charts[1].element, legend(rejecting)] : el("p", { class: "muted" }, "No filter plugin rejected a node in this time.")) : null),
       summary(mine, times, isFilter));
@@ -51,7 +56,7 @@ export async function plugins() {
 
   function tools() {
     return el("div", { class: "toolbar" }, el("h1", {}, "Plugins"),
-      choice("Phase", [["filter", "Filter"], ["score", "Score"]], "phase"),
+      choice("Phase", [["filter", "Filter"], ["score", "Score"], ["bind", "Bind"]], "phase"),
       choice("Window", WINDOWS, "since"));
   }
 

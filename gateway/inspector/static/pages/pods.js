@@ -1,6 +1,6 @@
 // The first page: every pod that waits, with why, and the newest attempt on each other pod.
 
-import { get, query } from "../lib/api.js";
+import { every, get, query } from "../lib/api.js";
 import { badge, el, named, podName, replace, typed } from "../lib/dom.js";
 import { OUTCOMES, age, ask, asked, count, date, matches, path, shownOf } from "../lib/format.js";
 import { Table } from "../lib/table.js";
@@ -8,6 +8,7 @@ import { Table } from "../lib/table.js";
 const PAGE = 1000; // decisions in an answer
 const MOST = 20000; // pods in the list; older ones leave it
 const REFRESH = 5000; // milliseconds
+const TITLES = { waiting: "every pod without a node, whatever its outcome is", pending: "waits, and no attempt on it is kept" };
 const SETTLED = 60000; // milliseconds after which a decision shows in the list of pods that wait
 let left = {}; // what was asked for when the page was left
 
@@ -69,12 +70,12 @@ export async function pods({ stream }) {
     return isKnown ? row : { ...row, outcome: "gone", reason: `there is no such pod any more; ${row.outcome}: ${row.reason || ""}` };
   }
 
-  const isIn = (row, outcome) => !outcome || (outcome === "pending" ? row.waits : row.outcome === outcome);
+  const isIn = (row, outcome) => !outcome || (outcome === "waiting" ? row.waits : row.outcome === outcome);
 
   function show() {
     const listed = rows();
-    const choices = [["", "All", listed.length], ["pending", "pending", Math.max(all, waiting.size)], ...OUTCOMES.map((name) => [name, name, listed.filter((row) => isIn(row, name)).length])];
-    replace(tabs, choices.map(([name, title, rowsOf]) => el("button", { type: "button", "data-kind": name, "aria-pressed": String(wanted.outcome === name), onclick: () => { wanted.outcome = name; changed(); } }, title, el("b", {}, count(rowsOf)))));
+    const choices = [["", "All", listed.length], ["waiting", "waiting", Math.max(all, waiting.size)], ...["pending", ...OUTCOMES].map((name) => [name, name, listed.filter((row) => isIn(row, name)).length])];
+    replace(tabs, choices.map(([name, title, rowsOf]) => el("button", { type: "button", "data-kind": name === "waiting" ? "" : name, title: TITLES[name], "aria-pressed": String(wanted.outcome === name), onclick: () => { wanted.outcome = name; changed(); } }, title, el("b", {}, count(rowsOf)))));
     const shown = listed.filter((row) => isIn(row, wanted.outcome) && matches(`${pod(row)} ${row.node || ""} ${row.reason || ""} ${row.scheduler || ""}`, wanted.q));
     table.empty = listed.length ? "No pod matches." : "No pod waits, and Moorage was not asked about one yet.";
     table.setRows(shown);
@@ -150,12 +151,12 @@ export async function pods({ stream }) {
   });
   older.addEventListener("click", () => load().then(show));
   stream.addEventListener("state", again);
-  const clock = setInterval(() => { if (!document.hidden) loadPods().catch(() => table.schedule()); }, REFRESH);
+  const stop = every(REFRESH, () => loadPods().catch(() => table.schedule()));
   await Promise.all([load(), loadPods()]);
   show();
   const element = el("section", { class: "page fill" }, el("h1", { class: "hidden" }, "Pods"), el("div", { class: "toolbar" }, tabs, search), table.element, el("footer", { class: "foot" }, loaded, older));
   return {
     element, table, search, decision,
-    destroy() { clearInterval(clock); clearTimeout(redraw); clearTimeout(asking); stream.removeEventListener("state", again); table.destroy(); },
+    destroy() { stop(); clearTimeout(redraw); clearTimeout(asking); stream.removeEventListener("state", again); table.destroy(); },
   };
 }
