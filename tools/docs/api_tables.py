@@ -68,11 +68,57 @@ def _order(name: PublicName) -> tuple[int, int]:
 
 
 def api(module: str) -> str:
-    """Return the public names of a module."""
-    names = ", ".join(code(each.name) for each in public_names(module))
-    return (
-        f"{names}\n\nThe documentation site shows each with its signature and its whole docstring."
-    )
+    """Return the public names of a module, functions and classes with their signatures."""
+    names = public_names(module)
+    signatures = "\n".join(line for each in names for line in _signatures(each))
+    others = [code(each.name) for each in names if not any(_signatures(each))]
+    also = f"Also {', '.join(others)}. " if others else ""
+    return f"```text\n{signatures}\n```\n\n{also}`make docs` builds a site with their docstrings."
+
+
+def _signatures(public: PublicName) -> Iterator[str]:
+    """Yield a function with its parameters, or a class with its attributes and methods."""
+    if public.kind == "foreign":
+        return
+    found = _library()[public.defined.partition(".")[2]]
+    if isinstance(found, griffe.Alias):
+        found = found.final_target
+    if isinstance(found, griffe.Function):
+        yield _call(found)
+    elif isinstance(found, griffe.Class):
+        yield f"class {public.name}"
+        members = [
+            (name, each)
+            for name, each in found.members.items()
+            if not name.startswith("_") and not each.is_alias
+        ]
+        fields = [name for name, each in members if isinstance(each, griffe.Attribute)]
+        if fields:
+            yield f"    {', '.join(fields)}"
+        for _, each in members:
+            if isinstance(each, griffe.Function):
+                yield f"    {_call(each)}"
+
+
+def _call(function: griffe.Function) -> str:
+    parameters = [each for each in function.parameters if each.name not in {"self", "cls"}]
+    written: list[str] = []
+    keyword_only = False
+    for each in parameters:
+        if each.kind is griffe.ParameterKind.keyword_only and not keyword_only:
+            keyword_only = True
+            if not any(other.startswith("*") for other in written):
+                written.append("*")
+        star = {
+            griffe.ParameterKind.var_positional: "*",
+            griffe.ParameterKind.var_keyword: "**",
+        }.get(each.kind or griffe.ParameterKind.positional_or_keyword, "")
+        kind = f": {each.annotation}" if each.annotation is not None else ""
+        default = f" = {each.default}" if each.default is not None and not star else ""
+        default = " = ..." if default.startswith((" = _", " = NO_")) else default
+        written.append(f"{star}{each.name}{kind}{default}")
+    returns = f" -> {function.returns}" if function.returns is not None else ""
+    return f"{function.name}({', '.join(written)}){returns}"
 
 
 def _classes(module: griffe.Module) -> Iterator[str]:

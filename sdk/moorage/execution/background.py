@@ -168,7 +168,8 @@ class _Work:
         self._failures += 1
         self._failed_at = time.monotonic()
         if isinstance(error, BudgetExceededError):
-            self._latest = overrun_of(error, self._plugin, self._step_seconds)
+            overrun = overrun_of(error, self._plugin, self._step_seconds)
+            self._latest = f"{overrun}; await asyncio.to_thread(...) for what waits or computes"
         else:
             self._latest = problem_of(error, self._plugin)
         self._log.write(self._plugin, self.name, self._latest, error)

@@ -85,9 +85,10 @@ class PluginBase:
     def poll(self, read: Callable[[], object], interval: float) -> None:
         """Call *read* now and every *interval* seconds, counted from its return, until it stops.
 
-        It may be async. If it raises, that shows as in `background`, and it is called again after a
-        wait that grows with each failure in a row from 1 second to the interval, at most 60. The
-        next call that returns ends the row.
+        It may be async. A plain function runs in the event loop, where cycles wait for it: one that
+        asks a server is called by `await asyncio.to_thread(...)`. If it raises, that shows as in
+        `background`, and it is called again after a wait that grows with each failure in a row from
+        1 second to the interval, at most 60. The next call that returns ends the row.
 
         Raises:
             RuntimeError: The plugin does not run: nobody has called `start` as services do.
