@@ -1,7 +1,7 @@
 """The kinds of service that get the state, and the streams that each has."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +11,7 @@ import grpc.aio
 
 from moorage.backoff import Backoff
 from moorage.v1 import binder_pb2, replica_pb2
+from moorage.v1 import types_pb2 as pb
 from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 
 Name = Literal["filter", "scorer", "binder"]
@@ -38,6 +39,14 @@ class ServiceKind:
     request: Callable[..., Any] = replica_pb2.SessionRequest
     response: Any = replica_pb2.SessionResponse
     runs_cycles: bool = True
+
+    def answers(self, plugins: Iterable[pb.Plugin]) -> bool:
+        """Whether a replica with these plugins is of this kind; it has the built-in ones at least.
+
+        With certificates its name says so; in plain text an address may be another service's.
+        """
+        point = self.policy.capitalize()
+        return not self.runs_cycles or any(point in each.extension_points for each in plugins)
 
     def open(self, channel: grpc.aio.Channel) -> "grpc.aio.StreamStreamCall[bytes, Any]":
         """Open the stream on a channel; messages are written as bytes."""

@@ -116,13 +116,15 @@ class Session:
         """Wait for the replica's greeting; return what it says of the process before it.
 
         Raises:
-            StreamLostError: The replica does not greet in time.
+            StreamLostError: The replica does not greet in time, or as another service.
         """
         try:
             async with asyncio.timeout(timeout):
                 hello = (await self._hello).hello
         except TimeoutError as error:
             raise StreamLostError(f"no greeting within {timeout:g} s") from error
+        if not self._kind.answers(hello.plugins):
+            raise StreamLostError("it answers as another service")
         self.replica, self.plugins = hello.replica, list(hello.plugins)
         self.moorage_version = hello.moorage_version
         self.version = digest_of(self.plugins)
