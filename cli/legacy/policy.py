@@ -18,7 +18,8 @@ from moorage.errors import ConfigurationError, suggestion
 from moorage_host.policy import read
 from moorage_host.policy.checks import Problem, child, find_problems, nulls_as_absent
 from moorage_host.policy.kinds import what_it_is
-from moorage_host.policy.yaml_lines import Tree, check_depth, read_tree
+from moorage_host.policy.yaml_costs import check_costs
+from moorage_host.policy.yaml_lines import Tree, read_tree
 
 Object = dict[str, Any]
 
@@ -91,7 +92,7 @@ def read_policy(path: Path) -> tuple[LegacyPolicy, Tree]:
 def _documents(text: str, source: str) -> Iterator[Tree]:
     """Yield the documents of a text, each with its lines in it."""
     try:
-        check_depth(text, source)
+        check_costs(text, source)
         roots = list(yaml.compose_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except (yaml.YAMLError, ConfigurationError):
         roots = []  # a reader that names the place reads it once more

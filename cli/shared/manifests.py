@@ -3,16 +3,13 @@
 And makes pods that were written for another cluster at home here.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from moorage.errors import ConfigurationError
-from moorage_host.policy.yaml_lines import check_depth
+from moorage_host.policy.yaml_costs import load_all, read_text
 
 Object = dict[str, Any]
 
@@ -53,7 +50,7 @@ def read_located(path: Path) -> Iterator[tuple[str, Object]]:
 
 
 def _located(path: Path) -> Iterator[tuple[str, Object]]:
-    for index, document in enumerate(_documents(path)):
+    for index, document in enumerate(load_all(read_text(path), str(path))):
         where = f"{path}: document {index + 1}"
         if document is None:
             continue
@@ -98,28 +95,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(item) for item in value]
     return value
-
-
-def _documents(path: Path) -> list[Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        # The YAML parser reads JSON too, but a large dump would take it minutes.
-        if text.lstrip().startswith("{") and "\n---" not in text:
-            return [json.loads(text)]
-        check_depth(text, str(path))
-        return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigurationError(f"{path}{line}: not YAML: {error.problem}") from error
-    except RecursionError as error:
-        raise ConfigurationError(f"{path}: nested too deep") from error
-    except (ValueError, yaml.YAMLError) as error:
-        text = " ".join(str(error).split())
-        raise ConfigurationError(f"{path}: neither YAML nor JSON: {text}") from error
 
 
 def serve(specs: Iterable[Object], profiles: Sequence[str]) -> list[str]:

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from cli.shared.gateway.options import extension
 from moorage.errors import ConfigurationError
+from moorage_host.policy.yaml_costs import load_all
 from sandbox.apiserver.server import kubeconfig as plain_kubeconfig
 
 NAME = "moorage-up"
@@ -83,7 +82,7 @@ def _is_ours(content: bytes) -> bool:
     if not content.strip():
         return True
     try:
-        document = yaml.safe_load(content)
+        (document,) = load_all(content.decode(), "kubeconfig")
         return [cluster["name"] for cluster in document["clusters"]] == [NAME]
-    except (yaml.YAMLError, TypeError, KeyError, UnicodeDecodeError):
+    except (ConfigurationError, ValueError, TypeError, KeyError):
         return False

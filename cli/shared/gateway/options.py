@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
+
+from moorage.errors import ConfigurationError
+from moorage_host.policy.yaml_costs import load_all, read_text
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -145,11 +147,10 @@ def _chosen(kubeconfig: Path | None, context: str) -> tuple[list[dict[str, Any]]
     documents = []
     for path in list(filter(None, paths)) or ["~/.kube/config"]:
         try:
-            document = yaml.safe_load(Path(path).expanduser().read_text())
-        except (OSError, ValueError, RecursionError, yaml.YAMLError):
+            found = load_all(read_text(Path(path).expanduser()), path)
+        except ConfigurationError:
             continue
-        if isinstance(document, dict):
-            documents.append(document)
+        documents += [document for document in found[:1] if isinstance(document, dict)]
     current = (each["current-context"] for each in documents if each.get("current-context"))
     name = context or next(current, "")
     return documents, _object(_named(documents, "contexts", name).get("context"))

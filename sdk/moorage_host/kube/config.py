@@ -126,12 +126,22 @@ def _files(kubeconfig: Path | None) -> str:
     )
 
 
+def _check_costs(files: str) -> None:
+    """Refuse kubeconfigs that cost too much, before a library reads them that has no limits."""
+    from moorage_host.policy.yaml_costs import load_all, read_text
+
+    for path in map(Path, files.split(os.pathsep)):
+        if path.is_file():
+            load_all(read_text(path), str(path))
+
+
 async def _of_files(files: str, context: str | None, refresh_interval: float) -> ApiServerAccess:
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config import load_kube_config
 
     found = Configuration()
     try:
+        _check_costs(files)
         loader = await load_kube_config(
             config_file=files, context=context, client_configuration=found, persist_config=False
         )

@@ -19,13 +19,11 @@ import yaml
 
 from moorage.errors import ConfigurationError
 from moorage_host.policy.checks import Problem, child
+from moorage_host.policy.yaml_costs import LOADER, MAX_DEPTH, MAX_VALUES, check_costs, line_of
 
 MAX_BYTES = 1 << 20
-MAX_VALUES = 100_000
-MAX_DEPTH = 64
 MOST_PROBLEMS = 100  # reported one by one
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _AMBIGUOUS = re.compile(r"[-+]?(0[0-7_]+|[0-9_]+(:[0-9_.]+)+)")
 _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
@@ -91,15 +89,15 @@ def read_tree(text: str, source: str, *, as_kubernetes: bool = False) -> Tree:
     if is_json := as_kubernetes and text.lstrip().startswith("{"):
         _check_json(text, source)
     reader = _KubernetesReader(tree, is_json=is_json) if as_kubernetes else _Reader(tree)
-    tree.lines[""] = _line(root)
+    tree.lines[""] = line_of(root)
     tree.value = reader.value(root, "", 0)
     return tree
 
 
 def _root(text: str, source: str, *, only_first: bool) -> yaml.Node:
     try:
-        check_depth(text, source, only_first=only_first)
-        documents = yaml.compose_all(text, _LOADER)
+        check_costs(text, source, only_first=only_first)
+        documents = yaml.compose_all(text, LOADER)
         listed = itertools.islice(documents, 1) if only_first else documents
         roots = [node for node in listed if not _is_empty(node)]
     except yaml.MarkedYAMLError as error:
@@ -113,28 +111,9 @@ def _root(text: str, source: str, *, only_first: bool) -> yaml.Node:
     if not roots:
         raise ConfigurationError(f"{source}:1: empty")
     if len(roots) > 1:
-        line = f"{source}:{_line(roots[1])}"
+        line = f"{source}:{line_of(roots[1])}"
         raise ConfigurationError(f"{line}: a second YAML document: only one is allowed")
     return roots[0]
-
-
-def check_depth(text: str, source: str, *, only_first: bool = False) -> None:
-    """Refuse deep nesting before YAML is composed: a recursion in C would end the process.
-
-    Raises:
-        ConfigurationError: A document, or the first one, is nested too deep.
-        yaml.YAMLError: It is not YAML.
-    """
-    depth = 0
-    for event in yaml.parse(text, _LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if only_first and isinstance(event, yaml.DocumentEndEvent):
-            return
-        if depth > MAX_DEPTH:
-            raise ConfigurationError(
-                f"{source}:{_line(event)}: nested more than {MAX_DEPTH} levels deep"
-            )
 
 
 def _check_json(text: str, source: str) -> None:
@@ -167,7 +146,7 @@ class _Reader:
     def _bound(self, node: yaml.Node, depth: int) -> None:
         self._count += 1
         if self._count > MAX_VALUES or depth > MAX_DEPTH:
-            where = f"{self._tree.source}:{_line(node)}"
+            where = f"{self._tree.source}:{line_of(node)}"
             raise ConfigurationError(
                 f"{where}: aliases make more than {MAX_VALUES} values or {MAX_DEPTH} levels"
             )
@@ -179,10 +158,10 @@ class _Reader:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
             inner = child(path, key)
             if problem := _key_problem(key_node, key in result):
-                self._tree.lines[inner] = _line(key_node)
+                self._tree.lines[inner] = line_of(key_node)
                 self._tree.problems.append(Problem(inner, problem))
                 continue
-            self._tree.lines[inner] = _line(key_node)
+            self._tree.lines[inner] = line_of(key_node)
             result[key] = self.value(value_node, inner, depth + 1)
         return result
 
@@ -196,7 +175,7 @@ class _Reader:
         result = []
         for index, item in enumerate(node.value):
             inner = child(path, index)
-            self._tree.lines[inner] = _line(item)
+            self._tree.lines[inner] = line_of(item)
             result.append(self.value(item, inner, depth + 1))
         return result
 
@@ -333,10 +312,6 @@ _CONSTRUCTORS: dict[str, Any] = {
 
 def _is_empty(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and not node.value and not node.style
-
-
-def _line(part: yaml.Node | yaml.Event) -> int:
-    return int(part.start_mark.line) + 1 if part.start_mark else 1
 
 
 def _short(tag: str) -> str:
