@@ -201,13 +201,19 @@ def _text() -> Render:
 
     def render(logger: Any, method: str, event: EventDict) -> str:
         """Render an event so that no text in it can look like another line."""
-        if isinstance(text := event.get("event"), str):
-            event["event"] = printable(text)
-        if isinstance(text := event.get("exception"), str):
-            event["exception"] = "\n".join(f"  {printable(line)}" for line in text.split("\n"))
+        exception = event.pop("exception", None)
+        event = {printable(name): _fit_for_people(value) for name, value in event.items()}
+        if isinstance(exception, str):
+            event["exception"] = "\n".join(f"  {printable(line)}" for line in exception.split("\n"))
         return str(renderer(logger, method, event))
 
     return render
+
+
+def _fit_for_people(value: Any) -> Any:
+    if isinstance(value, bool | int | float | None):
+        return value
+    return printable(value if isinstance(value, str) else repr(value))
 
 
 class _Logger:

@@ -93,6 +93,8 @@ try:
 except ValueError:
     structlog.get_logger().exception("Failure", text=forged)
 structlog.get_logger().info("printed" + forged)
+named = {"\x1b[2J": [forged]}
+structlog.get_logger().info("Fields", plain="\x1b[2J\u202e", lone="\ud800\x9b", **named)
 """
 
 
@@ -100,7 +102,8 @@ async def test_no_text_can_look_like_another_line_or_change_the_terminal() -> No
     process = await run(sys.executable, "-c", FORGER)
     _, errors = await process.communicate()
     output = errors.decode()
-    assert output.count("All is well") == 3
+    assert output.count("All is well") == 4
+    assert "log_problem" not in output
     assert all(character.isprintable() for character in output.replace("\n", ""))
     assert not [line for line in output.splitlines() if line.startswith("2026-01-01")]
 
