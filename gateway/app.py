@@ -354,6 +354,8 @@ class _Gateway:
     def notes(self) -> Mapping[str, Check]:
         """Return what is noted about a gateway that may be ready, by name."""
         return {
+            "cache": self.cluster.note,
+            "objects": self.cluster.objects_note,
             "policy": lambda: self.reloader.note() if self.reloader else None,
             "scorer": self._no_scores,
             "plugins": self._plugin_problems,

@@ -155,6 +155,15 @@ class Cluster:
                 return f"{name} have not been followed for {seconds:.0f} s: {reflector.problem}"
         return f"the API server is silent for {self.age():.0f} s" if self.is_stale() else None
 
+    def note(self) -> str | None:
+        """Return what keeps nodes and pods from being followed, or was told that is not true."""
+        notes = (each.note() for each in self._reflectors.values())
+        return "; ".join(filter(None, notes)) or None
+
+    def objects_note(self) -> str | None:
+        """Return the same of the additional kinds that plugins read."""
+        return "; ".join(self.kinds.notes()) or None
+
     def objects_problem(self) -> str | None:
         """Return what is wrong with the additional kinds that plugins read, if anything is."""
         return "; ".join(self.kinds.problems(self.max_age)) or None

@@ -88,6 +88,10 @@ class AdditionalKinds:
         """Return for each kind for how many seconds the API server has been silent."""
         return {str(kind): watch.reflector.age() for kind, watch in self._watches.items()}
 
+    def notes(self) -> Iterator[str]:
+        """Yield what keeps kinds from being followed, or was told of them that is not true."""
+        yield from filter(None, (watch.reflector.note() for watch in self._watches.values()))
+
     def problems(self, longest_silence: float) -> Iterator[str]:
         """Yield which kinds are not read, or are stale, who needs them, and what to do."""
         needed = _kinds(self._needs)

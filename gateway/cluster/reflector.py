@@ -8,8 +8,8 @@ read. Its life, over and over:
             after a watch that was lost: only what differs, and what is gone.
     watch   Each event is handed over as it comes. Bookmarks are the heartbeat: a watch that is
             silent for longer than two of them is dead, even if TCP still considers it open.
-    end     Whatever ended the watch, the next one goes on from the same position (the opaque
-            resource version) if it can: only 410, an unreadable answer and a gateway that takes
+    end     Whatever ended the watch, the next one goes on from the same position (the resource
+            version) if it can: only 410, an answer that cannot be true and a gateway that takes
             over need a new list. Waits grow while watches fail, though less in an outage.
 
 So that a list is compared with what was handed over, the version of each object is kept.
@@ -32,12 +32,15 @@ from prometheus_client import Counter
 
 from moorage.backoff import Backoff
 from moorage_host.kube import (
+    UNREADABLE,
+    KubeAnswerError,
     KubeClient,
     KubeError,
     KubeStatusError,
     KubeUnreachableError,
     Status,
 )
+from moorage_host.kube.client import MOST_PAGES, ObjectList
 
 T = TypeVar("T")
 
@@ -45,6 +48,11 @@ SHORT_WATCH = 1.0
 """Seconds; a watch that ends earlier was not worth its start."""
 
 DISCOVERY_SECONDS = 10.0
+
+TOLD_SECONDS = 10.0
+"""For how long it is told that the API server has lied, although all is right again."""
+
+EVENTS = frozenset(("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"))
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -75,7 +83,8 @@ class Restart(StrEnum):
     RELISTED = "relisted"
     """A gateway that takes over needs a newer state: a new list is taken."""
     MALFORMED = "malformed"
-    """The answer is no JSON of Kubernetes': a new list is taken."""
+    """The answer is no JSON of Kubernetes', or not in the order of versions, or about what was
+    never added: a new list is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +106,8 @@ class WatchLimits:
     backoff_maximum: float = 30.0
     """Waits grow up to this."""
     outage_maximum: float = 1.0
-    """Waits grow up to this while the API server is unreachable or fails."""
+    """Waits grow up to this while the API server is unreachable, fails or lies, so that objects
+    are right soon after; longer only if it is busy or refuses."""
     recovery: float = 30.0
     """So long after that a refusal counts as part of the outage: a server that starts refuses a
     request whose permissions it has not read yet."""
@@ -165,7 +175,10 @@ class Reflector(Generic[T]):
         self._limits = limits or WatchLimits()
         # UID and resource version: the garbage collector would look at each of 150,000 pairs.
         self._versions: dict[str, str] = {}
-        self._position = ""  # the opaque resource version to go on from
+        self._unread: set[str] = set()  # keys of objects that are left out
+        self._position = ""  # the resource version to go on from
+        self._lie = ""
+        self._lied_at = -math.inf
         self._lost_at: float | None = None  # since when no watch is open
         self._expired_at = -math.inf
         self._streamed_list = True
@@ -182,6 +195,13 @@ class Reflector(Generic[T]):
     def interruption(self) -> float:
         """Return for how many seconds no watch has been open after the first; 0 if one is."""
         return 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
+
+    def note(self) -> str:
+        """Return what is wrong now, or what has lately been told that was not true; or nothing."""
+        if self.problem:
+            return self.problem
+        seconds = time.monotonic() - self._lied_at
+        return f"{self._lie} ({seconds:.0f} s ago)" if seconds < TOLD_SECONDS else ""
 
     async def until(self, as_of: float) -> None:
         """Wait until what happened before *as_of*, which is over, was handed over; list for it."""
@@ -232,7 +252,11 @@ class Reflector(Generic[T]):
             ):
                 async for line in lines:
                     event: Event = decode_event(line)
-                    self.last_heard, self.problem = time.monotonic(), ""
+                    self.last_heard = time.monotonic()
+                    if full is None:
+                        self.problem = ""
+                    if event.type not in EVENTS:
+                        raise KubeAnswerError(f"an event of type {event.type[:20]}")
                     self._received(event.type).inc()
                     if event.type == "ERROR":
                         raise self._error_of(event)
@@ -240,14 +264,14 @@ class Reflector(Generic[T]):
                         bookmark: Bookmark = decode_bookmark(event.object)
                         position = bookmark.metadata.resource_version
                         if full is None:
-                            self._position = position
+                            self._go_on(position)
                             self._show(time.monotonic() - self._limits.bookmark_lag)
                         elif bookmark.metadata.annotations.get(INITIAL_EVENTS_END) == "true":
                             self._complete(full, position)
                             full = None
                             listing.reschedule(None)
                     elif full is not None:
-                        self._collect(full, event.object, gone=event.type == "DELETED")
+                        self._collect(full, event.object, event.type)
                     else:
                         self._apply(event)
         except TimeoutError as error:
@@ -261,18 +285,19 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         full: _FullList[T] = _FullList()
         query = {**self._resource.query, "limit": str(self._limits.page_size)}
-        while True:  # of now, not of the server's cache
+        for _ in range(MOST_PAGES):  # of now, not of the server's cache
             response = await self._client.request(
                 "GET", self._resource.path, query=query, timeout=self._limits.list_timeout
             )
             page: ObjectList = decode_list(response.check().body)
-            self.last_heard, self.problem = time.monotonic(), ""
+            self.last_heard = time.monotonic()
             for raw in page.items or ():
                 self._collect(full, raw)
             if not page.metadata.next_page:
                 self._complete(full, page.metadata.resource_version)
                 return
             query["continue"] = page.metadata.next_page
+        raise KubeAnswerError(f"a list of more than {MOST_PAGES} pages")
 
     def _watch(self, query: dict[str, str]) -> Any:
         life = self._limits.watch_life
@@ -297,36 +322,63 @@ class Reflector(Generic[T]):
     def _apply(self, event: "Event") -> None:
         """Hand over a change."""
         identity: Identity = decode_header(event.object).metadata
-        key, self._position = self._key(identity), identity.resource_version
-        version = f"{identity.uid} {self._position}"
+        key, position = self._key(identity), identity.resource_version
         known = self._versions.get(key)
+        if known is None and event.type != "ADDED" and key not in self._unread:
+            raise _unknown(event.type, identity)
+        if len(position) != len(self._position) or position < self._position:
+            self._go_on(position)
+        self._position = position
+        version = f"{identity.uid} {position}"
         is_gone = event.type == "DELETED"
         if known is not None and (
             is_gone or not (self._keys_are_uids or _same_object(known, version))
         ):
             del self._versions[key]
             self._drop(key)
-        if not is_gone and (obj := self._decoded(event.object)) is not None:
+        if self._unread:
+            self._unread.discard(key)
+        if is_gone:
+            return
+        if (obj := self._decoded(event.object)) is not None:
             self._versions[key] = version
             self._put(obj)
+        else:
+            self._unread.add(key)
 
-    def _collect(self, full: "_FullList[T]", raw: msgspec.Raw, *, gone: bool = False) -> None:
+    def _go_on(self, position: str) -> None:
+        """Take a resource version as the position, unless it is lower than that.
+
+        Versions are decimal numbers, by Kubernetes' rules; others are not compared.
+        """
+        before = self._position
+        if (len(position), position) < (len(before), before) and (position + before).isdecimal():
+            raise KubeAnswerError(f"version {position} comes after {before}")
+        self._position = position
+
+    def _collect(self, full: "_FullList[T]", raw: msgspec.Raw, event: str = "ADDED") -> None:
         """Take an object into a list; one that was handed over in this version is not decoded."""
         identity: Identity = decode_header(raw).metadata
         key, version = self._key(identity), f"{identity.uid} {identity.resource_version}"
+        if not key or not identity.resource_version:
+            raise KubeAnswerError("an object without a name or a version")
+        if event != "ADDED" and key not in full.versions and key not in full.unread:
+            raise _unknown(event, identity)
         full.versions.pop(key, None)
         full.changed.pop(key, None)
-        if gone:
+        full.unread.discard(key)
+        if event == "DELETED":
             return
         if self._versions.get(key) != version:
             if (obj := self._decoded(raw)) is None:
+                full.unread.add(key)
                 return
             full.changed[key] = obj
         full.versions[key] = version
 
     def _complete(self, full: "_FullList[T]", position: str) -> None:
         """Hand over in one go how a full list differs from what was handed over."""
-        before, self._versions = self._versions, full.versions
+        before, self._versions, self._unread = self._versions, full.versions, full.unread
         for key, version in before.items():
             now = full.versions.get(key)
             if now is None or not _same_object(now, version):
@@ -335,7 +387,7 @@ class Reflector(Generic[T]):
             self._put(obj)
         self._position = position
         self._served = True
-        self._lost_at = None
+        self._lost_at, self.problem = None, ""
         self._show(self._list_began)
         self._listed.set()
         self.synced.set()
@@ -348,7 +400,7 @@ class Reflector(Generic[T]):
         """Read an object; one that cannot be read is left out, so that the others go on."""
         try:
             return self._resource.decode(raw)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             name = decode_header(raw).metadata.name
             _log.exception("An object cannot be read and is left out", name=name, error=str(error))
             return None
@@ -365,7 +417,7 @@ class Reflector(Generic[T]):
             case KubeStatusError() if self._lists_no_streams(error):
                 self._streamed_list = False
                 reason, at_once = Restart.NO_STREAMED_LIST, True
-            case KubeStatusError():
+            case KubeStatusError() if error.status >= 400:
                 reason = Restart.SERVER_ERROR if error.status >= 500 else Restart.REFUSED
                 reason = Restart.THROTTLED if error.status == 429 else reason
                 retry_after = error.retry_after
@@ -382,7 +434,10 @@ class Reflector(Generic[T]):
             case _:
                 self._position = ""
                 reason = Restart.MALFORMED
-        self.problem = str(error)
+                path = self._resource.path
+                self._lie = f"what the API server tells about {path} is not true: {error}"
+                self._lied_at = time.monotonic()
+        self.problem = self._lie if reason is Restart.MALFORMED else str(error)
         _log.warning(
             "The watch starts again", path=self._resource.path, reason=reason, error=str(error)
         )
@@ -403,7 +458,11 @@ class Reflector(Generic[T]):
         if not answer.ok:
             return answer.status == 404
         plural = self._resource.path.rpartition("/")[2]
-        return all(one["name"] != plural for one in msgspec.json.decode(answer.body)["resources"])
+        try:
+            served: _Served = msgspec.json.decode(answer.body, type=_Served)
+        except UNREADABLE:
+            return False
+        return all(each.name != plural for each in served.resources)
 
     def _not_served(self) -> "_Ending":
         """Take the collection for empty, and look again later."""
@@ -429,10 +488,11 @@ class Reflector(Generic[T]):
 
 @dataclass(slots=True)
 class _FullList(Generic[T]):
-    """A list in the making: all versions by key, and the objects that were not handed over."""
+    """A list in the making: versions by key, objects that were not handed over, keys left out."""
 
     versions: dict[str, str] = field(default_factory=dict)
     changed: dict[str, T] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
 
 
 class _NoStreamedListError(Exception):
@@ -440,11 +500,11 @@ class _NoStreamedListError(Exception):
 
 
 _FAILURES = (
+    KubeAnswerError,
     KubeStatusError,
     KubeUnreachableError,
     TimeoutError,
-    msgspec.DecodeError,
-    RecursionError,
+    *UNREADABLE,
     _NoStreamedListError,
 )
 
@@ -462,6 +522,18 @@ class _Ending:
     reason: Restart
     at_once: bool = False
     retry_after: float | None = None
+
+
+_OUTAGE = frozenset(
+    (
+        Restart.CLOSED,
+        Restart.SILENT,
+        Restart.UNREACHABLE,
+        Restart.EXPIRED,
+        Restart.SERVER_ERROR,
+        Restart.MALFORMED,
+    )
+)
 
 
 class _Waits:
@@ -483,11 +555,15 @@ class _Waits:
         if ending.at_once:
             return 0.0
         now = time.monotonic()
-        if ending.reason in (Restart.UNREACHABLE, Restart.SERVER_ERROR):
+        if ending.reason in _OUTAGE:
             self._failed_at = now
         # The API server is to be asked again soon if it is down, or just starts.
         is_outage = now - self._failed_at < self._limits.recovery
         return (self._outage if is_outage else self._backoff).next(ending.retry_after)
+
+
+def _unknown(event: str, identity: "Identity") -> KubeAnswerError:
+    return KubeAnswerError(f"an event {event} of {identity.name[:253]}, which was not there")
 
 
 def _same_object(version: str, other: str) -> bool:
@@ -501,6 +577,16 @@ def _is_expired(error: KubeStatusError) -> bool:
         or error.reason in ("Expired", "Gone")
         or "too large resource version" in error.message.lower()
     )
+
+
+class _ServedKind(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Served(msgspec.Struct, frozen=True):
+    """The APIResourceList of a group and version."""
+
+    resources: list[_ServedKind]
 
 
 # The JSON of lists and watches: only what following them needs, objects stay raw.
@@ -538,20 +624,6 @@ class Event(msgspec.Struct, frozen=True):
 
     type: str
     object: msgspec.Raw
-
-
-class ListIdentity(msgspec.Struct, frozen=True, rename="camel"):
-    """How far a list is true, and where its next page is."""
-
-    resource_version: str = ""
-    next_page: str = msgspec.field(default="", name="continue")
-
-
-class ObjectList(msgspec.Struct, frozen=True):
-    """A list, or a page of it."""
-
-    metadata: ListIdentity = ListIdentity()
-    items: list[msgspec.Raw] | None = None
 
 
 decode_event = msgspec.json.Decoder(Event).decode

@@ -15,6 +15,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from sandbox.apiserver.errors import StatusError, bad_request
+from sandbox.apiserver.lies import Lie
 from sandbox.apiserver.store.cluster import EmbeddedCluster
 from sandbox.apiserver.watch import Watch
 
@@ -44,6 +45,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Carry the request out first, then apply the other effects: it happened, but who knows."""
     drop: bool = False
     """Close the connection without an answer."""
+    lie: Lie | None = None
+    """Answer with 200 and what is not true; a watch does so until the faults are forgotten, and
+    a drip has `delaySeconds` between two bytes."""
 
     def error(self) -> StatusError | None:
         """Return the failure to answer with."""
@@ -65,8 +69,10 @@ class Faults:
         self._waiting.append((fault, fault.times))
 
     def clear(self) -> None:
-        """Forget all faults."""
+        """Forget all faults; watches that lie go on in truth."""
         self._waiting.clear()
+        for watch in self._watches:
+            watch.lie = None
 
     def waiting(self) -> list[Fault]:
         """Return what is left, with the number of requests that each still applies to."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Literal
 
 from sandbox.apiserver.errors import StatusError, expired
+from sandbox.apiserver.lies import Lie
 from sandbox.apiserver.printing import Format, event
 from sandbox.apiserver.resources.table import Target
 from sandbox.apiserver.settings import Settings
@@ -38,6 +39,7 @@ class Watch:
         version, asked = whole_number(query, "resourceVersion", 0), query.get("sendInitialEvents")
         self.selection = select(target.resource, target.namespace, query)
         self.ended: Literal["", "dropped", "expired"] = ""
+        self.lie: Lie | None = None
         self._store = cluster.store
         self._collection = cluster.collection(target.resource)
         self._format = shape

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.faults import Fault, Faults
+from sandbox.apiserver.lies import GZIP, stream, told
 from sandbox.apiserver.printing import negotiate
 from sandbox.apiserver.requests.audit import INJECTED, AuditEntry, auditing
 from sandbox.apiserver.requests.bodies import Call, decode, read_object
@@ -90,7 +91,7 @@ class ObjectRequests:
             call = await read_call(request, target)
             entry.body = call.body
             if verb == "watch":
-                return await self._watch(request, call)
+                return await self._watch(request, call, fault)
             try:
                 code, body = self._verbs[verb](call)
             except errors.StatusError as error:
@@ -99,17 +100,28 @@ class ObjectRequests:
             entry.write(code)
             if fault and fault.done and (cut := await _strike(fault, request, verb, entry)):
                 return cut
+            lie = fault.lie if fault else None
             return web.Response(
-                status=code, body=body, content_type="application/json", headers=_warnings(call)
+                status=code,
+                body=told(lie, body),
+                content_type="application/json",
+                headers=_warnings(call) | (GZIP if lie == "gzip" else {}),
             )
 
-    async def _watch(self, request: web.Request, call: Call) -> web.StreamResponse:
+    async def _watch(
+        self, request: web.Request, call: Call, fault: Fault | None
+    ) -> web.StreamResponse:
         watch = Watch(self._cluster, call.target, call.query, call.format, self._settings)
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        headers, chunks = {"Content-Type": "application/json"}, watch.chunks()
+        if fault and fault.lie:
+            watch.lie = fault.lie
+            headers |= GZIP if fault.lie == "gzip" else {}
+            chunks = stream(chunks, lambda: watch.lie, fault.delay_seconds)
+        response = web.StreamResponse(headers=headers)
         self._faults.watching(watch)
         try:
             await response.prepare(request)
-            async for chunk in watch.chunks():
+            async for chunk in chunks:
                 await response.write(chunk)
         except ConnectionError:
             return response  # the client went away
@@ -242,7 +254,8 @@ async def _strike(
     Raises:
         StatusError: It ends with the fault's code.
     """
-    await asyncio.sleep(fault.delay_seconds)
+    if fault.lie != "drip":
+        await asyncio.sleep(fault.delay_seconds)
     if fault.drop:
         return _abort(request)
     error = fault.error()

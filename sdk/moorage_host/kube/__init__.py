@@ -2,6 +2,8 @@
 
 from moorage_host.kube.client import KubeClient, connect
 from moorage_host.kube.response import (
+    UNREADABLE,
+    KubeAnswerError,
     KubeError,
     KubeStatusError,
     KubeUnreachableError,
@@ -12,6 +14,8 @@ from moorage_host.kube.response import (
 )
 
 __all__ = [
+    "UNREADABLE",
+    "KubeAnswerError",
     "KubeClient",
     "KubeError",
     "KubeStatusError",

@@ -20,7 +20,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from moorage_host.kube.config import SERVICE_ACCOUNT, ApiServerAccess, find_server
-from moorage_host.kube.response import KubeError, KubeStatusError, KubeUnreachableError, Response
+from moorage_host.kube.response import (
+    UNREADABLE,
+    KubeAnswerError,
+    KubeStatusError,
+    KubeUnreachableError,
+    Response,
+)
 
 CONNECT_TIMEOUT = 10.0
 
@@ -30,6 +36,15 @@ PAGE_SIZE = 500
 LONGEST_STRETCH = 1 << 16
 """Bytes of a stream after which others may run: a reader that always finds more in its buffer
 would never let them."""
+
+LONGEST_BODY = 1 << 28
+"""Bytes of an answer, uncompressed: a page of 500 objects of half a megabyte each."""
+
+LONGEST_LINE = 1 << 24
+"""Bytes of a line of a stream; an API server stores no object of more than 1.5 MB."""
+
+MOST_PAGES = 10_000
+"""Pages of a list: 5,000,000 objects."""
 
 READ_AHEAD = 1 << 21
 """Bytes of an answer that may wait to be read; lines of a watch are up to 1.5 MB long."""
@@ -42,12 +57,17 @@ _TARGET = re.compile("/[!-~]*")
 _HEADERS = {"User-Agent": "moorage", "Accept": "application/json"}
 
 
-class _ListMeta(msgspec.Struct, frozen=True):
+class ListIdentity(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a list is true, and where its next page is."""
+
+    resource_version: str
     next_page: str = msgspec.field(default="", name="continue")
 
 
-class _Page(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
+class ObjectList(msgspec.Struct, frozen=True):
+    """A list, or a page of it; what has no version, such as `{}` or a Status, is none."""
+
+    metadata: ListIdentity
     items: list[msgspec.Raw] | None = None
 
 
@@ -144,6 +164,7 @@ class KubeClient:
 
         Raises:
             KubeUnreachableError: No answer came.
+            KubeAnswerError: The answer is longer than LONGEST_BODY.
             TimeoutError: No complete answer came in time.
         """
         try:
@@ -158,7 +179,7 @@ class KubeClient:
                 timeout=_limit(timeout),
                 **self._way,
             ) as answer:
-                content = await answer.read()
+                content = await _read_all(answer.content, f"{method} {path}")
         except _FAILURES as error:
             raise _explained(error, f"{method} {path}", self.host, timeout) from error
         return Response(f"{method} {path}", answer.status, answer.headers, content)
@@ -168,21 +189,22 @@ class KubeClient:
     ) -> list[msgspec.Raw]:
         """Return the objects of a list as JSON, read page by page; *timeout* is for each page.
 
-        Raises the same as `request`, and KubeStatusError if the API server refuses, or KubeError if
-        the answer is no list, as from something that stands before the API server.
+        Raises the same as `request`, and KubeStatusError if the API server refuses, or
+        KubeAnswerError if the answer is no list, as from something before the API server.
         """
         items: list[msgspec.Raw] = []
         page = {"limit": str(PAGE_SIZE), **(query or {})}
-        while True:
+        for _ in range(MOST_PAGES):
             answer = (await self.request("GET", path, query=page, timeout=timeout)).check()
             try:
-                found = msgspec.json.decode(answer.body, type=_Page)
-            except msgspec.DecodeError as error:
-                raise KubeError(f"{answer.what}: the answer is no list: {error}") from error
+                found = msgspec.json.decode(answer.body, type=ObjectList)
+            except UNREADABLE as error:
+                raise KubeAnswerError(f"{answer.what}: the answer is no list: {error}") from error
             items += found.items or ()
             if not found.metadata.next_page:
                 return items
             page["continue"] = found.metadata.next_page
+        raise KubeAnswerError(f"GET {path}: a list of more than {MOST_PAGES} pages")
 
     async def post(self, path: str, body: bytes) -> Response:
         """Send a POST as `request` does, for a fifth of its processor time; the caller limits it.
@@ -206,7 +228,7 @@ class KubeClient:
                 protocol.set_response_params(read_bufsize=READ_AHEAD)
                 protocol.transport.write(text.encode() + body)
                 message, payload = await protocol.read()
-                content = await payload.read()
+                content = await _read_all(payload, what)
             except BaseException:
                 connection.close()  # the answer may still come, and is nobody else's
                 raise
@@ -228,12 +250,14 @@ class KubeClient:
         Args:
             path: As in `request`.
             query: Query parameters, not encoded.
-            silence: The longest time without a byte, in seconds.
+            silence: The longest time without a whole line, in seconds; up to twice as long for
+                one that comes byte by byte.
             opened: Called when the API server has accepted the request.
 
         Raises:
             KubeStatusError: The API server refuses.
             KubeUnreachableError: The connection fails or breaks.
+            KubeAnswerError: A line is longer than LONGEST_LINE.
             TimeoutError: Nothing was heard for longer than `silence`.
         """
         what = f"GET {path}"
@@ -245,19 +269,31 @@ class KubeClient:
                 self._url(path, query), headers=await self._headers(), timeout=limit, **self._way
             ) as answer:
                 if answer.status != 200:
-                    body = await answer.read()
+                    async with asyncio.timeout(silence):
+                        body = await _read_all(answer.content, what)
                     Response(what, answer.status, answer.headers, body).check()
                 opened()
-                rest, since_pause = b"", 0
+                clock, since_pause = asyncio.get_running_loop().time, 0
+                rest, begun = bytearray(), clock()
                 while chunk := await answer.content.readany():
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        if line:
-                            yield line
+                    if b"\n" in chunk:
+                        *lines, last = (bytes(rest) + chunk).split(b"\n")
+                        rest, begun = bytearray(last), clock()
+                        for line in lines:
+                            if line:
+                                yield line
+                    else:  # the beginning of a line, in as many pieces as there may be
+                        rest += chunk
+                        if clock() - begun > silence:
+                            raise TimeoutError
+                    if len(rest) > LONGEST_LINE:
+                        raise KubeAnswerError(f"{what}: a line of more than {LONGEST_LINE} bytes")
                     since_pause += len(chunk)
                     if since_pause > LONGEST_STRETCH:
                         since_pause = 0
                         await asyncio.sleep(0)
+                if rest:  # not to be lost: an event without an end of line, or half of one
+                    yield bytes(rest)
         except _FAILURES as error:
             raise _explained(error, what, self.host, silence) from error
 
@@ -302,6 +338,17 @@ class KubeClient:
 @functools.lru_cache(maxsize=64)
 def _limit(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds)
+
+
+async def _read_all(content: aiohttp.StreamReader, what: str) -> bytes:
+    """Read an answer to its end, uncompressed, as far as it may go."""
+    parts, size = [], 0
+    while part := await content.readany():
+        parts.append(part)
+        size += len(part)
+        if size > LONGEST_BODY:
+            raise KubeAnswerError(f"{what}: an answer of more than {LONGEST_BODY} bytes")
+    return b"".join(parts)
 
 
 def _explained(error: Exception, what: str, host: str, limit: float) -> Exception:

@@ -7,9 +7,16 @@ import msgspec
 
 from moorage.errors import MoorageError
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for text that is no JSON of the form that is expected."""
+
 
 class KubeError(MoorageError):
     """A request to the API server did not do what it was sent for."""
+
+
+class KubeAnswerError(KubeError):
+    """The API server, or something before it, answered with success, but it cannot be true."""
 
 
 class KubeUnreachableError(KubeError):
@@ -103,7 +110,7 @@ def read_status(body: bytes | msgspec.Raw) -> Status:
     """Read a Status object; other text, such as a proxy's page, becomes the start of a message."""
     try:
         return msgspec.json.decode(body, type=Status)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return Status(message=bytes(body)[:200].decode(errors="replace"))
 
 

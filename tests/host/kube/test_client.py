@@ -1,6 +1,7 @@
 """The client of the API server, and times as it writes them."""
 
 import asyncio
+import gzip
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from moorage_host.kube import (
+    KubeAnswerError,
     KubeClient,
     KubeStatusError,
     KubeUnreachableError,
@@ -71,8 +73,9 @@ async def test_a_list_is_read_page_by_page(serve: Any, monkeypatch: pytest.Monke
     async def handler(request: web.Request) -> web.Response:
         asked.append(dict(request.query))
         if "continue" in request.query:
-            return web.json_response({"metadata": {}, "items": [3]})
-        return web.json_response({"metadata": {"continue": "2"}, "items": [1, 2]})
+            return web.json_response({"metadata": {"resourceVersion": "9"}, "items": [3]})
+        metadata = {"resourceVersion": "9", "continue": "2"}
+        return web.json_response({"metadata": metadata, "items": [1, 2]})
 
     client: KubeClient = await serve(handler)
     items = await client.items("/api/v1/pods", query={"labelSelector": "a=b"}, timeout=5)
@@ -199,7 +202,7 @@ async def test_a_stream_gives_lines_however_they_are_cut(serve: Any) -> None:
 
     client: KubeClient = await serve(handler)
     lines = [line async for line in client.stream_lines("/w", query={"watch": "1"}, silence=5)]
-    assert lines == [b"one", b"two", b"x" * 5_000_000]
+    assert lines == [b"one", b"two", b"x" * 5_000_000, b"unfinished"]
 
 
 async def test_a_stream_that_falls_silent_is_a_timeout(serve: Any) -> None:
@@ -215,6 +218,55 @@ async def test_a_stream_that_falls_silent_is_a_timeout(serve: Any) -> None:
     assert await anext(lines) == b"one"
     with pytest.raises(TimeoutError, match="nothing heard"):
         await anext(lines)
+
+
+async def test_a_line_that_never_ends_is_silence(serve: Any) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x")
+            await asyncio.sleep(0.02)
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(TimeoutError, match="nothing heard from"):
+        await anext(client.stream_lines("/w", query={}, silence=0.3))
+
+
+@pytest.mark.parametrize("way", ["request", "items", "post", "stream_lines"])
+async def test_an_answer_that_is_too_long_is_not_read(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Compressed, so that it is its length in memory which counts."""
+    monkeypatch.setattr(kube_client, "LONGEST_BODY", 100_000)
+    monkeypatch.setattr(kube_client, "LONGEST_LINE", 100_000)
+    body = gzip.compress(b" " * 20_000_000)
+
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(body=body, headers={"Content-Encoding": "gzip"})
+
+    client: KubeClient = await serve(handler)
+    calls: dict[str, Any] = {
+        "request": lambda: client.request("GET", "/w", timeout=5),
+        "items": lambda: client.items("/w", timeout=5),
+        "post": lambda: client.post("/w", b"{}"),
+        "stream_lines": lambda: anext(client.stream_lines("/w", query={}, silence=5)),
+    }
+    with pytest.raises(KubeAnswerError, match="of more than 100000 bytes"):
+        await calls[way]()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{}", b'{"items": []}', b'{"metadata": {}, "items": []}', b"<html>", b'"\xff"', b"[" * 9999],
+)
+async def test_what_is_no_list_is_not_taken_for_an_empty_one(serve: Any, body: bytes) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    client: KubeClient = await serve(handler)
+    with pytest.raises(KubeAnswerError, match="the answer is no list"):
+        await client.items("/api/v1/pods", timeout=5)
 
 
 async def test_a_stream_that_breaks_is_unreachable(serve: Any) -> None:
