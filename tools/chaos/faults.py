@@ -141,6 +141,18 @@ def broken_watches(rng: random.Random, extent: Extent) -> Iterator[Injection]:
         yield Injection(at=step * 0.4, fault=fault)
 
 
+def lying_api(*lies: str) -> Draw:
+    """Watches and lists of nodes and pods answer with 200 and what is not true."""
+
+    def draw(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+        share = extent.seconds / len(lies)
+        for number, lie in enumerate(lies):
+            at = number * share + rng.uniform(0.0, 0.2)
+            yield Injection(at=at, fault="lie", target=lie, seconds=share - 0.2)
+
+    return draw
+
+
 def silent_watch(rng: random.Random, extent: Extent) -> Iterator[Injection]:
     yield Injection(
         at=rng.uniform(0.0, 0.5),

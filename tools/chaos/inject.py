@@ -23,7 +23,7 @@ from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage.v1.replica_pb2 import GetStateRequest
 from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
-from tools.chaos.faults import LEADER, Injection
+from tools.chaos.faults import GATEWAY, LEADER, Injection
 from tools.chaos.link import Link
 from tools.chaos.plugins.rules.rules import POISON
 from tools.chaos.stack import FIRST, POLICY, SCHEDULER, SECOND, Stack
@@ -77,6 +77,9 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/moorage-gateway"
 
 BINDINGS_AHEAD = 200
 """Bindings that a fault of the API server can concern in a round."""
+
+LIES_AHEAD = 10_000
+"""Requests that a lie can concern; it is forgotten before."""
 
 PIPE_BYTES = 4096
 SIMULATED_BYTES = 2_000_000
@@ -394,6 +397,36 @@ class Injector:
     async def expire_watches(self, injection: Injection) -> None:
         """End all watches with 410 and forget the history."""
         await self._post("watches/drop", {"expire": True})
+
+    async def lie(self, injection: Injection) -> None:
+        """Have watches and lists lie for a while, or answer 410; a gateway must say what is wrong.
+
+        A true oddity is nothing wrong, nor is silence that is shorter than that of a quiet watch.
+        """
+        target, truths = injection.target, ("gzip", "split", "twice", "silent", "drip")
+        effect = {"status": 410} if target == "410" else {"lie": target, "delaySeconds": 0.1}
+        for resource in ("nodes", "pods"):
+            for verb in ("watch", "list"):
+                fault = {"verb": verb, "resource": resource, "times": LIES_AHEAD, **effect}
+                await self._post("faults", fault)
+        await self._post("watches/drop", {})
+        told, end = False, asyncio.get_running_loop().time() + injection.seconds
+        while asyncio.get_running_loop().time() < end:
+            told = told or await self._tells_of_cache()
+            await asyncio.sleep(0.05)
+        await self._clear()
+        if not told and target not in truths:
+            self.problems.append(f"/readyz did not say what is wrong: {target}")
+
+    async def _tells_of_cache(self) -> bool:
+        """Return whether a gateway that answers says of its cache what is wrong."""
+        url = f"{self._stack.admin(GATEWAY)}/readyz"
+        with suppress(aiohttp.ClientError):
+            async with self._session.get(url, ssl=self._stack.ssl()) as answer:
+                found = await answer.json()
+                shown = (*found.get("checks", ()), *found.get("notes", ()))
+                return any(each["name"] == "cache" for each in shown)
+        return False
 
     async def refuse_watches(self, injection: Injection) -> None:
         """Refuse the next watches and lists in different ways."""

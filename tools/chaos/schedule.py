@@ -101,6 +101,16 @@ ONE_GATEWAY: Mapping[str, Draw] = {
     "API server answers 409, 429, 500, 503": faults.failing_api("refuse_bindings"),
     "Bindings done, answers lost": faults.failing_api("lose_answers"),
     "watches cut, expired, refused": faults.broken_watches,
+    "API server lies: truncated, HTML, empty, not UTF-8": faults.lying_api(
+        "truncated", "html", "empty", "garbled"
+    ),
+    "API server lies: twice, out of order, unknown, lower": faults.lying_api(
+        "twice", "out-of-order", "unknown", "backwards"
+    ),
+    "API server lies: gzip, split, silent, drip": faults.lying_api(
+        "gzip", "split", "silent", "drip"
+    ),
+    "410 in a loop": faults.lying_api("410"),
     "watch silent": faults.silent_watch,
     "watch silent for 70 to 100 s": faults.watch_silent_for_minutes,
     "log disk full": faults.broken_log("full_log"),
