@@ -156,7 +156,7 @@ class Cluster:
         return f"the API server is silent for {self.age():.0f} s" if self.is_stale() else None
 
     def note(self) -> str | None:
-        """Return what keeps nodes and pods from being followed, or was told that is not true."""
+        """Return what keeps nodes and pods from being followed, or was sent that is not true."""
         notes = (each.note() for each in self._reflectors.values())
         return "; ".join(filter(None, notes)) or None
 

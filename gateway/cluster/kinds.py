@@ -89,8 +89,10 @@ class AdditionalKinds:
         return {str(kind): watch.reflector.age() for kind, watch in self._watches.items()}
 
     def notes(self) -> Iterator[str]:
-        """Yield what keeps kinds from being followed, or was told of them that is not true."""
-        yield from filter(None, (watch.reflector.note() for watch in self._watches.values()))
+        """Yield what keeps kinds from being followed, or was sent about them that is not true."""
+        needed = _kinds(self._needs)
+        notes = (self._watches[kind].reflector.note() for kind in self._watches if kind in needed)
+        yield from filter(None, notes)
 
     def problems(self, longest_silence: float) -> Iterator[str]:
         """Yield which kinds are not read, or are stale, who needs them, and what to do."""

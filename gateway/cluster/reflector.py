@@ -49,8 +49,8 @@ SHORT_WATCH = 1.0
 
 DISCOVERY_SECONDS = 10.0
 
-TOLD_SECONDS = 10.0
-"""For how long it is told that the API server has lied, although all is right again."""
+LIE_SECONDS = 10.0
+"""For how long it is reported that the API server has lied, although all is right again."""
 
 EVENTS = frozenset(("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"))
 
@@ -197,11 +197,11 @@ class Reflector(Generic[T]):
         return 0.0 if self._lost_at is None else time.monotonic() - self._lost_at
 
     def note(self) -> str:
-        """Return what is wrong now, or what has lately been told that was not true; or nothing."""
+        """Return what is wrong now, or what was sent lately that is not true; or nothing."""
         if self.problem:
             return self.problem
         seconds = time.monotonic() - self._lied_at
-        return f"{self._lie} ({seconds:.0f} s ago)" if seconds < TOLD_SECONDS else ""
+        return f"{self._lie} ({seconds:.0f} s ago)" if seconds < LIE_SECONDS else ""
 
     async def until(self, as_of: float) -> None:
         """Wait until what happened before *as_of*, which is over, was handed over; list for it."""
@@ -435,7 +435,7 @@ class Reflector(Generic[T]):
                 self._position = ""
                 reason = Restart.MALFORMED
                 path = self._resource.path
-                self._lie = f"what the API server tells about {path} is not true: {error}"
+                self._lie = f"what the API server sends about {path} is not true: {error}"
                 self._lied_at = time.monotonic()
         self.problem = self._lie if reason is Restart.MALFORMED else str(error)
         _log.warning(

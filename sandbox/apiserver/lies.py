@@ -1,7 +1,7 @@
 """Answers with 200 that are not true: what a broken API server, or something before it, may send.
 
 `Lie` names them. A watch lies until its fault is forgotten (`Faults.clear`), then goes on in
-truth with what it has not told; any other answer is one lie.
+truth with what it has not sent; any other answer is one lie.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ PAGE = b"<html><body>Sign in to go on</body></html>"
 GZIP = {"Content-Encoding": "gzip"}
 
 
-def told(lie: Lie | None, body: bytes) -> bytes:
+def answered(lie: Lie | None, body: bytes) -> bytes:
     """Return what is answered instead of a body."""
     match lie:
         case "truncated":
@@ -57,7 +57,7 @@ def told(lie: Lie | None, body: bytes) -> bytes:
 async def stream(
     chunks: AsyncIterator[bytes], lie: Callable[[], Lie | None], pace: float
 ) -> AsyncIterator[bytes]:
-    """Tell the lines of a watch, with a lie for as long as there is one.
+    """Send the lines of a watch, with a lie for as long as there is one.
 
     Args:
         chunks: The truth, in whole lines.
@@ -70,7 +70,7 @@ async def stream(
     async for chunk in chunks:
         match lie():
             case "truncated" | "html" | "empty" | "garbled" as ending:
-                yield told(ending, chunk)
+                yield answered(ending, chunk)
                 return
             case "twice":
                 chunk = b"".join(line * 2 for line in chunk.splitlines(keepends=True))

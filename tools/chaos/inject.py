@@ -410,15 +410,15 @@ class Injector:
                 fault = {"verb": verb, "resource": resource, "times": LIES_AHEAD, **effect}
                 await self._post("faults", fault)
         await self._post("watches/drop", {})
-        told, end = False, asyncio.get_running_loop().time() + injection.seconds
+        noticed, end = False, asyncio.get_running_loop().time() + injection.seconds
         while asyncio.get_running_loop().time() < end:
-            told = told or await self._tells_of_cache()
+            noticed = noticed or await self._reports_cache()
             await asyncio.sleep(0.05)
         await self._clear()
-        if not told and target not in truths:
+        if not noticed and target not in truths:
             self.problems.append(f"/readyz did not say what is wrong: {target}")
 
-    async def _tells_of_cache(self) -> bool:
+    async def _reports_cache(self) -> bool:
         """Return whether a gateway that answers says of its cache what is wrong."""
         url = f"{self._stack.admin(GATEWAY)}/readyz"
         with suppress(aiohttp.ClientError):

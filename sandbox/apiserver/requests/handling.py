@@ -14,7 +14,7 @@ from aiohttp import web
 
 from sandbox.apiserver import errors
 from sandbox.apiserver.faults import Fault, Faults
-from sandbox.apiserver.lies import GZIP, stream, told
+from sandbox.apiserver.lies import GZIP, answered, stream
 from sandbox.apiserver.printing import negotiate
 from sandbox.apiserver.requests.audit import INJECTED, AuditEntry, auditing
 from sandbox.apiserver.requests.bodies import Call, decode, read_object
@@ -103,7 +103,7 @@ class ObjectRequests:
             lie = fault.lie if fault else None
             return web.Response(
                 status=code,
-                body=told(lie, body),
+                body=answered(lie, body),
                 content_type="application/json",
                 headers=_warnings(call) | (GZIP if lie == "gzip" else {}),
             )

@@ -1,4 +1,4 @@
-"""What YAML and JSON of strangers may cost: bytes, values, levels, before anything is composed.
+"""What YAML and JSON of others may cost: bytes, values, levels, before anything is composed.
 
 PyYAML has no limits: aliases multiply, and deep nesting ends the process by a recursion in C. So
 every text passes `check_costs` first, which looks at one event of the parser after another.

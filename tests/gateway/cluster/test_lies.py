@@ -1,4 +1,4 @@
-"""The picture is right again once an API server no longer lies, and what was wrong is told."""
+"""The picture is right again once an API server no longer lies, and what was wrong is reported."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +15,7 @@ TRUE = frozenset({"gzip", "split"})
 """What only looks odd: everything is seen meanwhile."""
 
 QUIET = frozenset({"silent", "drip"})
-"""Lies by silence, of which a watch that is no longer told lies catches up."""
+"""Lies by silence, of which a watch that is no longer sent lies catches up."""
 
 BEFORE_ANYTHING = sorted(set(get_args(Lie)) - QUIET)
 """Lies that also the first list has to cope with; without an end, that would take 30 s."""
@@ -61,13 +61,13 @@ async def test_after_lies_the_picture_is_right_again(
             await until(lambda: world.server.faults.watches() == 1 or reflector.problem)
             for step in range(3):
                 change(world, step)
-                await until(lambda: lie in QUIET or told(lie, world, reflector, recorded))
+                await until(lambda: lie in QUIET or noticed(lie, world, reflector, recorded))
             world.server.faults.clear()
             change(world, 3)
             await until(lambda: picture(recorded) == truth(world))
 
 
-def told(lie: Lie, world: World, reflector: Reflector[Any], recorded: Recorded) -> bool:
+def noticed(lie: Lie, world: World, reflector: Reflector[Any], recorded: Recorded) -> bool:
     """Whether a lie is believed to be true, or known for what it is."""
     if lie in TRUE or lie == "twice":
         return picture(recorded) == truth(world)
@@ -75,7 +75,7 @@ def told(lie: Lie, world: World, reflector: Reflector[Any], recorded: Recorded) 
 
 
 @pytest.mark.parametrize("lie", BEFORE_ANYTHING)
-async def test_lies_from_the_beginning_are_told_from_a_list(world: World, lie: Lie) -> None:
+async def test_lies_from_the_beginning_are_no_list(world: World, lie: Lie) -> None:
     world.api.node("a"), world.api.node("b")
     lie_about_nodes(world, lie)
     async with reflecting_nodes(world.client) as (_, recorded):
