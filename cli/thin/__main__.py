@@ -140,7 +140,8 @@ def _doctor(kubectl: Kubectl, gateway: HttpPort, namespace: str) -> int:
     for level, found in (("problem", problems), ("warning", notes)):
         for each in found:
             print(printable(f"{level}: {each}"))
-    print(f"{len(problems)} problems, {len(notes)} warnings; {len(pods)} pods. {MORE}")
+    counts = f"{len(problems)} problems, {len(notes)} warnings; {len(pods)} pods. {MORE}"
+    print(printable(counts))
     return 1 if problems else 0
 
 

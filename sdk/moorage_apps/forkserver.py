@@ -18,6 +18,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from moorage.units.printable import printable
 from moorage_apps import make_importable
 from moorage_apps.__main__ import PROCESSES, run
 
@@ -149,7 +150,7 @@ def _code(end: SystemExit) -> int:
     """Return the exit code that `sys.exit` means."""
     if end.code is None or isinstance(end.code, int):
         return end.code or 0
-    sys.stderr.write(f"{end.code}\n")
+    sys.stderr.write(printable(f"{end.code}\n", lines=True))
     return 1
 
 
