@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from yarl import URL
 
 from gateway.inspector.policy import lines_of
 from gateway.inspector.timeline import quantile
@@ -118,3 +119,30 @@ async def test_the_map_has_all_nodes_by_any_label_that_groups_them(tmp_path: Pat
         _, answer = await running.get("/map?by=rack")
         assert answer["nodes"][0] == ["n1", "r1", 0.5, 0.0, 1, 110, 0]
         assert answer["labels"] == ["rack"]  # each node has a hostname of its own
+
+
+async def test_a_page_of_another_site_reads_nothing_and_no_page_changes_anything(
+    tmp_path: Path,
+) -> None:
+    async with gateway(tmp_path) as running:
+        site, body = URL(running.admin), {"Content-Type": "text/plain"}
+        own = {"Origin": running.admin, "Sec-Fetch-Site": "same-origin"}
+        rebound = {"Host": f"evil.example:{site.port}", "Sec-Fetch-Site": "same-origin"}
+        cases = [
+            ("GET", {"Origin": "https://evil.example"}, 403),
+            ("GET", {"Sec-Fetch-Site": "cross-site"}, 403),
+            ("HEAD", {"Sec-Fetch-Site": "same-site"}, 403),
+            ("OPTIONS", {"Origin": "https://evil.example"}, 403),
+            ("GET", rebound, 421),
+            ("POST", {**rebound, "Origin": f"http://evil.example:{site.port}"}, 421),
+            ("POST", {"Origin": "null", **body}, 403),
+            ("POST", {**own, **body}, 403),
+        ]
+        paths = (await running.get("/no-such-path"))[1]["paths"]
+        assert {"/simulate", "/decisions/stream", "/metrics", "/readyz"} <= set(paths)
+        for path in paths:
+            for method, headers, status in cases:
+                url = site.with_path(path)
+                async with running.session.request(method, url, headers=headers) as answer:
+                    assert answer.status == status, (method, path, headers)
+                    assert "Access-Control-Allow-Origin" not in answer.headers
