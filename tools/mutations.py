@@ -74,7 +74,7 @@ NO_MEMORY = Edit(
 CHAOS = (
     Mutation(
         safeguard="uid precondition: a Binding names the pod's uid",
-        row="nearly as slow",
+        row="slower than the timeout",
         edits=[
             Edit(
                 file="services/binder/cluster.py",
