@@ -68,8 +68,8 @@ class Step(NamedTuple):
 
 
 FIRST, CACHED, CHANGED, AFTER, BIND, EVENT, POD_EVENT = STEPS = (
-    Step("filter, a pod unlike any before, with its scores", "unlike", 255, 51, 2),
-    Step("filter, a pod equal to those before, with its scores", "equal", 88, 32, 0),
+    Step("filter, a pod unlike any before, with its scores", "unlike", 255, 52, 2),
+    Step("filter, a pod equal to those before, with its scores", "equal", 92, 33, 0),
     Step("the same after a bind, so about one node again", "after a bind", 302, 56, 2),
     Step("prioritize after filter", "prioritize", 28, 14, 0),
     Step("bind, with its events of the watch", "bind", 107, 37, 1),
