@@ -1,6 +1,6 @@
 """Chooses, checks and shows policies, with the plugins of this machine."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +58,10 @@ class ChosenPolicy:
     text: str = ""
     notes: tuple[str, ...] = ()
 
-    def readers(self) -> Iterator[tuple[ObjectKind, str]]:
-        """Yield the additional kinds of objects that plugins read, each with such a plugin."""
-        for kind, policy in self.resolved.policies.items():
-            for name in policy.plugins:
+    def readers(self, kinds: Iterable[Kind] = KINDS) -> Iterator[tuple[ObjectKind, str]]:
+        """Yield the additional kinds of objects that plugins of *kinds* read, each with one."""
+        for kind in kinds:
+            for name in self.resolved.policies[kind].plugins:
                 info = self.resolved.catalogue.get(kind, name)
                 yield from ((read, name) for read in (info.reads if info else ()))
 

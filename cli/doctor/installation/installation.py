@@ -163,7 +163,9 @@ class Installation:
             return found
         unread = [str(each) for _, each in read if isinstance(each, NotReadError)]
         raise NotReadError(
-            "; ".join(unread) or "no kube-scheduler with an extender was found: give --config FILE"
+            "; ".join(unread)
+            or "no kube-scheduler with an extender was found: give --config FILE; a cluster of "
+            "`moorage up` has none"
         )
 
     @property

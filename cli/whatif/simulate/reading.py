@@ -53,6 +53,7 @@ class ClusterObjects:
         classes: The PriorityClasses.
         claims: The claims on volumes and devices, as KIND NAMESPACE/NAME.
         further: What plugins read beside nodes and pods, by kind.
+        kinds: The API versions and plurals that there are objects of; pods need not be.
         notes: What people should know about how they were read.
     """
 
@@ -62,6 +63,7 @@ class ClusterObjects:
     classes: list[Object] = field(default_factory=list)
     claims: set[str] = field(default_factory=set)
     further: dict[ObjectKind, list[Object]] = field(default_factory=dict)
+    kinds: set[tuple[str, str]] = field(default_factory=lambda: {("v1", "pods")})
     notes: list[str] = field(default_factory=list)
 
 
@@ -84,6 +86,7 @@ def read_dump(path: Path, readers: Readers) -> ClusterObjects:
             case "PriorityClass":
                 found.classes.append(obj)
         plural = plurals.get(obj["kind"]) or f"{obj['kind'].lower()}s"
+        found.kinds.add((str(obj.get("apiVersion")), plural))
         for kind in readers:
             if (kind.api_version, kind.plural) == (obj.get("apiVersion"), plural):
                 found.further[kind] += [obj] if selects_object(kind, obj) else []
@@ -138,7 +141,7 @@ def _custom(objects: Iterable[Object]) -> Iterator[tuple[str, str]]:
 
 def _missing(found: ClusterObjects, readers: Readers) -> Iterator[str]:
     for kind, plugin in readers.items():
-        if not found.further[kind] and not kind.optional:
+        if (kind.api_version, kind.plural) not in found.kinds and not kind.optional:
             yield (
                 f"{plugin} reads {kind}, of which {found.place} has none; a dump with them: "
                 f"{_command(readers)}"

@@ -143,7 +143,7 @@ def simulate(options: SimulateOptions) -> Result:
     policies = [choose_policy(each, options.paths, weights) for each in given]
     readers: dict[ObjectKind, str] = {}
     for policy in policies:
-        readers |= dict(policy.readers())
+        readers |= dict(policy.readers(("filter", "score")))  # nothing is bound
     return asyncio.run(_simulate(options, policies, readers))
 
 

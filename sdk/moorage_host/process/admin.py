@@ -136,7 +136,7 @@ async def _listening(
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on {address(host, port)} for the admin server: {cause_of(error)}; "
-                "choose another --admin-port or --admin-host"
+                "choose another --admin-port"
             ) from error
         yield listener.sockets[0].getsockname()[1]
 

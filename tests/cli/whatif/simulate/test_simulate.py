@@ -207,6 +207,40 @@ def test_a_claim_that_is_not_there_is_worth_a_note(
     assert answer["policies"][0]["placed"] == 1
 
 
+READING = """
+from moorage import BindPlugin, FilterPlugin, ObjectKind
+
+class Reads(FilterPlugin):
+    reads = (ObjectKind("v1", "pods", label_selector="job"), ObjectKind("batch/v1", "jobs"))
+    def filter_node(self, pod, node):
+        return None
+
+class Binds(BindPlugin):
+    reads = (ObjectKind("v1", "secrets"),)
+    reads_snapshot = True
+    async def pre_bind(self, binding):
+        return None
+"""
+
+
+@pytest.mark.parametrize("dumped", [False, True])
+def test_only_kinds_that_a_simulated_plugin_reads_and_the_dump_lacks_are_asked_for(
+    files: Files, dumped: bool
+) -> None:
+    (files.folder / "reading.py").write_text(READING)
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    files.write("dump.json", dump(node("n1"), *([job] if dumped else [])))
+    files.write("pods.yaml", pod("web"))
+    config = policy("Reads")
+    config["profiles"][0]["plugins"]["bind"] = {"enabled": [{"name": "Binds"}]}
+    given = ("--plugin", files.folder / "reading.py", "--config", files.write("a.yaml", config))
+    notes = [note for note in files.json(*given)["notes"] if "reads" in note]
+    command = "kubectl get nodes,pods,jobs.batch -A -o json"
+    where = files.folder / "dump.json"
+    asked = f"Reads reads jobs.batch, of which {where} has none; a dump with them: {command}"
+    assert notes == ([] if dumped else [asked])
+
+
 def test_a_dump_given_as_pods_too_is_placed_again(files: Files) -> None:
     pods = (sized(f"p{i}", "2", nodeName="n1") for i in range(4))
     files.write("dump.json", dump(node("n1"), node("n2"), *pods))
