@@ -53,8 +53,8 @@ export async function map() {
   }
 
   function showKey() {
-    const tile = (share) => { const one = el("i", { class: "t" }); one.style.setProperty("--f", `${share}%`); return one; };
-    replace(key, [0, 50, 100].map((share) => [tile(share), `${share} %`]), el("span", {}, wanted.of === "pods" ? "of the pods that fit are there" : `of ${SHARES[wanted.of][0]} is requested`), el("i", { class: "t", "data-flags": "1" }), "not ready or cordoned");
+    const tile = (share) => { const one = el("i", { class: "sample" }); one.style.setProperty("--f", `${share}%`); return one; };
+    replace(key, [0, 50, 100].map((share) => [tile(share), `${share} %`]), el("span", {}, wanted.of === "pods" ? "of the pods that fit are there" : `of ${SHARES[wanted.of][0]} is requested`), el("i", { class: "sample", "data-flags": "1" }), "not ready or cordoned");
   }
 
   function show() {
