@@ -63,7 +63,7 @@ def reserved(chosen: Path | None) -> Iterator[Path | None]:
 def _locked(path: Path) -> int:
     another = "name another file with --kubeconfig-out"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error

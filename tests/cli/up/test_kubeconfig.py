@@ -29,6 +29,7 @@ def test_it_is_its_owner_s_and_removed() -> None:
         (cluster,) = yaml.safe_load(path.read_text())["clusters"]
         assert cluster["cluster"] == {"server": API}
         assert path.stat().st_mode & 0o077 == 0
+        assert path.parent.stat().st_mode & 0o077 == 0
     assert not path.exists()
 
 
