@@ -70,7 +70,7 @@ def _explained(kubectl: Kubectl, gateway: HttpPort, given: argparse.Namespace) -
         contexts = context_of(kubectl).get("contexts") or [{}]
         namespace = (contexts[0].get("context") or {}).get("namespace") or "default"
     node = {"node": given.node} if given.node else {}
-    one: Answer = gateway.get(f"/decisions/{namespace}/{name}", explain="true", **node)
+    one: Answer = gateway.get(f"/decisions/{namespace}/{name}", **node)
     return one
 
 
