@@ -20,6 +20,9 @@ from moorage_host.policy.kinds import OURS, what_it_is
 from moorage_host.policy.merge import ALL
 from moorage_host.policy.yaml_lines import MAX_BYTES, Tree, read_tree
 
+MOST_PROFILES = 1000
+"""Every replica prepares each profile."""
+
 API_VERSION = "moorage.io/v1alpha1"
 KIND = "MoorageConfiguration"
 DEFAULT_PROFILE = "moorage"
@@ -256,6 +259,9 @@ def _without_nulls(value: Any, key: str = "") -> Any:
 
 
 def _profile_problems(configuration: MoorageConfiguration, tree: Tree) -> Iterator[Problem]:
+    if (count := len(configuration.profiles)) > MOST_PROFILES:
+        yield Problem("profiles", f"{count} profiles; at most {MOST_PROFILES} are possible")
+        return
     names = []
     for index, profile in enumerate(configuration.profiles):
         path = child("profiles", index)

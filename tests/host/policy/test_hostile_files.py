@@ -69,6 +69,13 @@ def test_no_more_is_read_of_a_large_file_than_its_limit(tmp_path: Path, reader: 
         tracemalloc.stop()
 
 
+def test_a_policy_of_ten_thousand_profiles_is_refused() -> None:
+    profiles = "".join(f"- schedulerName: p{i}\n" for i in range(10_000))
+    head = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n"
+    with pytest.raises(ConfigurationError, match=r"^p:3: profiles: 10000 profiles; at most 1000"):
+        document.parse(head + profiles, "p")
+
+
 def test_aliases_that_do_not_multiply_are_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("kind: Pod\nmetadata: {name: a, labels: &l {app: x}, annotations: *l}\n")
