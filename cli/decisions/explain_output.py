@@ -40,8 +40,9 @@ def _text(screen: Screen, found: Explanation, *, wide: bool) -> None:
     for number, attempt in enumerate(shown):
         screen.write("")
         _attempt(screen, attempt, found.headline, listed=bool(found.rejections and not number))
-    if len(found.attempts) > len(shown):
-        screen.sentence(f"{len(found.attempts) - len(shown)} earlier attempts: -o wide shows them")
+    if earlier := len(found.attempts) - len(shown):
+        attempts = "attempt: -o wide shows it" if earlier == 1 else "attempts: -o wide shows them"
+        screen.sentence(f"{earlier} earlier {attempts}")
     if found.events:
         screen.write("")
         rows = [(_ago(each.time), each.reason, each.note) for each in found.events]
@@ -134,8 +135,9 @@ def show_pending(items: Sequence[Explanation], pods: int, output: Form) -> None:
         ]
     why = (each.reason + _next(each) * wide for each in items)
     screen.table([*header, "WHY"], [[*row, text] for row, text in zip(rows, why, strict=True)])
-    if pods > len(items):
-        screen.sentence(f"{pods - len(items)} more pods are pending: -n NAMESPACE shows fewer")
+    if more := max(pods - len(items), 0):
+        are = "pod is" if more == 1 else "pods are"
+        screen.sentence(f"{more} more {are} pending: -n NAMESPACE shows fewer")
     elif not wide:
         screen.legend("`moorage explain POD` has the evidence, and what helps; so has -o wide.")
 

@@ -48,7 +48,7 @@ WRITTEN: list[tuple[str, str, Form, str]] = [
         f"""\
 default/placed is on n1: Moorage prefers n1 to n0, 74.4 to 70.9: Given +3.5
 {ATTEMPT}\
-1 earlier attempts: -o wide shows them
+1 earlier attempt: -o wide shows it
 """,
     ),
     (
@@ -212,7 +212,7 @@ async def test_pending_pods_are_a_table(asked: Asked, capsys: pytest.CaptureFixt
     assert written(capsys).splitlines() == [
         "PENDING POD  FOR  SCHEDULER  ATTEMPTS  WHY",
         f"default/rejected  3m  moorage  1  {REJECTED}. Next: {rejected.next[0]}",
-        "1 more pods are pending: -n NAMESPACE shows fewer",
+        "1 more pod is pending: -n NAMESPACE shows fewer",
     ]
     show_pending(*await ask_pending("other", asked.options["both"]), "text")
     assert written(capsys) == "No pod is pending.\n"
