@@ -118,22 +118,23 @@ class ReplicaMetrics:
         if record.shards > 1:
             self._scattered.labels(phase).inc()
         for plugin in record.plugins:
-            self._ran(phase, plugin.plugin, plugin.seconds, labels)
+            observe = self._observe_plugin.get((plugin.plugin, phase))
+            (observe or self._observer(plugin.plugin, phase))(plugin.seconds, labels)
             if plugin.failure:
                 self._failures.labels(plugin.plugin, phase).inc()
 
     def bound(self, records: Sequence[BindPluginRecord]) -> None:
         """Observe what plugins did for a bind."""
         for each in records:
-            self._ran("bind", each.plugin, each.seconds, NOTHING)
+            self._observer(each.plugin, "bind")(each.seconds, NOTHING)
             if each.result == "failed":
                 self._failures.labels(each.plugin, "bind").inc()
 
-    def _ran(self, phase: str, plugin: str, seconds: float, labels: Mapping[str, str]) -> None:
-        observe = self._observe_plugin.get((plugin, phase))
-        if observe is None:
-            observe = self._observe_plugin[plugin, phase] = self._plugins.observer(plugin, phase)
-        observe(seconds, labels)
+    def _observer(self, plugin: str, phase: str) -> Observe:
+        key = plugin, phase
+        if key not in self._observe_plugin:
+            self._observe_plugin[key] = self._plugins.observer(plugin, phase)
+        return self._observe_plugin[key]
 
 
 class SessionMetrics:

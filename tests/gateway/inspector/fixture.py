@@ -111,7 +111,8 @@ def node_items(count: int) -> list[Object]:
 class Cluster:
     """What the fixture shows, and who follows it.
 
-    `unnamed` are further nodes, which kube-scheduler did not name.
+    `unnamed` are further nodes, which kube-scheduler did not name. Not `judged`, all are feasible
+    without a score, as for a pod of a group that has its node.
     """
 
     nodes: int
@@ -121,6 +122,7 @@ class Cluster:
     groups: list[Object] = field(default_factory=list)
     shadows: list[Object] = field(default_factory=list)
     unnamed: int = 0
+    judged: bool = True
     clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
 
     def decide(self, decision: Object) -> None:
@@ -254,6 +256,8 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
     async def nodes(request: web.Request) -> web.Response:
         start, limit = int(request.query.get("offset", 0)), int(request.query["limit"])
         items = node_items(cluster.nodes)
+        if not cluster.judged:
+            items = [{"node": each["node"], "verdict": "feasible"} for each in items]
         plugins = {
             "filter": list(REASONS),
             "score": [{"plugin": plugin, "weight": weight} for plugin, weight in SCORES.items()],

@@ -297,6 +297,17 @@ async def test_a_page_asked_for_no_updates_opens_no_stream_and_asks_once(page: P
         assert "updates" not in page.url
 
 
+async def test_an_attempt_without_scores_and_rejections_has_no_blank_heat_map(page: Page) -> None:
+    cluster = bound_cluster(1)
+    cluster.judged = False
+    async with serving(cluster) as url:
+        await page.goto(f"{url}#/pod/batch/worker-0001")
+        nodes = page.locator(".nodes")
+        await expect(nodes).to_contain_text("No plugin rejected or scored a node in this attempt.")
+        await expect(nodes.locator("canvas")).to_have_count(0)
+        await expect(nodes.locator(".window .row").first).to_contain_text("feasible")
+
+
 async def test_an_address_without_a_page_says_so(page: Page) -> None:
     async with serving(a_cluster()) as url:
         await page.goto(f"{url}#/nosuch")
