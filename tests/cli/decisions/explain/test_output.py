@@ -107,6 +107,17 @@ Next: ResourceClaim shared has to exist
 """,
     ),
     (
+        *("API server", "gated", "text"),
+        """\
+Without the gateway: the gateway's admin port cannot be asked LOST:
+    give --admin, which is https:// if the gateway has certificates
+default/gated is pending: it waits for its scheduling gates: quota
+since NOW
+
+Next: whoever set a gate has to remove it from spec.schedulingGates
+""",
+    ),
+    (
         *("API server", "claiming", "text"),
         f"""\
 {CLAIMING} the gateway's admin port cannot be asked LOST:
@@ -149,10 +160,11 @@ async def asked(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Asked
         seen = event("0/1 nodes are available", "rejected", rejected["metadata"]["uid"])
         running.api.create("/api/v1/namespaces/default/events", seen)
         running.api.pod("claiming", schedulerName="moorage", resourceClaims=CLAIMS)
+        running.api.pod("gated", schedulerName="moorage", schedulingGates=[{"name": "quota"}])
         await running.filter(pod("gone"), "n3")
 
         async def listed() -> bool:
-            return len((await running.get("/decisions/pending"))[1]["items"]) == 2
+            return len((await running.get("/decisions/pending"))[1]["items"]) == 3
 
         await until(listed)
         yield Asked(running, folder / "g")
@@ -208,7 +220,7 @@ async def test_pending_pods_are_a_table(asked: Asked, capsys: pytest.CaptureFixt
     rejected = found["default/rejected"]
     show_pending([rejected], 1, "text")
     assert written(capsys) == f"PENDING POD  FOR  WHY\ndefault/rejected  3m  {REJECTED}\n"
-    show_pending([rejected], pods, "wide")
+    show_pending([rejected], pods - 1, "wide")
     assert written(capsys).splitlines() == [
         "PENDING POD  FOR  SCHEDULER  ATTEMPTS  WHY",
         f"default/rejected  3m  moorage  1  {REJECTED}. Next: {rejected.next[0]}",
