@@ -93,6 +93,7 @@ class Injector:
     def __init__(self, stack: Stack, session: aiohttp.ClientSession) -> None:
         self._stack = stack
         self._session = session
+        self._replacing = asyncio.Lock()
         self.problems: list[str] = []
         """What went wrong that the audit log does not show, since this was last emptied."""
 
@@ -284,22 +285,23 @@ class Injector:
         return self._stack.certificates
 
     async def _replace(self, replace: Callable[[], None], event: str) -> None:
-        """Replace files, and wait until each process has noticed."""
+        """Replace files, and wait until each process has noticed; one fault after the other."""
         programs = [p for name, p in self._stack.programs.items() if name != SCHEDULER]
 
         def counts() -> list[int]:
             return [program.log.read_text().count(event) for program in programs]
 
-        before = await asyncio.to_thread(counts)
-        await asyncio.to_thread(replace)
-        try:
-            async with asyncio.timeout(RELOAD_SECONDS):
-                while any(  # noqa: ASYNC110 - logs of others
-                    map(int.__le__, await asyncio.to_thread(counts), before)
-                ):
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            self.problems.append(f"not every process has logged: {event}")
+        async with self._replacing:
+            before = await asyncio.to_thread(counts)
+            await asyncio.to_thread(replace)
+            try:
+                async with asyncio.timeout(RELOAD_SECONDS):
+                    while any(  # noqa: ASYNC110 - logs of others
+                        map(int.__le__, await asyncio.to_thread(counts), before)
+                    ):
+                        await asyncio.sleep(0.1)
+            except TimeoutError:
+                self.problems.append(f"not every process has logged: {event}")
 
     # ---- links
 
