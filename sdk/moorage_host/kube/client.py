@@ -228,14 +228,18 @@ class KubeClient:
                 protocol.set_response_params(read_bufsize=READ_AHEAD)
                 protocol.transport.write(text.encode() + body)
                 message, payload = await protocol.read()
-                content = await _read_all(payload, what)
+                content = bytearray()  # as in `_read_all`, without its call
+                while part := await payload.readany():
+                    content += part
+                    if len(content) > LONGEST_BODY:
+                        raise _too_long(what)
             except BaseException:
                 connection.close()  # the answer may still come, and is nobody else's
                 raise
             connection.release()
         except (*_FAILURES, HttpProcessingError) as error:
             raise _explained(error, what, self.host, 0.0) from error
-        return Response(what, message.code, message.headers, content)
+        return Response(what, message.code, message.headers, bytes(content))
 
     async def stream_lines(
         self,
@@ -347,8 +351,12 @@ async def _read_all(content: aiohttp.StreamReader, what: str) -> bytes:
         parts.append(part)
         size += len(part)
         if size > LONGEST_BODY:
-            raise KubeAnswerError(f"{what}: an answer of more than {LONGEST_BODY} bytes")
+            raise _too_long(what)
     return b"".join(parts)
+
+
+def _too_long(what: str) -> KubeAnswerError:
+    return KubeAnswerError(f"{what}: an answer of more than {LONGEST_BODY} bytes")
 
 
 def _explained(error: Exception, what: str, host: str, limit: float) -> Exception:
