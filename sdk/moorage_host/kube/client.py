@@ -232,7 +232,7 @@ class KubeClient:
                 while part := await payload.readany():
                     content += part
                     if len(content) > LONGEST_BODY:
-                        raise _too_long(what)
+                        raise _too_long(what)  # noqa: TRY301 - the connection is closed
             except BaseException:
                 connection.close()  # the answer may still come, and is nobody else's
                 raise
