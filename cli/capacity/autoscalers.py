@@ -245,8 +245,11 @@ def _of_pool(pool: Manifest, nodes: Sequence[NodeManifest]) -> Iterator[Template
         )
 
 
-def claimed_node(claim: Manifest) -> NodeManifest:
-    """Return the node that a NodeClaim of Karpenter becomes, as far as it says."""
+def claimed_node(claim: Manifest, *, meant: bool = False) -> NodeManifest:
+    """Return the node that a NodeClaim of Karpenter becomes, as far as it says.
+
+    Its amounts are those that it was made for if it says no others, or if *meant*.
+    """
     spec, status = _object(claim.get("spec")), _object(claim.get("status"))
     labels = dict(_object(claim["metadata"].get("labels")))
     for each in spec.get("requirements") or ():
@@ -254,7 +257,7 @@ def claimed_node(claim: Manifest) -> NodeManifest:
             labels[each["key"]] = each["values"][0]
     requested = _object(_object(spec.get("resources")).get("requests"))
     node = _node(claim["metadata"]["name"], labels, (), None)
-    amounts = _object(status.get("allocatable")) or requested
+    amounts = (not meant and _object(status.get("allocatable"))) or requested
     return replace(node, status=replace(node.status, allocatable=amounts))
 
 

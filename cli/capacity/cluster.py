@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -31,16 +31,6 @@ ASKED_FOR: Final = "moorage.io/asked-for"
 """The annotation of nodes with the pods that they came for, as NAMESPACE/NAME, by commas."""
 
 EVENTS = Counter("capacity_watch_events", "Events of watches.", ["type"], registry=None)
-
-
-class Coming(NamedTuple):
-    """A node that an autoscaler brings: its NodeClaim, and its name once it has one."""
-
-    claim: str = ""
-    node: str = ""
-
-    def __str__(self) -> str:
-        return f", NodeClaim {self.claim}" if self.claim else ""
 
 
 class WaitingPod(msgspec.Struct, frozen=True):
@@ -193,28 +183,18 @@ class ClusterView:
         events = sorted((json.loads(bytes(raw)) for raw in found), key=_last_time)
         return [(str(each.get("reason", "")), str(each.get("note", ""))) for each in events]
 
-    async def coming(self, reason: str, *, claims: bool) -> dict[str, Coming]:
-        """Return what an autoscaler brings, by the uids of the pods that its Events are about.
-
-        Args:
-            reason: That of the Events.
-            claims: Whether they name a NodeClaim, which counts for as long as it exists.
-        """
+    async def reported(self, reason: str) -> dict[str, str]:
+        """Return the newest notes of Events of a *reason*, by the uids of their pods."""
         found = await self._client.items(
             "/apis/events.k8s.io/v1/events",
             query={"fieldSelector": f"reason={reason}"},
             timeout=SECONDS,
         )
-        reported = {
+        return {
             str((each.get("regarding") or {}).get("uid")): str(each.get("note", ""))
             for each in sorted((json.loads(bytes(raw)) for raw in found), key=_last_time)
             if each.get("reason") == reason
         }
-        if not claims:
-            return dict.fromkeys(reported, Coming())
-        nodes = {each["metadata"]["name"]: node_of(each) for each in await self.node_claims()}
-        named = {uid: claim_of(note) for uid, note in reported.items()}
-        return {uid: Coming(claim, nodes[claim]) for uid, claim in named.items() if claim in nodes}
 
     # ---- what is written
 
@@ -285,11 +265,6 @@ async def karpenter_problem(client: KubeClient) -> str:
         return "the API server does not serve karpenter.sh: is Karpenter installed?"
     versions = ", ".join(str(each["version"]) for each in served)
     return f"the API server serves karpenter.sh/{versions}, not v1: update Karpenter"
-
-
-def claim_of(note: str) -> str:
-    """Return the NodeClaim that an Event of Karpenter names, "" for none."""
-    return note.partition("nodeclaim/")[2].partition(",")[0].strip()
 
 
 def node_of(claim: Manifest) -> str:

@@ -69,7 +69,7 @@ def capacity(
     that nothing else keeps waiting a placeholder pod asks for a node, and goes when one has come.
     """
     with clear_failures(), suppress(KeyboardInterrupt):
-        from cli.capacity.control import RequestLimits
+        from cli.capacity.asking import RequestLimits
         from cli.capacity.running import run
 
         limits = RequestLimits(

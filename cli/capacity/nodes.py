@@ -2,15 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import structs
 
 from cli.capacity.autoscalers import EXISTING, Autoscaler, Template, claimed_node, is_ready, suiting
 from cli.capacity.cluster import ASKED_FOR, ClusterView
-from cli.capacity.placeholder import NODE_ADDED, Placeholder
+from cli.capacity.placeholder import NODE_ADDED, Placeholder, moment
 from moorage.models import NodeManifest, Pod
 
 SETTLED_SECONDS: Final = 10.0
@@ -42,7 +41,7 @@ class NodeBook:
         self._say = say
         self._ready_since: dict[str, float] = {}
         self._looked: dict[str, float] = {}
-        self._used: Mapping[str, Sequence[Amounts]] = {}
+        self._used: Mapping[str, Sequence[Pod]] = {}
         self.asked_at = time.monotonic()  # requests of an earlier process may have just ended
 
     def note(self) -> None:
@@ -81,17 +80,14 @@ class NodeBook:
             nodes = list(self._view.nodes.values())
             young = [each.name for each in nodes if not self.is_known(each)]
             found = await asyncio.gather(*map(self._view.pods_on, young))
-            self._used = {
-                name: [pod.requests for pod in pods]
-                for name, pods in zip(young, found, strict=True)
-            }
+            self._used = dict(zip(young, found, strict=True))
 
     def coming_for(self, placeholder: Placeholder, pod: Pod) -> NodeManifest | None:
         """Return a node that has come since a request, and has room for it."""
         for name, node in self._view.nodes.items():
             is_new = not self.is_known(node) and EXISTING not in node.metadata.labels
             if is_new and name not in placeholder.nodes and begun(node) >= placeholder.created:
-                room = Room(node, [*self._used.get(name, ()), *self._awaited(name)])
+                room = Room(node, self.taken(name))
                 if room.takes(pod):
                     return node
         return None
@@ -106,10 +102,7 @@ class NodeBook:
             for each in self._view.nodes.values()
             if not self.is_known(each) and EXISTING not in each.metadata.labels
         ]
-        rooms = [
-            Room(each, [*self._used.get(each.name, ()), *self._awaited(each.name)])
-            for each in nodes
-        ]
+        rooms = [Room(each, self.taken(each.name)) for each in nodes]
         rooms += [Room(claimed_node(each), ()) for each in claims]
         for uid, placeholder in self._view.placeholders.items():
             waiting = self._view.waiting.get(uid)
@@ -120,13 +113,22 @@ class NodeBook:
                         break
         return rooms
 
-    def _awaited(self, name: str) -> Iterator[Amounts]:
-        """Yield what pods request that are to get on a node which came for them."""
+    def taken(self, name: str) -> list[Amounts]:
+        """Return what pods request that are on a node which comes, or that it came for."""
+        taken = [pod.requests for pod in self._used.get(name, ())]
         for uid, each in self._view.placeholders.items():
             if each.reason == NODE_ADDED and each.nodes[-1:] == (name,):
                 waiting = self._view.waiting.get(uid)
                 if waiting is not None:
-                    yield waiting.pod.requests
+                    taken.append(waiting.pod.requests)
+        return taken
+
+    def is_full(self, node: NodeManifest, pod: Pod) -> bool:
+        """Whether others have taken the room of a pod on a node that came for it."""
+        used = self._used.get(node.name, ())
+        if any(each.uid == pod.uid for each in used):
+            return False
+        return not Room(node, [each.requests for each in used]).takes(pod)
 
     # ---- what is written on nodes
 
@@ -210,23 +212,21 @@ class Room:
             return self._is_empty
         if not suiting(pod, [Template(self._node, "")]):
             return False
-        return all(
+        return self._free.get("pods", 1) > 0 and all(
             amount <= self._free.get(name, 0) for name, amount in pod.requests.items() if amount > 0
         )
 
     def put(self, requests: Amounts) -> None:
         """Take what a pod requests."""
         self._is_empty = False
-        for name, amount in requests.items():
-            self._free[name] = self._free.get(name, 0) - amount
+        for name, amount in {**requests, "pods": 1}.items():
+            if name in self._free:
+                self._free[name] -= amount
 
 
 def begun(node: NodeManifest) -> float:
     """Return when a node was created, in seconds since 1970."""
-    try:
-        return datetime.fromisoformat(node.metadata.creation_timestamp).timestamp()
-    except ValueError:
-        return 0.0
+    return moment(node.metadata.creation_timestamp)
 
 
 def _names(node: NodeManifest) -> set[str]:

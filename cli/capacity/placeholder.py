@@ -103,14 +103,15 @@ def read_placeholder(manifest: Manifest) -> Placeholder:
         pod_uid=next((each["uid"] for each in owners if each.get("kind") == "Pod"), ""),
         reason=scheduled.get("reason") or "",
         message=scheduled.get("message") or "",
-        created=_seconds(metadata.get("creationTimestamp")),
-        since=_seconds(scheduled.get("lastTransitionTime") or metadata.get("creationTimestamp")),
+        created=moment(metadata.get("creationTimestamp")),
+        since=moment(scheduled.get("lastTransitionTime") or metadata.get("creationTimestamp")),
         nodes=names(NEW_NODES),
         rejecting=names(REJECTING),
     )
 
 
-def _seconds(text: str | None) -> float:
+def moment(text: str | None) -> float:
+    """Return a time of the API server in seconds since 1970; 0 if it is none."""
     try:
         return datetime.fromisoformat(text or "").timestamp()
     except ValueError:

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
+from cli.capacity.asking import RequestLimits
 from cli.capacity.autoscalers import AUTOSCALERS, Karpenter
 from cli.capacity.cluster import ClusterView, karpenter_problem
-from cli.capacity.control import Controller, RequestLimits
+from cli.capacity.control import Controller
 from cli.shared.gateway.client import connected
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions

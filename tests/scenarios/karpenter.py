@@ -166,7 +166,7 @@ class FakeKarpenter:
             kind = "nodeclaim" if place in self._claims else "node"
             await self._event(pod, "Nominated", f"Pod should schedule on: {kind}/{place}")
         for name in fresh:
-            boots.create_task(self._boot(self._claims[name][0]))
+            boots.create_task(self._boot(*self._claims[name]))
 
     def _new_node(self, pod: Pod) -> NodeManifest | None:
         for pool in self._pools:
@@ -202,9 +202,13 @@ class FakeKarpenter:
                 return node
         return None
 
-    async def _boot(self, node: NodeManifest) -> None:
+    async def _boot(self, node: NodeManifest, pods: list[Pod]) -> None:
         name, labels = node.name, dict(node.metadata.labels)
         self.added.append(name)
+        requests: dict[str, str] = {"pods": str(len(pods))}
+        for resource in {each for pod in pods for each in pod.requests}:
+            amount = sum(pod.requests.get(resource, 0) for pod in pods)
+            requests[resource] = f"{amount}m" if resource == "cpu" else str(amount)
         claim = {
             "apiVersion": f"{GROUP}/v1",
             "kind": "NodeClaim",
@@ -212,7 +216,7 @@ class FakeKarpenter:
                 "name": name,
                 "labels": {f"{GROUP}/nodepool": labels[f"{GROUP}/nodepool"]},
             },
-            "spec": {},
+            "spec": {"resources": {"requests": requests}},
             "status": {"nodeName": name},
         }
         await self._post(f"/apis/{GROUP}/v1/nodeclaims", claim)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.capacity import control, nodes, running
+from cli.capacity import asking, control, nodes, running
+from cli.capacity.asking import RequestLimits
 from cli.capacity.cluster import ClusterView
-from cli.capacity.control import RequestLimits
 from cli.capacity.running import Holding, run
 from cli.shared.gateway.options import GatewayOptions
 from gateway.decisions.capacity import PLACEHOLDER
@@ -45,7 +45,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LABELS_SECONDS", "KEPT_SECONDS"):
         monkeypatch.setattr(nodes, name, 0.5)
     monkeypatch.setattr(control, "NOTES_SECONDS", 0.5)
-    monkeypatch.setattr(control, "REACTION_SECONDS", 1.0)
+    monkeypatch.setattr(asking, "REACTION_SECONDS", 1.0)
     monkeypatch.setattr(running, "LEASE_SECONDS", 2.0)
 
 

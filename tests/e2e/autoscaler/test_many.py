@@ -60,11 +60,14 @@ async def test_pods_one_by_one_get_another_node_when_the_last_is_full(
     assert needed(20) <= len(cluster.added) <= needed(20) + 1
 
 
-async def test_pods_at_once_get_as_many_nodes_as_they_need(cluster: Cluster) -> None:
+async def test_pods_at_once_get_as_many_nodes_as_they_need(
+    cluster: Cluster, record_property: Callable[[str, object], None]
+) -> None:
     async with cluster.controller():
         await cluster.world.create(*map(cool, named(20)))
         assert await bound_on(cluster, *named(20)) <= cluster.added
         await cluster.world.until(cluster.is_clean, LONG)
+    record_property("nodes added", len(cluster.added))
     assert needed(20) <= len(cluster.added) <= needed(20) + 1
 
 

@@ -1,0 +1,114 @@
+"""Which requests a node already comes for: the autoscaler's Events say so, or its NodeClaims.
+
+A request has to be closed before its node is ready: from then on the autoscaler would count a pod
+that gets on the node, and its placeholder as well. Karpenter reports few Events at a time, but its
+NodeClaims say how much they were made for. Requests that are older take that in turn.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cli.capacity.autoscalers import EXISTING, Autoscaler, claimed_node
+from cli.capacity.cluster import ClusterView, node_of
+from cli.capacity.nodes import NodeBook, Room
+from cli.capacity.placeholder import Manifest, Placeholder, moment
+from gateway.decisions.capacity import ASKED, COMING
+
+
+class Coming(NamedTuple):
+    """A node that an autoscaler brings: its NodeClaim, and its name once it has one."""
+
+    claim: str = ""
+    node: str = ""
+
+    def __str__(self) -> str:
+        return f", NodeClaim {self.claim}" if self.claim else ""
+
+
+class _Claim(NamedTuple):
+    """A NodeClaim: what its node has room for, and what of that the claim was made for."""
+
+    created: float
+    room: Room
+    meant: Room
+
+
+class Arrivals:
+    """What comes for which request."""
+
+    def __init__(self, view: ClusterView, autoscaler: Autoscaler, nodes: NodeBook) -> None:
+        self._view = view
+        self._autoscaler = autoscaler
+        self._nodes = nodes
+        self._coming: Mapping[str, Coming] = {}
+
+    def of(self, placeholder: Placeholder) -> Coming | None:
+        """Return what comes for a request; None for nothing, or for what has come in vain."""
+        coming = self._coming.get(placeholder.uid)
+        return None if coming is not None and coming.node in placeholder.nodes else coming
+
+    async def note(self) -> None:
+        """Read what comes now."""
+        notes = await self._view.reported(self._autoscaler.brings)
+        if not self._autoscaler.marks_nodes:
+            self._coming = dict.fromkeys(notes, Coming())
+            return
+        manifests = {each["metadata"]["name"]: each for each in await self._view.node_claims()}
+        coming = {name: Coming(name, node_of(each)) for name, each in manifests.items()}
+        left = {
+            name: claim
+            for name, each in manifests.items()
+            if (claim := self._claim(each, coming[name].node)) is not None
+        }
+        found: dict[str, Coming] = {}
+
+        def take(uid: str, name: str) -> None:
+            found[uid] = coming[name]
+            if (claim := left.get(name)) is not None:
+                claim.room.put(requests[uid][1].requests)
+                claim.meant.put(requests[uid][1].requests)
+
+        placeholders = sorted(self._view.placeholders.values(), key=lambda each: each.created)
+        requests = {
+            each.uid: (each, waiting.pod)
+            for each in placeholders
+            if each.reason in (ASKED, COMING)
+            and (waiting := self._view.waiting.get(each.pod_uid)) is not None
+        }
+        for uid, (placeholder, _) in requests.items():  # as it was found before
+            before = self.of(placeholder)
+            if before is not None and before.claim in coming:
+                take(uid, before.claim)
+        for uid, (_, pod) in requests.items():
+            name = claim_of(notes.get(uid, ""))
+            # Karpenter counts no room for pods of requests that are closed.
+            if (
+                uid not in found
+                and name in coming
+                and (name not in left or left[name].room.takes(pod))
+            ):
+                take(uid, name)
+        for uid, (placeholder, pod) in requests.items():
+            for name, claim in left.items() if uid not in found else ():
+                is_new = claim.created >= placeholder.created
+                if is_new and coming[name].node not in placeholder.nodes and claim.meant.takes(pod):
+                    take(uid, name)
+                    break
+        self._coming = found
+
+    def _claim(self, manifest: Manifest, name: str) -> _Claim | None:
+        """Return what a NodeClaim has left; None if its node is one that exists by now."""
+        node = self._view.nodes.get(name)
+        if node is not None and (self._nodes.is_known(node) or EXISTING in node.metadata.labels):
+            return None
+        taken = self._nodes.taken(name)
+        return _Claim(
+            moment(manifest["metadata"].get("creationTimestamp")),
+            Room(claimed_node(manifest), taken),
+            Room(claimed_node(manifest, meant=True), taken),
+        )
+
+
+def claim_of(note: str) -> str:
+    """Return the NodeClaim that an Event of Karpenter names, "" for none."""
+    return note.partition("nodeclaim/")[2].partition(",")[0].strip()
