@@ -97,7 +97,7 @@ class Karpenter(Autoscaler):
     brings = "Nominated"
 
     def templates(self, pools: Sequence[Manifest], nodes: Sequence[NodeManifest]) -> list[Template]:
-        """Return for each NodePool nodes with the labels and taints that its nodes get."""
+        """Return for each NodePool nodes with labels, annotations and taints as its nodes get."""
         found: list[Template] = []
         for pool in pools:
             found += itertools.islice(_of_pool(pool, nodes), MOST_TEMPLATES)
@@ -228,7 +228,8 @@ def _of_pool(pool: Manifest, nodes: Sequence[NodeManifest]) -> Iterator[Template
     wanted = _object(template.get("spec"))
     own = [each for each in nodes if each.metadata.labels.get(NODE_POOL) == name]
     like = max(own or nodes, key=lambda each: sorted(each.allocatable.items()), default=None)
-    labels = {NODE_POOL: name, **_object(_object(template.get("metadata")).get("labels"))}
+    metadata = _object(template.get("metadata"))
+    labels = {NODE_POOL: name, **_object(metadata.get("labels"))}
     choices = [
         [(each["key"], value) for value in each["values"]]
         for each in wanted.get("requirements") or ()
@@ -239,10 +240,10 @@ def _of_pool(pool: Manifest, nodes: Sequence[NodeManifest]) -> Iterator[Template
         for each in wanted.get("taints") or ()
     ]
     for number, chosen in enumerate(itertools.product(*choices)):
-        yield Template(
-            _node(f"{name}-new-{number}", {**labels, **dict(chosen)}, taints, like),
-            f"a node of NodePool {name}",
-        )
+        made = _node(f"{name}-new-{number}", {**labels, **dict(chosen)}, taints, like)
+        notes = _object(metadata.get("annotations"))
+        made = replace(made, metadata=replace(made.metadata, annotations=notes))
+        yield Template(made, f"a node of NodePool {name}")
 
 
 def claimed_node(claim: Manifest, *, meant: bool = False) -> NodeManifest:

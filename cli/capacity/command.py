@@ -1,7 +1,6 @@
 """The command `moorage capacity`."""
 
 import asyncio
-from contextlib import suppress
 
 import click
 
@@ -68,11 +67,13 @@ def capacity(
     Plugins say which rejections a new node cures: `Rejection(..., cured_by="capacity")`. For pods
     that nothing else keeps waiting a placeholder pod asks for a node, and goes when one has come.
     """
-    with clear_failures(), suppress(KeyboardInterrupt):
+    with clear_failures():
         from cli.capacity.asking import RequestLimits
-        from cli.capacity.running import run
+        from cli.capacity.running import run_until_signal
 
         limits = RequestLimits(
             most=most, most_per_namespace=most_per_namespace, pause=pause, timeout=timeout
         )
-        asyncio.run(run(options, autoscaler=autoscaler, limits=limits, interval=interval))
+        asyncio.run(
+            run_until_signal(options, autoscaler=autoscaler, limits=limits, interval=interval)
+        )

@@ -19,6 +19,7 @@ from cli.shared.output import echo
 from gateway.leadership.election import Lease, LeaseStore, LeaseTakenError
 from moorage_host.kube import KubeClient, KubeError, connect
 from moorage_host.kube.events import EventWriter
+from moorage_host.process.lifecycle import stop_signals
 
 LEASE: Final = "moorage-capacity"
 
@@ -31,6 +32,22 @@ SOONEST: Final = 0.2
 DEFAULT_LIMITS: Final = RequestLimits(most=100, most_per_namespace=20, pause=30.0, timeout=900.0)
 
 FLUSH_SECONDS: Final = 2.0
+
+
+async def run_until_signal(
+    options: GatewayOptions, *, autoscaler: str, limits: RequestLimits, interval: float
+) -> None:
+    """Do what `run` does until SIGTERM, SIGINT or SIGHUP."""
+    with stop_signals() as stop:
+        working = asyncio.create_task(
+            run(options, autoscaler=autoscaler, limits=limits, interval=interval)
+        )
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
 
 
 async def run(

@@ -62,12 +62,12 @@ def definition(kind: str, version: str = "v1") -> Object:
 
 def node_pool(name: str = "default", **template: Any) -> Object:
     """Return a NodePool whose nodes have these parts of a template's spec."""
-    labels = template.pop("labels", {})
+    metadata = {each: template.pop(each, {}) for each in ("labels", "annotations")}
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "NodePool",
         "metadata": {"name": name},
-        "spec": {"template": {"metadata": {"labels": labels}, "spec": template}},
+        "spec": {"template": {"metadata": metadata, "spec": template}},
     }
 
 

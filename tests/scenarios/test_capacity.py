@@ -225,6 +225,12 @@ async def test_the_zone_that_a_rule_wants_is_asked_for(world: World) -> None:
             id="a rule that rejects the node to come",
         ),
         pytest.param(
+            heated("p"),
+            node_pool(annotations={"heated/hot": "true"}),
+            "no new node would help: node is hot (Heated), on a node of NodePool default as well",
+            id="a NodePool with an annotation",
+        ),
+        pytest.param(
             heated("p", spec={"nodeSelector": {"disk": "ssd"}}),
             node_pool(),
             "no new node would help: Karpenter makes none that the pod's selector, affinity, "
