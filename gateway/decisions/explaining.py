@@ -197,7 +197,8 @@ class Explainer:
         if node and not there and all(each.verdict == "unknown" for each in views):
             return f"there is no node {node}{suggestion(node, self.state.rows.of)}"
         shown, fellows = pod or _as_decided(attempts[0]), _Fellows(self.state)
-        known = self._known(shown, uid, await self._holders(may_read))
+        holders = await self._holders(may_read)
+        known = self._known(shown, uid, holders, attempts)  # as some may have gone by now
         known.is_gone = not pod
         known.events = () if pod is None else await self.events_of(shown)
         preemptor = self.state.pods.get(preemptor_of(known.events or ()))
@@ -231,7 +232,8 @@ class Explainer:
         async def explained(pod: Pod) -> Explanation | None:
             if (waiting := self.waiting.get(pod.uid)) is None:
                 return None
-            known = self._known(as_shown(pod, waiting), pod.uid, holders)
+            attempts = self.log.attempts(pod.namespace, pod.name)
+            known = self._known(as_shown(pod, waiting), pod.uid, holders, attempts)
             if len(surveyed) < MOST_SURVEYED:
                 await self._survey(pod, known, fellows)
                 if known.survey is not None:
@@ -244,7 +246,8 @@ class Explainer:
 
     def placed(self, pod: Pod) -> Explanation:
         """Return where a pod is that has a node, and why, for a list."""
-        known = self._known(as_shown(pod, Waiting()), pod.uid, ())
+        attempts = self.log.attempts(pod.namespace, pod.name)
+        known = self._known(as_shown(pod, Waiting()), pod.uid, (), attempts)
         return replace(explain(known), attempts=())
 
     def shown(self, attempts: Sequence[Decision], place: str) -> list[Decision]:
@@ -277,11 +280,11 @@ class Explainer:
         plugins = [replace(each, version=versions.get(each.plugin, "")) for each in phase.plugins]
         return replace(phase, plugins=plugins)
 
-    def _known(self, pod: Object, uid: str, holders: Sequence[Holder]) -> PodEvidence:
-        """Return what is known about a pod, with the attempts on this very pod."""
-        metadata, policy = pod["metadata"], self.policy
-        attempts = self.log.attempts(metadata["namespace"], metadata["name"])
-        attempts = [each for each in attempts if each.uid == uid]
+    def _known(
+        self, pod: Object, uid: str, holders: Sequence[Holder], attempts: Sequence[Decision]
+    ) -> PodEvidence:
+        """Return what is known about a pod, with those *attempts* that are on this very pod."""
+        policy, attempts = self.policy, [each for each in attempts if each.uid == uid]
         place = pod["spec"].get("nodeName") or self.state.bound_to(uid)
         meant = place or (pod.get("status") or {}).get("nominatedNodeName") or ""
         return PodEvidence(

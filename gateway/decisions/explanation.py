@@ -284,7 +284,7 @@ class PodEvidence:
     @property
     def preempted(self) -> Object:
         """The Event with which kube-scheduler evicted the pod; empty if there is none."""
-        return next((each for each in self.events or () if each["reason"] == "Preempted"), {})
+        return next((each for each in self.events or () if is_preempted(each)), {})
 
 
 def why_no_attempt(pod: Object, profiles: Collection[str]) -> str:
@@ -323,9 +323,14 @@ def _near(scheduler: str, profiles: Collection[str]) -> str:
     return suggestion(scheduler, profiles) or f" (profiles: {(nearest or ['none'])[0]}{more})"
 
 
+def is_preempted(event: Object) -> bool:
+    """Whether kube-scheduler evicts a pod with an Event; those of others need have no reason."""
+    return event.get("reason") == "Preempted"
+
+
 def preemptor_of(events: Iterable[Object]) -> str:
     """Return the uid of the pod for which kube-scheduler evicts one with these Events, else ""."""
-    notes = (str(each.get("note", "")) for each in events if each["reason"] == "Preempted")
+    notes = (str(each.get("note", "")) for each in events if is_preempted(each))
     by = next(filter(None, map(PREEMPTED_BY.match, notes)), None)
     return by[1] if by else ""
 

@@ -64,7 +64,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
         except msgspec.ValidationError as error:
             what, _, name = str(error).rstrip("`").partition(" - at `$.")
             what = what.replace("Expected", "expected").partition(", got ")[0]
-            text = f"{name}: {what}, not {given[name][:100]}" if name else what
+            # What a caller wrote may look like the place of a mistake.
+            text = f"{name}: {what}, not {given[name][:100]}" if name in given else what
             raise BadQueryError(text) from error
 
 

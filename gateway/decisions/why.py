@@ -118,8 +118,8 @@ def event_item(event: Object) -> EventItem:
     """Return an Event as an explanation has it."""
     return EventItem(
         time=last_seen(event),
-        reason=event.get("reason", ""),
-        note=event.get("note", ""),
+        reason=event.get("reason") or "",
+        note=event.get("note") or "",
         by=reporter(event),
     )
 
@@ -183,7 +183,7 @@ def _bound(known: PodEvidence, node: str) -> _Cause:
     if not known.events and not since:
         return _Cause("it was created with a nodeName, so no scheduler was asked")
     events = known.events or ()
-    binder = next((reporter(each) for each in events if each["reason"] == "Scheduled"), "")
+    binder = next((reporter(each) for each in events if each.get("reason") == "Scheduled"), "")
     by = f"{binder} bound it; " if binder else ""
     return _Cause(f"{by}Moorage has no decision about it: {known.why_no_attempt}", since)
 
@@ -305,7 +305,7 @@ def backoff_end(known: PodEvidence, now: datetime) -> datetime | None:
     The wait is counted from the newest attempt, and doubles with each. None if it is over.
     """
     times = [each.time for each in known.attempts]
-    failed = (each for each in known.events or () if each["reason"] == "FailedScheduling")
+    failed = (each for each in known.events or () if each.get("reason") == "FailedScheduling")
     times += [datetime.fromisoformat(last_seen(each)) for each in failed]
     if not times:
         return None

@@ -138,6 +138,7 @@ async def test_a_list_goes_on_where_the_page_before_ended(tmp_path: Path) -> Non
         ("limit=0", "limit: expected `int` >= 1, not 0"),
         ("limit=many", "limit: expected `int`, not many"),
         ("outcome=lost", "outcome is one of bound, binding, deciding, unschedulable, failed,"),
+        ("outcome=a%20-%20at%20%60$.b", "outcome is one of bound, binding, deciding,"),
         (
             "since=yesterday",
             "since: expected a time such as 2026-11-23T01:30:00Z, or how long ago, such",

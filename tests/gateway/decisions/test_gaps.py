@@ -1,0 +1,155 @@
+"""Explanations and lists where something is missing: an Event's fields, a decision, time."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.cluster.pods import Waiting
+from gateway.cluster.state import ClusterState
+from gateway.cycle.decision import ClaimRecord, Decision, FilterRecord, PluginRecord, ReasonCount
+from gateway.decisions.advice import Surveyor
+from gateway.decisions.capacity import PLACEHOLDER, SCHEDULER, pod_rejections, requests_of
+from gateway.decisions.explaining import AskedOfPod, Explainer
+from gateway.decisions.explanation import Explanation, Object
+from gateway.decisions.log import DecisionLog
+from gateway.decisions.nodes import KeptArrays
+from gateway.policy.policy import PolicyHolder
+from moorage.models import decode_pod
+from moorage.testing import make_node, make_pod
+from moorage_host.policy import default_document
+from tests.gateway.decisions.test_decisions import NOW
+
+POD = {
+    "metadata": {"namespace": "ns", "name": "p", "uid": "u"},
+    "spec": {"schedulerName": "moorage", "nodeName": "n1"},
+}
+EVENT = {"metadata": {"creationTimestamp": "2026-11-23T01:00:00Z"}, "note": "hello"}
+
+
+def rejecting(pod: str, reasons: int = 1) -> Decision:
+    plugins = [
+        PluginRecord(
+            plugin="P",
+            seconds=0.0,
+            rejected=reasons,
+            reasons=[
+                ReasonCount(reason=f"reason {number}", nodes=1, unresolvable=False)
+                for number in range(reasons)
+            ],
+        )
+    ]
+    found = FilterRecord(nodes=reasons, feasible=0, seconds=0.0, plugins=plugins)
+    return Decision(
+        namespace="default", pod=pod, uid=pod, time=NOW, profile="moorage", filter=found
+    )
+
+
+def explainer(
+    log: DecisionLog,
+    state: ClusterState,
+    pod: Object | None,
+    events: Sequence[Object] = (),
+) -> Explainer:
+    async def pod_of(namespace: str, name: str) -> Object | None:
+        return pod
+
+    async def events_of(_: Object) -> Sequence[Object]:
+        return events
+
+    return Explainer(
+        log=log,
+        arrays=KeptArrays(count=1, memory=1),
+        state=state,
+        surveyor=Surveyor(state),
+        pod_of=pod_of,
+        events_of=events_of,
+        bind_of=lambda _: {},
+        is_outdated=lambda _: False,
+        policy=PolicyHolder(default_document()),
+        waiting={},
+    )
+
+
+async def anybody(namespace: str) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("spec", [{"nodeName": "n1"}, {}], ids=["bound", "pending"])
+@pytest.mark.parametrize("field", [{}, {"reason": None}], ids=["no reason", "null"])
+async def test_an_event_needs_no_reason(spec: dict[str, Any], field: dict[str, Any]) -> None:
+    pod = {**POD, "spec": {"schedulerName": "moorage", **spec}}
+    condition = {"type": "PodScheduled", "reason": "SchedulerError", "message": "it broke"}
+    pod["status"] = {"conditions": [condition]}
+    asked = explainer(DecisionLog(pods=9, attempts=5), ClusterState(), pod, [{**EVENT, **field}])
+    found = await asked.of_pod("ns", "p", AskedOfPod(), anybody)
+    assert isinstance(found, Explanation)
+    assert [(each.reason, each.note) for each in found.events or ()] == [("", "hello")]
+
+
+@pytest.mark.parametrize("pod", [{}, None], ids=["gone", "not shown"])
+async def test_a_decision_may_go_while_its_pod_is_explained(pod: Object | None) -> None:
+    log, state = DecisionLog(pods=2, attempts=5), ClusterState()
+    state.set_node(make_node("n1"))
+    log.add(rejecting("p"))
+    holder = make_pod("holder")
+    state.claim(holder, "n1", None, 60.0)
+    claimed = rejecting("holder")
+    claimed.uid, claimed.claim = holder.uid, ClaimRecord(node="n1", plugins=["P"])
+    log.add(claimed)
+
+    async def slow(namespace: str) -> bool:
+        for name in ("a", "b"):  # meanwhile others are decided about
+            log.add(rejecting(name))
+        return True
+
+    found = await explainer(log, state, pod).of_pod("default", "p", AskedOfPod(), slow)
+    assert isinstance(found, Explanation)
+    assert found.tried == 1
+
+
+async def test_cycles_get_their_turn_while_rejections_are_listed() -> None:
+    log, state, waiting = DecisionLog(pods=999, attempts=5, unpacked=1), ClusterState(), {}
+    for number in range(200):
+        pod = make_pod(f"p{number}")
+        state.set_pod(pod)
+        waiting[pod.uid] = Waiting(reason="Unschedulable")
+        for _ in range(3):
+            decision = rejecting(pod.name)
+            decision.uid = pod.uid
+            log.add(decision)
+    turns, done = 0, False
+
+    async def cycles() -> None:
+        nonlocal turns
+        while not done:
+            turns += 1
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(cycles())
+    found = await pod_rejections(state, waiting, log)
+    done = True
+    await others
+    assert len(found) == 200
+    assert turns >= 4
+
+
+def test_a_placeholder_speaks_for_pods_of_its_namespace_alone() -> None:
+    state = ClusterState()
+    waiting: dict[str, Waiting] = {}
+    state.set_pod(make_pod("mine", namespace="shop"))
+    (mine,) = state.known_pods()
+    for namespace in ("shop", "bank"):
+        metadata = {
+            "namespace": namespace,
+            "name": "placeholder",
+            "uid": f"of {namespace}",
+            "labels": {PLACEHOLDER: "karpenter"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "mine", "uid": mine}],
+        }
+        made = {"metadata": metadata, "spec": {"schedulerName": SCHEDULER}}
+        state.set_pod(decode_pod(msgspec.json.encode(made)))
+        waiting[f"of {namespace}"] = Waiting(message=namespace)
+    assert requests_of(state, waiting)[mine].message == "shop"
