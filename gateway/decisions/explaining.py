@@ -195,7 +195,9 @@ class Explainer:
         of_pod = [each for each in attempts if each.uid == uid] if node else []
         views = [view(each, there or node, self.arrays.get(each.id)) for each in of_pod]
         if node and not there and all(each.verdict == "unknown" for each in views):
-            return f"there is no node {node}{suggestion(node, self.state.rows.of)}"
+            # Thousands of names take tens of milliseconds, in which cycles go on.
+            near = await asyncio.to_thread(suggestion, node, list(self.state.rows.of))
+            return f"there is no node {node}{near}"
         shown, fellows = pod or _as_decided(attempts[0]), _Fellows(self.state)
         holders = await self._holders(may_read)
         known = self._known(shown, uid, holders, attempts)  # as some may have gone by now

@@ -13,7 +13,10 @@ A "no" is not here: it is a value (`moorage.Rejection`).
 """
 
 import difflib
+import heapq
 from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import takewhile
 
 
 class MoorageError(Exception):
@@ -63,8 +66,28 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
+MOST_COMPARED = 50
+"""Names that are compared letter by letter, which takes 0.3 ms for each that is alike."""
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return `, did you mean X?` with the nearest known name, or nothing if none is near."""
-    by_folded = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
+    """Return `, did you mean X?` with the nearest known name, or nothing if none is near.
+
+    Of many names, those that begin and end like the given one are looked at.
+    """
+    folded, by_folded = name.lower(), {candidate.lower(): candidate for candidate in known}
+    some: Iterable[str] = by_folded
+    if len(by_folded) > MOST_COMPARED:
+        some = heapq.nlargest(MOST_COMPARED, by_folded, key=partial(_common_ends, folded))
+    near = difflib.get_close_matches(folded, some, n=1, cutoff=0.6)
     return f", did you mean `{by_folded[near[0]]}`?" if near else ""
+
+
+def _common_ends(one: str, other: str) -> int:
+    """Return how many letters two names have in common at their beginnings and ends."""
+    return sum(map(_common, (one, one[::-1]), (other, other[::-1])))
+
+
+def _common(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -136,6 +136,21 @@ async def test_cycles_get_their_turn_while_rejections_are_listed() -> None:
     assert turns >= 4
 
 
+async def test_cycles_get_their_turn_while_a_node_is_asked_about_that_is_not_there() -> None:
+    log, state, turns = DecisionLog(pods=9, attempts=5), ClusterState(), 0
+    for number in range(2000):
+        state.set_node(make_node(f"ip-10-{number // 256}-{number % 256}.example.com"))
+    asked = explainer(log, state, POD).of_pod(
+        "ns", "p", AskedOfPod(node="ip-10-7-300.example.com"), anybody
+    )
+    answer = asyncio.create_task(asked)
+    while not answer.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert str(answer.result()).startswith("there is no node ip-10-7-300.example.com, did you mean")
+    assert turns >= 3
+
+
 def test_a_placeholder_speaks_for_pods_of_its_namespace_alone() -> None:
     state = ClusterState()
     waiting: dict[str, Waiting] = {}
