@@ -1,8 +1,8 @@
 """Explanations and lists where something is missing: an Event's fields, a decision, time."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -21,6 +21,8 @@ from moorage.models import decode_pod
 from moorage.testing import make_node, make_pod
 from moorage_host.policy import default_document
 from tests.gateway.decisions.test_decisions import NOW
+
+T = TypeVar("T")
 
 POD = {
     "metadata": {"namespace": "ns", "name": "p", "uid": "u"},
@@ -110,6 +112,16 @@ async def test_a_decision_may_go_while_its_pod_is_explained(pod: Object | None) 
     assert found.tried == 1
 
 
+async def turns_during(work: Coroutine[Any, Any, T]) -> tuple[T, int]:
+    """Return what work finds, and how often others got their turn meanwhile."""
+    task = asyncio.create_task(work)
+    for turns in range(10_000_000):
+        if task.done():
+            return task.result(), turns
+        await asyncio.sleep(0)
+    raise AssertionError("the work does not end")
+
+
 async def test_cycles_get_their_turn_while_rejections_are_listed() -> None:
     log, state, waiting = DecisionLog(pods=999, attempts=5, unpacked=1), ClusterState(), {}
     for number in range(200):
@@ -120,34 +132,20 @@ async def test_cycles_get_their_turn_while_rejections_are_listed() -> None:
             decision = rejecting(pod.name)
             decision.uid = pod.uid
             log.add(decision)
-    turns, done = 0, False
-
-    async def cycles() -> None:
-        nonlocal turns
-        while not done:
-            turns += 1
-            await asyncio.sleep(0)
-
-    others = asyncio.create_task(cycles())
-    found = await pod_rejections(state, waiting, log)
-    done = True
-    await others
+    found, turns = await turns_during(pod_rejections(state, waiting, log))
     assert len(found) == 200
     assert turns >= 4
 
 
 async def test_cycles_get_their_turn_while_a_node_is_asked_about_that_is_not_there() -> None:
-    log, state, turns = DecisionLog(pods=9, attempts=5), ClusterState(), 0
+    log, state = DecisionLog(pods=9, attempts=5), ClusterState()
     for number in range(2000):
         state.set_node(make_node(f"ip-10-{number // 256}-{number % 256}.example.com"))
     asked = explainer(log, state, POD).of_pod(
         "ns", "p", AskedOfPod(node="ip-10-7-300.example.com"), anybody
     )
-    answer = asyncio.create_task(asked)
-    while not answer.done():
-        turns += 1
-        await asyncio.sleep(0)
-    assert str(answer.result()).startswith("there is no node ip-10-7-300.example.com, did you mean")
+    found, turns = await turns_during(asked)
+    assert str(found).startswith("there is no node ip-10-7-300.example.com, did you mean")
     assert turns >= 3
 
 
