@@ -290,7 +290,7 @@ class PodEvidence:
 def why_no_attempt(pod: Object, profiles: Collection[str]) -> str:
     """Return what a pod shows about why Moorage has decided nothing about it."""
     spec = pod["spec"]
-    scheduler, node = spec.get("schedulerName", ""), spec.get("nodeName", "")
+    scheduler, node = spec.get("schedulerName") or "", spec.get("nodeName")
     if scheduler not in profiles:
         near = _near(scheduler, profiles)
         return f"its schedulerName is {scheduler}, which no profile serves{near}"
@@ -299,7 +299,7 @@ def why_no_attempt(pod: Object, profiles: Collection[str]) -> str:
     if spec.get("schedulingGates"):
         return "it waits for its scheduling gates"
     scheduled = scheduled_of(pod)
-    message = str(scheduled.get("message", "")).partition(". ")[0].rstrip(".")
+    message = str(scheduled.get("message") or "").partition(". ")[0].rstrip(".")
     if not message:
         if claims := ", ".join(claims_of(pod)):
             return f"{CLAIMS_UNREAD}{claims}"

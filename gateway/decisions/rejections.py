@@ -93,7 +93,7 @@ def rejections(scheduled: Object, filtered: Decision | None, *, asked: bool) -> 
     """
     if scheduled.get("reason") != "Unschedulable":
         return Rejections()
-    found = AVAILABLE.match(str(scheduled.get("message", "")))
+    found = AVAILABLE.match(str(scheduled.get("message") or ""))
     if not found:
         return Rejections()
     nodes, text, parts = int(found[1]), found[2], list[RejectedNodes]()

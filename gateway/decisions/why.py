@@ -280,7 +280,7 @@ def _claims_not_made(pod: Object) -> Iterator[str]:
 
 def _failing(known: PodEvidence) -> _Cause:
     """Return what is broken: an error, not a lack of nodes."""
-    message = str(known.scheduled.get("message", ""))
+    message = str(known.scheduled.get("message") or "")
     broken = [each for each in known.attempts if _error(each)]
     newest = next((each for each in broken if _error(each) in message), None)
     if newest is None and broken and broken[0] is known.attempts[0]:
@@ -328,7 +328,7 @@ def _unschedulable(known: PodEvidence, found: Rejections) -> _Cause:
         reason = f"{group_sentence(trial)}{evidence}{more}"
         return _Cause(reason, since, [*_group_steps(known, trial), RETRIED])
     if not found.parts:  # about the pod, not about nodes
-        text = str(known.scheduled.get("message"))
+        text = str(known.scheduled.get("message") or "its scheduler does not say why")
         if about := ABOUT_NO_NODE.match(text):
             text = f"{text[about.end() :].partition('. ')[0].rstrip('.')} ({KUBE_SCHEDULER})"
         return _Cause(f"{text}{more}", since, [*first_step(STEPS, text), RETRIED])

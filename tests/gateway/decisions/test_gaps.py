@@ -91,6 +91,18 @@ async def test_an_event_needs_no_reason(spec: dict[str, Any], field: dict[str, A
     assert [(each.reason, each.note) for each in found.events or ()] == [("", "hello")]
 
 
+@pytest.mark.parametrize("field", [{}, {"message": None}], ids=["no message", "null"])
+@pytest.mark.parametrize("reason", ["Unschedulable", "SchedulerError"])
+async def test_a_condition_needs_no_message(reason: str, field: dict[str, Any]) -> None:
+    condition = {"type": "PodScheduled", "reason": reason, **field}
+    spec = {"schedulerName": None, **field}
+    pod = {**POD, "spec": spec, "status": {"conditions": [condition]}}
+    asked = explainer(DecisionLog(pods=9, attempts=5), ClusterState(), pod)
+    found = await asked.of_pod("ns", "p", AskedOfPod(), anybody)
+    assert isinstance(found, Explanation)
+    assert "None" not in f"{found.headline} {found.why_no_attempt}"
+
+
 @pytest.mark.parametrize("pod", [{}, None], ids=["gone", "not shown"])
 async def test_a_decision_may_go_while_its_pod_is_explained(pod: Object | None) -> None:
     log, state = DecisionLog(pods=2, attempts=5), ClusterState()
