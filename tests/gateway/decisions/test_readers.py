@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
-from gateway.cycle.decision import Decision
+from gateway.cycle.decision import Decision, FilterRecord, PluginRecord, ReasonCount
 from gateway.decisions.advice import Surveyor
 from gateway.decisions.explaining import Explainer
 from gateway.decisions.routes import DecisionRoutes, Decisions
@@ -57,7 +57,7 @@ async def serving(
     state = ClusterState()
     for namespace in namespaces:
         state.set_pod(make_pod("p", namespace=namespace))
-    waiting = dict.fromkeys(state.known_pods(), Waiting())
+    waiting = dict.fromkeys(state.known_pods(), Waiting(reason="Unschedulable"))
     for namespace in namespaces:
         state.set_pod(make_pod("there", namespace=namespace, node="n1"))
     explainer = Explainer(
@@ -121,6 +121,26 @@ async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
                 assert response.status == 403, path
         async with session.get(f"/decisions/shop/shop-1/{hidden.id}/nodes") as response:
             assert response.status == 404
+
+
+async def test_rejections_show_the_namespaces_that_the_caller_may_read() -> None:
+    decisions = Decisions(GatewaySettings())
+    reasons = [ReasonCount(reason="busy", nodes=2, unresolvable=False, cured_by="capacity")]
+    plugins = [PluginRecord(plugin="P", seconds=0.0, rejected=2, reasons=reasons)]
+    for namespace in ("bank", "shop"):
+        rejected = decision(namespace, "p")
+        rejected.uid = make_pod("p", namespace=namespace).uid
+        rejected.filter = FilterRecord(nodes=2, feasible=0, seconds=0.0, plugins=plugins)
+        decisions.log.add(rejected)
+    async with serving(decisions, shop_only, "bank", "shop") as session:
+        async with session.get("/decisions/rejected") as response:
+            items = (await response.json())["items"]
+        assert [(each["namespace"], each["pod"]) for each in items] == [("shop", "p")]
+        assert items[0]["reasons"] == [
+            {"plugin": "P", "reason": "busy", "nodes": 2, "curedBy": "capacity"}
+        ]
+        async with session.get("/decisions/rejected?limit=1") as response:
+            assert response.status == 400
 
 
 async def test_the_stream_shows_the_namespaces_that_the_caller_may_read() -> None:
