@@ -197,7 +197,7 @@ def part_of(module: str) -> str:
 
 
 def report(results: Results, found: Mapping[Step, ByProcess]) -> None:
-    """Add both tables, and the budgets."""
+    """Add the tables, and the budgets."""
     rows = []
     for step, counts in found.items():
         ours = [*chain(*(one.ours().items() for one in counts.values()))]
@@ -215,7 +215,9 @@ def report(results: Results, found: Mapping[Step, ByProcess]) -> None:
                 ("messages", step.messages, sent),
             )
         ]
-    results.tables += [
+    ledger = [*_ledger(found)]
+    parts = len((*WAY, OTHER))
+    results.tables.append(
         Table(
             part=COST,
             title="What one call makes Moorage do",
@@ -223,14 +225,21 @@ def report(results: Results, found: Mapping[Step, ByProcess]) -> None:
             "of all rounds",
             head=("", "our calls", "classes", "awaits", "modules", "changes of room", "messages"),
             rows=rows,
-        ),
+        )
+    )
+    results.tables += [
         Table(
             part=COST,
-            title="The way of a call",
+            title=title,
             caption="instructions of Python's interpreter (calls of functions)",
             head=("", *(step.short for step in found)),
-            rows=[*_ledger(found)],
-        ),
+            rows=work,
+            published=published,
+        )
+        for title, work, published in (
+            ("The way of a call", ledger[:parts], False),
+            ("The work of each process", ledger[parts:], True),
+        )
     ]
 
 

@@ -64,6 +64,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     caption: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    published: bool = True
+    """Whether it goes into the page, and not to the terminal alone."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +224,8 @@ def _section(results: Results, part: str) -> Iterator[str]:
     for note in results.notes:
         yield f"\n{note}"
     for table in results.of_part(part):
+        if not table.published:
+            continue
         yield f"\n#### {table.title}\n"
         yield _row(table.head)
         yield _row(["---", *("---:" for _ in table.head[1:])])

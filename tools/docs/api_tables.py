@@ -70,21 +70,25 @@ def _order(name: PublicName) -> tuple[int, int]:
 def api(module: str) -> str:
     """Return the public names of a module, functions and classes with their signatures."""
     names = public_names(module)
-    signatures = "\n".join(line for each in names for line in _signatures(each))
-    others = [code(each.name) for each in names if not any(_signatures(each))]
+    typed: dict[str, str] = {}
+    signatures = "\n".join(line for each in names for line in _signatures(each, typed))
+    others = [code(each.name) for each in names if not any(_signatures(each, {}))]
     also = f"Also {', '.join(others)}. " if others else ""
     return f"```text\n{signatures}\n```\n\n{also}`make docs` builds a site with their docstrings."
 
 
-def _signatures(public: PublicName) -> Iterator[str]:
-    """Yield a function with its parameters, or a class with its attributes and methods."""
+def _signatures(public: PublicName, typed: dict[str, str]) -> Iterator[str]:
+    """Yield a function with its parameters, or a class with its attributes and methods.
+
+    A parameter is its name alone if it is the same as the last of that name, in *typed*.
+    """
     if public.kind == "foreign":
         return
     found = _library()[public.defined.partition(".")[2]]
     if isinstance(found, griffe.Alias):
         found = found.final_target
     if isinstance(found, griffe.Function):
-        yield _call(found)
+        yield _call(found, typed)
     elif isinstance(found, griffe.Class):
         yield f"class {public.name}"
         members = [
@@ -97,10 +101,10 @@ def _signatures(public: PublicName) -> Iterator[str]:
             yield f"    {', '.join(fields)}"
         for _, each in members:
             if isinstance(each, griffe.Function):
-                yield f"    {_call(each)}"
+                yield f"    {_call(each, typed)}"
 
 
-def _call(function: griffe.Function) -> str:
+def _call(function: griffe.Function, typed: dict[str, str]) -> str:
     parameters = [each for each in function.parameters if each.name not in {"self", "cls"}]
     written: list[str] = []
     keyword_only = False
@@ -116,7 +120,9 @@ def _call(function: griffe.Function) -> str:
         kind = f": {each.annotation}" if each.annotation is not None else ""
         default = f" = {each.default}" if each.default is not None and not star else ""
         default = " = ..." if default.startswith((" = _", " = NO_")) else default
-        written.append(f"{star}{each.name}{kind}{default}")
+        whole = f"{star}{each.name}{kind}{default}"
+        written.append(f"{star}{each.name}" if typed.get(each.name) == whole else whole)
+        typed[each.name] = whole
     returns = f" -> {function.returns}" if function.returns is not None else ""
     return f"{function.name}({', '.join(written)}){returns}"
 
