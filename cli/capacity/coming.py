@@ -79,14 +79,11 @@ class Arrivals:
             before = self.of(placeholder)
             if before is not None and before.claim in coming:
                 take(uid, before.claim)
-        for uid, (_, pod) in requests.items():
+        for uid, (placeholder, pod) in requests.items():
             name = claim_of(notes.get(uid, ""))
-            # Karpenter counts no room for pods of requests that are closed.
-            if (
-                uid not in found
-                and name in coming
-                and (name not in left or left[name].room.takes(pod))
-            ):
+            if uid in found or name not in coming or coming[name].node in placeholder.nodes:
+                continue
+            if name not in left or left[name].room.takes(pod):  # Karpenter counts open requests
                 take(uid, name)
         for uid, (placeholder, pod) in requests.items():
             for name, claim in left.items() if uid not in found else ():
