@@ -83,7 +83,8 @@ class Arrivals:
             name = claim_of(notes.get(uid, ""))
             if uid in found or name not in coming or coming[name].node in placeholder.nodes:
                 continue
-            if name not in left or left[name].room.takes(pod):  # Karpenter counts open requests
+            # Karpenter also names one that is full by now: it counts open requests only.
+            if name not in left or left[name].room.takes(pod):
                 take(uid, name)
         for uid, (placeholder, pod) in requests.items():
             for name, claim in left.items() if uid not in found else ():
