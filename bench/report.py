@@ -228,7 +228,7 @@ def _section(results: Results, part: str) -> Iterator[str]:
             continue
         yield f"\n#### {table.title}\n"
         yield _row(table.head)
-        yield _row(["---", *("---:" for _ in table.head[1:])])
+        yield f"|---|{'---:|' * len(table.head[1:])}"
         yield from map(_row, table.rows)
         if table.caption:
             yield f"\n{table.caption}"

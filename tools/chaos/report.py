@@ -148,7 +148,8 @@ def markdown(cells: Sequence[Sequence[str]]) -> str:
     rounds, pods = (sum(int(row[i]) for row in cells) for i in (1, 2))
     zeros = [i for i in range(3, len(COLUMNS)) if cells and all(row[i] == "0" for row in cells)]
     shown = [i for i in range(len(COLUMNS)) if i not in (1, 2, *zeros)]
-    lines = [COLUMNS, ["---", *(["---:"] * (len(COLUMNS) - 2)), "---"], *cells]
-    table = "\n".join(f"| {' | '.join(line[i] for i in shown)} |" for line in lines) + "\n"
+    first, *others = (f"| {' | '.join(row[i] for i in shown)} |" for row in (COLUMNS, *cells))
+    rule = f"|---|{'---:|' * (len(shown) - 2)}---|"
+    table = "\n".join((first, rule, *others)) + "\n"
     names = f" 0 in every row: {', '.join(COLUMNS[i] for i in zeros)}." if zeros else ""
     return f"{rounds} rounds, {pods:,} pods.{names}\n\n{table}"

@@ -90,7 +90,7 @@ def _signatures(public: PublicName, typed: dict[str, str]) -> Iterator[str]:
     if isinstance(found, griffe.Function):
         yield _call(found, typed)
     elif isinstance(found, griffe.Class):
-        yield f"class {public.name}"
+        yield public.name
         members = [
             (name, each)
             for name, each in found.members.items()
@@ -123,7 +123,7 @@ def _call(function: griffe.Function, typed: dict[str, str]) -> str:
         whole = f"{star}{each.name}{kind}{default}"
         written.append(f"{star}{each.name}" if typed.get(each.name) == whole else whole)
         typed[each.name] = whole
-    returns = f" -> {function.returns}" if function.returns is not None else ""
+    returns = f" -> {function.returns}" if str(function.returns) not in {"None", ""} else ""
     return f"{function.name}({', '.join(written)}){returns}"
 
 

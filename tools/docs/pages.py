@@ -10,8 +10,8 @@ Row = Sequence[str]
 
 
 def table(head: Row, rows: Iterable[Row]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in x) for x in lines)
+    first, *others = ("|" + "".join(f" {x} |" if x else " |" for x in row) for row in (head, *rows))
+    return "\n".join((first, "|" + "---|" * len(head), *others))
 
 
 def code(text: str) -> str:
