@@ -148,7 +148,8 @@ def stop_signals() -> Iterator[asyncio.Event]:
     """
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     before = {each: signal.getsignal(each) for each in _STOP}
-    handled = [each for each in _STOP if before[each] is not signal.SIG_IGN]
+    # Of a command in the background of a script a shell ignores SIGINT, which others may yet send.
+    handled = [n for n in _STOP if n != signal.SIGHUP or before[n] is not signal.SIG_IGN]
 
     def receive(number: int) -> None:
         if number == signal.SIGHUP:
