@@ -25,7 +25,7 @@ class Coming(NamedTuple):
         return f", NodeClaim {self.claim}" if self.claim else ""
 
 
-class _Claim(NamedTuple):
+class _NodeClaim(NamedTuple):
     """A NodeClaim: what its node has room for, and what of that the claim was made for."""
 
     created: float
@@ -94,13 +94,13 @@ class Arrivals:
                     break
         self._coming = found
 
-    def _claim(self, manifest: Manifest, name: str) -> _Claim | None:
+    def _claim(self, manifest: Manifest, name: str) -> _NodeClaim | None:
         """Return what a NodeClaim has left; None if its node is one that exists by now."""
         node = self._view.nodes.get(name)
         if node is not None and (self._nodes.is_known(node) or EXISTING in node.metadata.labels):
             return None
         taken = self._nodes.taken(name)
-        return _Claim(
+        return _NodeClaim(
             moment(manifest["metadata"].get("creationTimestamp")),
             Room(claimed_node(manifest), taken),
             Room(claimed_node(manifest, meant=True), taken),

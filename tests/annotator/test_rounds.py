@@ -283,7 +283,8 @@ async def test_no_more_nodes_are_written_at_once_than_is_said(
         nonlocal running
         if request.method == "GET":
             items = [{"metadata": {"name": f"n{number}"}} for number in (1, 2, 3)]
-            return web.json_response({"metadata": {}, "items": [*items, {"metadata": 5}]})
+            metadata = {"resourceVersion": "1"}
+            return web.json_response({"metadata": metadata, "items": [*items, {"metadata": 5}]})
         forms.add((request.content_type, request.query["fieldManager"]))
         running += 1
         if running == 3:

@@ -25,8 +25,14 @@ GROUP = {"apiGroup": "rbac.authorization.k8s.io"}
 TENANTS = ("blue", "green")
 """The namespaces; pods have the name of theirs in their own."""
 
-NAMES_NO_POD = {"GET /shadow", "GET /groups", "GET /decisions/{namespace}/{pod}/{id}/nodes"}
-"""No shadow runs here, no group is there; the last has the nodes of the pod in the path."""
+NAMES_NO_POD = {
+    "GET /shadow",
+    "GET /groups",
+    "GET /decisions/rejected",
+    "GET /decisions/{namespace}/{pod}/{id}/nodes",
+}
+"""No shadow runs, no group is there, nobody is rejected (who may read what of that has a test of
+its own); the last has the nodes of the pod in the path."""
 
 SEARCHED = {"GET /decisions/pending": "?search=of"}
 """Nobody waits: a search finds those that run."""
