@@ -143,7 +143,10 @@ def show_pending(items: Sequence[Explanation], pods: int, output: Form) -> None:
 
 
 def _next(item: Explanation) -> str:
-    return f". Next: {item.next[0]}" if item.next else ""
+    if not item.next:
+        return ""
+    stop = "" if item.reason.endswith(("?", ".")) else "."
+    return f"{stop} Next: {item.next[0]}"
 
 
 def _ago(time: str | datetime) -> str:

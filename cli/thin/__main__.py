@@ -112,7 +112,8 @@ def pending(found: Answer) -> Iterator[str]:
         return
     yield from aligned([("PENDING POD", "CREATED", "WHY"), *rows])
     if more := found["pods"] - len(rows):
-        yield f"{more} more pods are pending: -n NAMESPACE shows fewer"
+        are = "pod is" if more == 1 else "pods are"
+        yield f"{more} more {are} pending: -n NAMESPACE shows fewer"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -226,6 +226,8 @@ async def test_pending_pods_are_a_table(asked: Asked, capsys: pytest.CaptureFixt
         f"default/rejected  3m  moorage  1  {REJECTED}. Next: {rejected.next[0]}",
         "1 more pod is pending: -n NAMESPACE shows fewer",
     ]
+    show_pending([replace(rejected, reason="does one run?")], 1, "wide")
+    assert f"does one run? Next: {rejected.next[0]}" in written(capsys)
     show_pending(*await ask_pending("other", asked.options["both"]), "text")
     assert written(capsys) == "No pod is pending.\n"
 
