@@ -100,16 +100,17 @@ class FakeKarpenter:
     async def running(self, *pools: Object) -> AsyncIterator[None]:
         """Run with some NodePools for as long as the block lasts."""
         self._pools = list(pools)
-        for kind in ("NodePool", "NodeClaim"):
-            await self._post(
-                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(kind)
-            )
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         folder = f"/apis/{GROUP}/v1/nodepools"
 
         async def served() -> bool:
-            return (await self._client.request("GET", folder, timeout=SECONDS)).ok
+            for kind in ("NodePool", "NodeClaim"):  # again, as one of another test may be going
+                await self._post(definitions, definition(kind))
+            folders = folder, f"/apis/{GROUP}/v1/nodeclaims"
+            answers = [await self._client.request("GET", f, timeout=SECONDS) for f in folders]
+            return all(each.ok for each in answers)
 
-        await until(served, SECONDS)  # a definition is served a moment later
+        await until(served, 60)  # a definition is served a moment later
         for pool in pools:
             await self._post(folder, pool)
         task = asyncio.create_task(self._run())
