@@ -115,11 +115,11 @@ CHAOS = (
         edits=[
             Edit(
                 file="gateway/cluster/reflector.py",
-                old="        before, self._versions = self._versions, full.versions\n",
+                old="        before, self._versions, self._unread = self._versions, ",
                 new=(
                     "        if self.synced.is_set():\n"
                     "            full.versions, full.changed = dict(self._versions), {}\n"
-                    "        before, self._versions = self._versions, full.versions\n"
+                    "        before, self._versions, self._unread = self._versions, "
                 ),
             )
         ],
