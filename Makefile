@@ -194,8 +194,7 @@ bench-peers: $(VENV)/.peers ## Measure beside extenders that people run: TOPOLVM
 
 E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
   tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
-# Without Karpenter a real API server is asked beside a process: tests/e2e/security/test_capacity.py.
-E2E = --deselect=tests/scenarios/test_capacity.py::test_without_karpenter_it_waits_for_it tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%) --ignore=tests/e2e/autoscaler/test_many.py
+E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%) --ignore=tests/e2e/autoscaler/test_many.py
 e2e: WORKERS = 2
 e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG
 	$(BIN)/python -m tools.build

@@ -15,7 +15,7 @@ from cli.capacity.placeholder import Manifest, Placeholder, read_placeholder, st
 from gateway.cluster.reflector import Reflector, Resource
 from gateway.decisions.capacity import PLACEHOLDER, SCHEDULER
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
-from moorage_host.kube import KubeClient, KubeStatusError
+from moorage_host.kube import KubeClient
 
 KARPENTER: Final = "/apis/karpenter.sh/v1"
 
@@ -156,20 +156,15 @@ class ClusterView:
         return [pod for pod in map(decode_pod, found) if not pod.is_terminating]
 
     async def node_pools(self) -> list[Manifest]:
-        """Return Karpenter's NodePools that are not being deleted; empty without Karpenter."""
+        """Return Karpenter's NodePools that are not being deleted."""
         return await self._of_karpenter("nodepools")
 
     async def node_claims(self) -> list[Manifest]:
-        """Return Karpenter's NodeClaims that are not being deleted; empty without Karpenter."""
+        """Return Karpenter's NodeClaims that are not being deleted."""
         return await self._of_karpenter("nodeclaims")
 
     async def _of_karpenter(self, plural: str) -> list[Manifest]:
-        try:
-            found = await self._client.items(f"{KARPENTER}/{plural}", timeout=SECONDS)
-        except KubeStatusError as error:
-            if error.status == 404:
-                return []
-            raise
+        found = await self._client.items(f"{KARPENTER}/{plural}", timeout=SECONDS)
         objects = (json.loads(bytes(raw)) for raw in found)
         return [each for each in objects if not each["metadata"].get("deletionTimestamp")]
 
