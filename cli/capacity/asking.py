@@ -3,13 +3,14 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from cli.capacity import RequestLimits
 from cli.capacity.autoscalers import Autoscaler
 from cli.capacity.cluster import ClusterView, WaitingPod, node_of
 from cli.capacity.judging import Judge
-from cli.capacity.nodes import NodeBook, Room
+from cli.capacity.nodes import FreeCapacity, NodeTracker
 from cli.capacity.placeholder import NODES_REJECTED, Manifest, Placeholder, placeholder_manifest
 from cli.capacity.reporting import MOST_REPORTED, Reporter
 from cli.shared.gateway.client import Gateway
@@ -21,31 +22,14 @@ REACTION_SECONDS: Final = 3.0
 """How long a pod is left to the autoscaler, which may add a node for it by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestLimits:
-    """How much may be asked for.
-
-    Attributes:
-        most: Requests that may be open, and `most_per_namespace` of one namespace.
-        pause: Seconds after which a namespace may ask again that got a node in vain, or was
-            refused.
-        timeout: Seconds after which a request that brings no node is taken back.
-    """
-
-    most: int
-    most_per_namespace: int
-    pause: float
-    timeout: float
-
-
-class Asker:
+class NodeRequester:
     """Creates requests."""
 
     def __init__(
         self,
         view: ClusterView,
         autoscaler: Autoscaler,
-        nodes: NodeBook,
+        nodes: NodeTracker,
         judge: Judge,
         reporter: Reporter,
         limits: RequestLimits,
@@ -212,7 +196,7 @@ def no_node_helps(item: Mapping[str, Any]) -> str:
     return f"no new node would help: {reasons}"
 
 
-def _finds_room(pod: Pod, rooms: Sequence[Room]) -> bool:
+def _finds_room(pod: Pod, rooms: Sequence[FreeCapacity]) -> bool:
     """Whether there will be room for a pod; then it is taken."""
     room = next((each for each in rooms if each.takes(pod)), None)
     if room is not None:

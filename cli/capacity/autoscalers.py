@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from cli.capacity.placeholder import Manifest
 from moorage.models import NodeManifest, Pod
-from moorage.rules.nodes import matches_node_selector
+from moorage.rules.nodes import allows_node
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -193,13 +193,7 @@ def _is_free(key: str) -> bool:
 
 def _fits(pod: Pod, node: NodeManifest) -> bool:
     """Whether an empty node suits a pod, by kube-scheduler's rules that concern one node."""
-    labels, affinity = node.metadata.labels, pod.spec.affinity and pod.spec.affinity.node_affinity
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
-        return False
-    try:
-        if affinity and affinity.required and not matches_node_selector(affinity.required, node):
-            return False
-    except ValueError:  # an operator that does not exist
+    if not allows_node(pod, node):
         return False
     if untolerated(node.spec.taints, pod.spec.tolerations, DO_NOT_SCHEDULE) is not None:
         return False

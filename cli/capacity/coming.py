@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from cli.capacity.autoscalers import EXISTING, Autoscaler, claimed_node
 from cli.capacity.cluster import ClusterView, node_of
-from cli.capacity.nodes import NodeBook, Room
+from cli.capacity.nodes import FreeCapacity, NodeTracker
 from cli.capacity.placeholder import Manifest, Placeholder, moment
 from gateway.decisions.capacity import ASKED, COMING
 
 
-class Coming(NamedTuple):
+class IncomingNode(NamedTuple):
     """A node that an autoscaler brings: its NodeClaim, and its name once it has one."""
 
     claim: str = ""
@@ -29,20 +29,20 @@ class _NodeClaim(NamedTuple):
     """A NodeClaim: what its node has room for, and what of that the claim was made for."""
 
     created: float
-    room: Room
-    meant: Room
+    room: FreeCapacity
+    meant: FreeCapacity
 
 
-class Arrivals:
+class IncomingNodes:
     """What comes for which request."""
 
-    def __init__(self, view: ClusterView, autoscaler: Autoscaler, nodes: NodeBook) -> None:
+    def __init__(self, view: ClusterView, autoscaler: Autoscaler, nodes: NodeTracker) -> None:
         self._view = view
         self._autoscaler = autoscaler
         self._nodes = nodes
-        self._coming: Mapping[str, Coming] = {}
+        self._coming: Mapping[str, IncomingNode] = {}
 
-    def of(self, placeholder: Placeholder) -> Coming | None:
+    def of(self, placeholder: Placeholder) -> IncomingNode | None:
         """Return what comes for a request; None for nothing, or for what has come in vain."""
         coming = self._coming.get(placeholder.uid)
         return None if coming is not None and coming.node in placeholder.nodes else coming
@@ -51,16 +51,16 @@ class Arrivals:
         """Read what comes now."""
         notes = await self._view.reported(self._autoscaler.brings)
         if not self._autoscaler.marks_nodes:
-            self._coming = dict.fromkeys(notes, Coming())
+            self._coming = dict.fromkeys(notes, IncomingNode())
             return
         manifests = {each["metadata"]["name"]: each for each in await self._view.node_claims()}
-        coming = {name: Coming(name, node_of(each)) for name, each in manifests.items()}
+        coming = {name: IncomingNode(name, node_of(each)) for name, each in manifests.items()}
         left = {
             name: claim
             for name, each in manifests.items()
             if (claim := self._claim(each, coming[name].node)) is not None
         }
-        found: dict[str, Coming] = {}
+        found: dict[str, IncomingNode] = {}
 
         def take(uid: str, name: str) -> None:
             found[uid] = coming[name]
@@ -102,8 +102,8 @@ class Arrivals:
         taken = self._nodes.taken(name)
         return _NodeClaim(
             moment(manifest["metadata"].get("creationTimestamp")),
-            Room(claimed_node(manifest), taken),
-            Room(claimed_node(manifest, meant=True), taken),
+            FreeCapacity(claimed_node(manifest), taken),
+            FreeCapacity(claimed_node(manifest, meant=True), taken),
         )
 
 

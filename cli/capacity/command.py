@@ -4,6 +4,7 @@ import asyncio
 
 import click
 
+from cli.capacity import DEFAULT_LIMITS, RequestLimits
 from cli.shared.failures import clear_failures
 from cli.shared.gateway.options import GatewayOptions, gateway_options
 
@@ -19,37 +20,30 @@ from cli.shared.gateway.options import GatewayOptions, gateway_options
 @click.option(
     "--most",
     type=click.IntRange(1, 10_000),
-    default=100,
+    default=DEFAULT_LIMITS.most,
     show_default=True,
     help="Requests for nodes that may be open at a time.",
 )
 @click.option(
     "--most-per-namespace",
     type=click.IntRange(1, 10_000),
-    default=20,
+    default=DEFAULT_LIMITS.most_per_namespace,
     show_default=True,
     help="The same of one namespace.",
 )
 @click.option(
     "--pause",
     type=click.FloatRange(min=0, max=86_400),
-    default=30.0,
+    default=DEFAULT_LIMITS.pause,
     show_default=True,
     help="Seconds for which a namespace asks for nothing after a request in vain.",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=1, max=86_400),
-    default=900.0,
+    default=DEFAULT_LIMITS.timeout,
     show_default=True,
     help="Seconds after which a request is taken back that brings no node.",
-)
-@click.option(
-    "--interval",
-    type=click.FloatRange(min=0.1, max=3600),
-    default=1.0,
-    show_default=True,
-    help="Seconds from one look to the next.",
 )
 @gateway_options
 def capacity(
@@ -59,7 +53,6 @@ def capacity(
     most_per_namespace: int,
     pause: float,
     timeout: float,
-    interval: float,
     options: GatewayOptions,
 ) -> None:
     """Ask an autoscaler for nodes where only a rule of Moorage stands in the way; until Ctrl-C.
@@ -68,12 +61,9 @@ def capacity(
     that nothing else keeps waiting a placeholder pod asks for a node, and goes when one has come.
     """
     with clear_failures():
-        from cli.capacity.asking import RequestLimits
         from cli.capacity.running import run_until_signal
 
         limits = RequestLimits(
             most=most, most_per_namespace=most_per_namespace, pause=pause, timeout=timeout
         )
-        asyncio.run(
-            run_until_signal(options, autoscaler=autoscaler, limits=limits, interval=interval)
-        )
+        asyncio.run(run_until_signal(options, autoscaler=autoscaler, limits=limits))

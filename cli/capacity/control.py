@@ -18,12 +18,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from cli.capacity.asking import Asker, RequestLimits, is_curable, no_node_helps
+from cli.capacity import RequestLimits
+from cli.capacity.asking import NodeRequester, is_curable, no_node_helps
 from cli.capacity.autoscalers import Autoscaler
 from cli.capacity.cluster import ASKED_FOR, ClusterView, WaitingPod
-from cli.capacity.coming import Arrivals
+from cli.capacity.coming import IncomingNodes
 from cli.capacity.judging import Judge
-from cli.capacity.nodes import SETTLED_SECONDS, NodeBook
+from cli.capacity.nodes import SETTLED_SECONDS, NodeTracker
 from cli.capacity.placeholder import (
     NO_NODE_CAME,
     NODE_ADDED,
@@ -70,10 +71,12 @@ class Controller:
         self._autoscaler = autoscaler
         self._limits = limits
         self._judge = Judge(view, autoscaler)
-        self._nodes = NodeBook(view, autoscaler, say)
-        self._arrivals = Arrivals(view, autoscaler, self._nodes)
+        self._nodes = NodeTracker(view, autoscaler, say)
+        self._arrivals = IncomingNodes(view, autoscaler, self._nodes)
         self._reporter = Reporter(events, say)
-        self._asker = Asker(view, autoscaler, self._nodes, self._judge, self._reporter, limits)
+        self._asker = NodeRequester(
+            view, autoscaler, self._nodes, self._judge, self._reporter, limits
+        )
         self._looked: dict[str, float] = {}
 
     async def look(self, gateway: Gateway) -> None:

@@ -30,7 +30,7 @@ NAMED_PODS: Final = 100
 Amounts = Mapping[str, int]
 
 
-class NodeBook:
+class NodeTracker:
     """What is known of nodes beside what they show: since when, and what has gone there."""
 
     def __init__(
@@ -65,7 +65,8 @@ class NodeBook:
         """Whether a node is one that exists, rather than one that comes."""
         if self.is_settled(node):
             return True
-        return time.time() - begun(node) > OLD_SECONDS and not self._autoscaler.is_coming(node)
+        is_old = time.time() - moment(node.metadata.creation_timestamp) > OLD_SECONDS
+        return is_old and not self._autoscaler.is_coming(node)
 
     @property
     def known(self) -> list[NodeManifest]:
@@ -86,13 +87,14 @@ class NodeBook:
         """Return a node that has come since a request, and has room for it."""
         for name, node in self._view.nodes.items():
             is_new = not self.is_known(node) and EXISTING not in node.metadata.labels
-            if is_new and name not in placeholder.nodes and begun(node) >= placeholder.created:
-                room = Room(node, self.taken(name))
+            came = moment(node.metadata.creation_timestamp)
+            if is_new and name not in placeholder.nodes and came >= placeholder.created:
+                room = FreeCapacity(node, self.taken(name))
                 if room.takes(pod):
                     return node
         return None
 
-    def rooms(self, claims: Sequence[Mapping[str, Any]]) -> list["Room"]:
+    def rooms(self, claims: Sequence[Mapping[str, Any]]) -> list["FreeCapacity"]:
         """Return what comes, without what open requests are to get of it.
 
         Autoscalers also add nodes by themselves: for pods that fit no node that exists.
@@ -102,8 +104,8 @@ class NodeBook:
             for each in self._view.nodes.values()
             if not self.is_known(each) and EXISTING not in each.metadata.labels
         ]
-        rooms = [Room(each, self.taken(each.name)) for each in nodes]
-        rooms += [Room(claimed_node(each), ()) for each in claims]
+        rooms = [FreeCapacity(each, self.taken(each.name)) for each in nodes]
+        rooms += [FreeCapacity(claimed_node(each), ()) for each in claims]
         for uid, placeholder in self._view.placeholders.items():
             waiting = self._view.waiting.get(uid)
             if placeholder.is_open and waiting is not None:
@@ -128,7 +130,7 @@ class NodeBook:
         used = self._used.get(node.name, ())
         if any(each.uid == pod.uid for each in used):
             return False
-        return not Room(node, [each.requests for each in used]).takes(pod)
+        return not FreeCapacity(node, [each.requests for each in used]).takes(pod)
 
     # ---- what is written on nodes
 
@@ -195,7 +197,7 @@ class NodeBook:
                 await self._view.mark(name, annotations={ASKED_FOR: text})
 
 
-class Room:
+class FreeCapacity:
     """What a node that comes has left."""
 
     def __init__(self, node: NodeManifest, taken: Sequence[Amounts]) -> None:
@@ -222,11 +224,6 @@ class Room:
         for name, amount in {**requests, "pods": 1}.items():
             if name in self._free:
                 self._free[name] -= amount
-
-
-def begun(node: NodeManifest) -> float:
-    """Return when a node was created, in seconds since 1970."""
-    return moment(node.metadata.creation_timestamp)
 
 
 def _names(node: NodeManifest) -> set[str]:

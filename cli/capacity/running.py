@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from cli.capacity.asking import RequestLimits
+from cli.capacity import DEFAULT_LIMITS, RequestLimits
 from cli.capacity.autoscalers import AUTOSCALERS, Karpenter
 from cli.capacity.cluster import ClusterView, karpenter_problem
 from cli.capacity.control import Controller
@@ -29,19 +29,15 @@ LEASE_SECONDS: Final = 15.0
 SOONEST: Final = 0.2
 """Seconds from one look to the next at least, however much changes."""
 
-DEFAULT_LIMITS: Final = RequestLimits(most=100, most_per_namespace=20, pause=30.0, timeout=900.0)
-
 FLUSH_SECONDS: Final = 2.0
 
 
 async def run_until_signal(
-    options: GatewayOptions, *, autoscaler: str, limits: RequestLimits, interval: float
+    options: GatewayOptions, *, autoscaler: str, limits: RequestLimits
 ) -> None:
     """Do what `run` does until SIGTERM, SIGINT or SIGHUP."""
     with stop_signals() as stop:
-        working = asyncio.create_task(
-            run(options, autoscaler=autoscaler, limits=limits, interval=interval)
-        )
+        working = asyncio.create_task(run(options, autoscaler=autoscaler, limits=limits))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -73,7 +69,7 @@ async def run(
             return await karpenter_problem(client) if isinstance(chosen, Karpenter) else ""
 
         writing = asyncio.create_task(events.run())
-        holding = Holding(client, client.namespace)
+        holding = HeldLease(client, client.namespace)
         try:
             async with view.followed():
                 echo(f"nodes are asked of {chosen.title}")
@@ -91,7 +87,7 @@ async def _look(
     client: KubeClient,
     controller: Controller,
     view: ClusterView,
-    holding: "Holding",
+    holding: "HeldLease",
     interval: float,
     absent: Callable[[], Awaitable[str]],
 ) -> None:
@@ -116,7 +112,7 @@ async def _look(
         await asyncio.sleep(interval)
 
 
-class Holding:
+class HeldLease:
     """The Lease that says which controller works; others wait."""
 
     def __init__(self, client: KubeClient, namespace: str) -> None:

@@ -16,7 +16,7 @@ from gateway.decisions.explanation import Obstacle, RejectedNodes, Survey
 from gateway.decisions.groups import SHOWN
 from gateway.decisions.rejections import ANY_NODE, KUBE_SCHEDULER, OURS, general_step
 from moorage.models import NodeManifest, Pod, Taint
-from moorage.rules.nodes import matches_node_selector
+from moorage.rules.nodes import allows_node
 from moorage.rules.taints import DO_NOT_SCHEDULE, tolerates, untolerated
 
 AT_ONCE = 50
@@ -76,7 +76,7 @@ class Surveyor:
             labels=labels,
         )
         for count, name in enumerate(list(entries), start=1):
-            if (entry := entries.get(name)) is not None and may_use(pod, entry.manifest):
+            if (entry := entries.get(name)) is not None and allows_node(pod, entry.manifest):
                 found.usable.append(name)
                 obstacles = tuple(self._obstacles(pod, entry.manifest))
                 found.by_obstacles.setdefault(obstacles, []).append(name)
@@ -95,7 +95,7 @@ class Surveyor:
         """Return why kube-scheduler's own filters reject a node, as far as they are looked at."""
         if (entry := self._state.rows.entries.get(name)) is None:
             return []
-        if not may_use(pod, entry.manifest):
+        if not allows_node(pod, entry.manifest):
             return [_mismatch(pod, entry.manifest)]
         return [each.reason for each in self._obstacles(pod, entry.manifest)]
 
@@ -141,20 +141,6 @@ class Surveyor:
         if kept is None or kept[0] != changed:
             kept = self._used[node] = changed, self._state.requested(node)
         return kept[1]
-
-
-def may_use(pod: Pod, node: NodeManifest) -> bool:
-    """Whether the pod's nodeSelector and required affinity allow a node."""
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
-        return False
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    if not affinity or affinity.required is None:
-        return True
-    try:
-        return matches_node_selector(affinity.required, node)
-    except ValueError:  # an operator that does not exist
-        return False
 
 
 def _names(pod: Pod) -> Iterator[str]:

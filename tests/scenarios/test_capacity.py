@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.capacity import asking, control, nodes, running
-from cli.capacity.asking import RequestLimits
+from cli.capacity import RequestLimits, asking, control, nodes, running
 from cli.capacity.cluster import ClusterView
-from cli.capacity.running import Holding, run
+from cli.capacity.running import HeldLease, run
 from cli.shared.gateway.options import GatewayOptions
 from gateway.decisions.capacity import PLACEHOLDER
 from moorage_host.kube import KubeStatusError, connect
@@ -365,7 +364,7 @@ async def test_a_controller_that_is_killed_at_a_write_leaves_nothing_behind(
 
         return called
 
-    async def lost(_: Holding) -> None:
+    async def lost(_: HeldLease) -> None:
         """A killed process releases nothing."""
 
     await world.nodes(*hot("n1", "n2"))
@@ -374,7 +373,7 @@ async def test_a_controller_that_is_killed_at_a_write_leaves_nothing_behind(
         with monkeypatch.context() as patched:
             for name in ("create", "write", "delete", "mark"):
                 patched.setattr(ClusterView, name, killing(getattr(ClusterView, name)))
-            patched.setattr(Holding, "release", lost)
+            patched.setattr(HeldLease, "release", lost)
             async with capacity(world) as task:
                 await world.until(lambda: _ended(task))
         async with capacity(world):

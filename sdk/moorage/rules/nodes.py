@@ -65,6 +65,24 @@ def matches_node_selector(selector: NodeSelector, node: NodeManifest) -> bool:
     return any(matches_node_selector_term(term, node) for term in selector.node_selector_terms)
 
 
+def allows_node(pod: Pod, node: NodeManifest) -> bool:
+    """Return whether the pod's nodeSelector and its required node affinity allow the node.
+
+    An operator that does not exist allows none. `moorage.snapshot.matching` does the same for many
+    nodes at once.
+    """
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    if not affinity or affinity.required is None:
+        return True
+    try:
+        return matches_node_selector(affinity.required, node)
+    except ValueError:
+        return False
+
+
 def matches_node_selector_term(term: NodeSelectorTerm, node: NodeManifest) -> bool:
     """Return whether the node meets all conditions of the term; an empty term matches no node.
 
