@@ -1,5 +1,6 @@
 """A gateway in this process, with services that are real or misbehave, and an API server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -161,6 +162,22 @@ async def _gated(requests: AsyncIterator[Any], gate: Gate) -> AsyncIterator[Any]
 async def is_open(_: Any) -> bool:
     """Let everything through."""
     return True
+
+
+class Held:
+    """A gate that keeps cycles, or those of one profile, until it is opened, if ever."""
+
+    def __init__(self, profile: str = "") -> None:
+        self.opened = asyncio.Event()
+        self.came: list[Any] = []
+        self._profile = profile
+
+    async def __call__(self, request: Any) -> bool:
+        """Note a cycle, and wait."""
+        if request.HasField("cycle") and self._profile in ("", request.cycle.profile):
+            self.came.append(request)
+            await self.opened.wait()
+        return True
 
 
 @asynccontextmanager

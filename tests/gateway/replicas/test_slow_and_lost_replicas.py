@@ -19,6 +19,7 @@ from tests.gateway.sharing import NAMES, ByNumber, place, same, sharing
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
+    Held,
     Options,
     filter_service,
     is_open,
@@ -126,14 +127,7 @@ async def test_replicas_that_hang_until_the_deadline_have_to_catch_up(
 
 
 async def test_a_pod_that_may_crash_replicas_is_asked_of_one_at_a_time(tmp_path: Path) -> None:
-    hung: list[Any] = []
-
-    async def gate(request: Any) -> bool:
-        if request.HasField("cycle"):
-            hung.append(request)
-            await asyncio.Event().wait()
-        return True
-
+    held = Held()
     first, second = free_ports(2)
     addresses = f"127.0.0.1:{first}", f"127.0.0.1:{second}"
     settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "min_shard_time": 1000.0}
@@ -144,31 +138,24 @@ async def test_a_pod_that_may_crash_replicas_is_asked_of_one_at_a_time(tmp_path:
         async def ready(count: int) -> None:
             await until(lambda: running.sample("moorage_replicas_ready", service="filter") == count)
 
-        async with filter_service(port=first, gate=gate):
+        async with filter_service(port=first, gate=held):
             await ready(1)
             call = asyncio.create_task(running.filter(pod(), "n1", "n2"))
-            await until(lambda: hung)
-        await stack.enter_async_context(filter_service(port=first, gate=gate))  # another process
+            await until(lambda: held.came)
+        await stack.enter_async_context(filter_service(port=first, gate=held))  # another process
         assert "Error" in await call
-        await stack.enter_async_context(filter_service(port=second, gate=gate))
+        await stack.enter_async_context(filter_service(port=second, gate=held))
         await ready(2)
-        hung.clear()
+        held.came.clear()
         answer = await running.filter(pod(), "n1", "n2")
         assert answer["Error"] == "filter service does not answer in time"
-        assert len(hung) == 1
+        assert len(held.came) == 1
 
 
 async def test_a_pod_that_may_crash_replicas_waits_for_one_loss_and_not_for_a_second(
     tmp_path: Path,
 ) -> None:
-    hung: list[Any] = []
-
-    async def gate(request: Any) -> bool:
-        if request.HasField("cycle"):
-            hung.append(request)
-            await asyncio.Event().wait()
-        return True
-
+    held = Held()
     port, other = free_ports(2)
     addresses = f"127.0.0.1:{port}", f"127.0.0.1:{other}"
     nodes: Options = {"nodes": ("n1", "n2"), "filters": addresses, "waits": False}
@@ -178,17 +165,17 @@ async def test_a_pod_that_may_crash_replicas_waits_for_one_loss_and_not_for_a_se
         async def ready(count: int) -> None:
             await until(lambda: running.sample("moorage_replicas_ready", service="filter") == count)
 
-        async with filter_service(port=port, gate=gate):
+        async with filter_service(port=port, gate=held):
             await ready(1)
             call = asyncio.create_task(running.filter(pod(), "n1", "n2"))
-            await until(lambda: hung)
-        async with filter_service(port=port, gate=gate):
-            await until(lambda: len(hung) == 2)  # a first loss refuses nobody
-            await stack.enter_async_context(filter_service(port=other, gate=gate))
+            await until(lambda: held.came)
+        async with filter_service(port=port, gate=held):
+            await until(lambda: len(held.came) == 2)  # a first loss refuses nobody
+            await stack.enter_async_context(filter_service(port=other, gate=held))
             await ready(2)
         answer = await call
         assert answer["Error"].startswith(f"filter service: {LOST_AGAIN}; one ended before while ")
-        assert len(hung) == 2, "the other replica lives on for other pods"
+        assert len(held.came) == 2, "the other replica lives on for other pods"
 
 
 async def not_serving(address: str) -> None:

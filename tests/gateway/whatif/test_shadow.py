@@ -19,6 +19,7 @@ from tools.inprocess.api import Object
 from tools.inprocess.gateway import (
     Gate,
     Gateway,
+    Held,
     Options,
     filter_service,
     is_open,
@@ -49,21 +50,6 @@ class Odd(ScorePlugin):
         if pod.name == "odd":
             raise RuntimeError("odd")
         return 0
-
-
-class Held:
-    """A gate that keeps requests of one profile until it is opened, and keeps those that came."""
-
-    def __init__(self, profile: str) -> None:
-        self.opened = asyncio.Event()
-        self.came: list[Any] = []
-        self._profile = profile
-
-    async def __call__(self, request: Any) -> bool:
-        if request.HasField("cycle") and request.cycle.profile == self._profile:
-            self.came.append(request)
-            await self.opened.wait()
-        return True
 
 
 def running(
@@ -362,14 +348,7 @@ async def test_a_shadow_that_ends_its_replica_s_process_stops_and_live_replicas_
 
 
 async def test_a_pod_that_was_asked_about_beside_a_shadow_is_not_suspected(tmp_path: Path) -> None:
-    shadows, hung = Held("moorage/shadow"), list[Any]()
-
-    async def hang(request: Any) -> bool:
-        if request.HasField("cycle"):
-            hung.append(request)
-            await asyncio.Event().wait()
-        return True
-
+    shadows, held = Held("moorage/shadow"), Held()
     first, second = free_ports(2)
     addresses = f"127.0.0.1:{first}", f"127.0.0.1:{second}"
     settings: Options = {"http_timeout": 1.0, "hedge_floor": 0.1, "shadow_timeout": 30.0}
@@ -393,13 +372,13 @@ async def test_a_pod_that_was_asked_about_beside_a_shadow_is_not_suspected(tmp_p
             await until(lambda: bool(shadows.came))
             call = asyncio.create_task(process.filter(pod("innocent"), "n1", "n2"))
             await until(both_are_asked)
-        await stack.enter_async_context(filter_service(port=first, gate=hang))  # another process
+        await stack.enter_async_context(filter_service(port=first, gate=held))  # another process
         await call
-        await stack.enter_async_context(filter_service(port=second, gate=hang))
+        await stack.enter_async_context(filter_service(port=second, gate=held))
         await is_ready(2)
-        hung.clear()
+        held.came.clear()
         await process.filter(pod("innocent"), "n1", "n2")
-        assert len(hung) == 2, "a pod that may have ended a replica is asked of one only"
+        assert len(held.came) == 2, "a pod that may have ended a replica is asked of one only"
 
 
 async def test_readiness_says_that_a_shadow_has_no_replica(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from services.filter.plugins import BUILT_INS as FILTERS
 from services.filter.servicer import FilterServicer
 from services.filter.servicer import filter_service as filter_definition
 from tests.manifests import node, pod
-from tools.inprocess.gateway import SETTINGS, Gateway, Options, filter_service, plane
+from tools.inprocess.gateway import SETTINGS, Gateway, Held, Options, filter_service, plane
 from tools.waiting import until
 
 POLICY = """
@@ -258,26 +258,19 @@ async def test_a_question_that_may_end_replicas_is_asked_of_two_at_most(tmp_path
 
 
 async def test_a_pod_that_ended_replicas_is_not_asked_about(tmp_path: Path) -> None:
-    hung: list[Any] = []
-
-    async def gate(request: Any) -> bool:
-        if request.HasField("cycle"):
-            hung.append(request)
-            await asyncio.Event().wait()
-        return True
-
+    held = Held()
     (port,) = free_ports(1)
     ready = "moorage_replicas_ready"
     options: Options = {"policy": POLICY, "nodes": NAMES, "waits": False, "http_timeout": 60.0}
     async with plane(tmp_path, ByNumber, filters=f"127.0.0.1:{port}", **options) as process:
         call: asyncio.Task[Any] | None = None
         for count in range(3):  # processes, of which the first two end
-            async with filter_service(Cool, port=port, gate=gate):
+            async with filter_service(Cool, port=port, gate=held):
                 await until(lambda: process.sample(ready, service="filter") == 1)
                 if call is None:
                     call = asyncio.create_task(process.filter(pod(cpu="1"), *NAMES))
                 if count < 2:
-                    await until(lambda: len(hung) > count)  # noqa: B023 - it is awaited here
+                    await until(lambda: len(held.came) > count)  # noqa: B023 - it is awaited here
                     continue
                 refused = "a replica of filter ended while it worked on this pod, 2 times"
                 assert LOST_AGAIN in (await call)["Error"]
