@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import signal
 import zlib
 from collections import Counter
 from collections.abc import Generator
@@ -14,6 +15,9 @@ from hypothesis import HealthCheck, settings
 import moorage_host.rpc  # noqa: F401 - it has settings of gRPC, which must come before gRPC
 
 pytest_plugins = ("tests.leaks", "tests.limits", "tests.workers")
+
+# A shell ignores it for what a script runs in the background, and so would programs under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
 """Set to 1, a test that cannot run on this machine fails instead of being skipped."""
