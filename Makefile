@@ -92,7 +92,7 @@ matrix: ## Run `make test` with each of PYTHONS="python3.13 python3.14 ..." that
 	 done; [ -z "$$failed" ] || { echo "make test failed with$$failed"; exit 1; }
 
 MINUTES ?= 30
-soak: $(VENV)/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors or threads keep growing
+soak: $(VENV)/.dev ## Run under steady churn for MINUTES=30, fail if memory, descriptors, threads or tasks keep growing
 	MOORAGE_SOAK=$(MINUTES) $(BIN)/pytest -q -o log_cli=true -o log_cli_level=INFO tests/soak
 
 # In CI Hypothesis would draw the same cases each night, and keep none: see tests/conftest.py.

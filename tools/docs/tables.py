@@ -36,6 +36,7 @@ from moorage_host.process.metrics import (
     CALL_SECONDS,
     CALLS,
     PAUSES,
+    TASKS,
 )
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.settings import CycleSettings
@@ -256,7 +257,7 @@ METRICS: Mapping[str, Callable[[], Iterable[Collector]]] = {
     "binder": lambda: _collectors_of(binder_metrics),
     "annotator": lambda: _collectors_of(annotator_metrics),
     "common": lambda: (
-        *(BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram),
+        *(BUILD_INFO, CALLS, CALL_SECONDS, DROPS, PAUSES.histogram, TASKS),
         *(REFUSED, START, EXPIRY, RELOADS),
     ),
     "plugins": lambda: (

@@ -5,12 +5,14 @@ expect the usual ones. Labels never hold names of nodes or pods. All metrics are
 prometheus_client itself.
 """
 
+import asyncio
 import functools
 import gc
 import os
 import platform
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import grpc
@@ -46,6 +48,17 @@ BUILD_INFO = Gauge(
     "Always 1; the labels name what is running.",
     ("service", "version", "revision", "python", "grpc"),
 )
+
+
+def _tasks() -> float:
+    """Return how many tasks this thread's event loop has, if there is one."""
+    with suppress(RuntimeError):
+        return float(len(asyncio.all_tasks()))
+    return 0.0
+
+
+TASKS = Gauge("moorage_tasks", "Tasks of the event loop that have not ended.")
+TASKS.set_function(_tasks)
 
 
 def show_build(service: str) -> None:

@@ -16,7 +16,8 @@ from moorage_host.process.metrics import BOUNDS, GarbagePauses, children, show_b
 
 def test_every_process_has_the_metrics_of_calls_build_and_memory() -> None:
     names = {family.name for family in REGISTRY.collect()}
-    wanted = {"grpc_server_handled", "moorage_build_info", "process_resident_memory_bytes"}
+    wanted = {"grpc_server_handled", "moorage_build_info", "moorage_tasks"}
+    wanted |= {"process_resident_memory_bytes"}
     assert wanted <= names
     assert not any(name.startswith("scheduler_") for name in names)
 
