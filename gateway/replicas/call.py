@@ -40,7 +40,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
     deadline, version = cycle.deadline - ANSWER_SECONDS, part.version
     latency_key = (cycle.profile, cycle.plugin, part.stage)
     sent: Sent = {}
-    again = ""
+    again, lost = "", 0
     metadata = cycle.pod.metadata
     owner = metadata.namespace, metadata.name
     while True:
@@ -51,14 +51,14 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
             member = replicas.next(version) or await replicas.until_next(deadline, version)
         if member is not None:
             if replicas.crash_suspects.pods:
-                _check_refused(replicas, part, owner, member)
+                _check_refused(replicas, part, owner, member, lost)
             if again:
                 replicas.metrics.resent["lost" if again == "lost" else "slow"]()
             try:
                 start = loop.time()
                 answer, about = member.session.start(cycle, part, deadline)
-            except StreamLostError as lost:
-                replicas.mark_lost(member.place, member.session, str(lost))
+            except StreamLostError as broken:
+                replicas.mark_lost(member.place, member.session, str(broken))
             else:
                 sent[answer] = member, about, start
                 member.unanswered[answer] = owner, start
@@ -84,6 +84,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
                 raise CallFailedError(f"{replicas.name} service {SILENT}") from error
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
+            lost += 1
             if not sent:  # the next one may end like it
                 if why := replicas.crash_suspects.lost_again(owner, member.session.version):
                     raise CallFailedError(f"{replicas.name} service: {why}")
@@ -93,10 +94,19 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
         again = "lost" if ended or not sent else "slow"
 
 
-def _check_refused(replicas: ReplicaSet, part: Part, owner: Owner, member: Member) -> None:
-    """Have plugins that crashed replicas left out; fail if it is not known which they are."""
-    part.refused = replicas.crash_suspects.refusals(owner, member.session.version)
-    if why := part.refused.get(""):
+def _check_refused(
+    replicas: ReplicaSet, part: Part, owner: Owner, member: Member, lost: int
+) -> None:
+    """Have plugins that crashed replicas left out; fail if it is not known which they are.
+
+    So it is of two that this call has *lost* as long as only one crash is known.
+    """
+    suspects, version = replicas.crash_suspects, member.session.version
+    part.refused = suspects.refusals(owner, version)
+    why = part.refused.get("")
+    if lost > 1 and not part.refused:
+        why = suspects.lost_again(owner, version)
+    if why:
         raise CallFailedError(f"{replicas.name} service: {why}")
 
 

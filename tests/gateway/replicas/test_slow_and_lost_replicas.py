@@ -178,6 +178,36 @@ async def test_a_pod_that_may_crash_replicas_waits_for_one_loss_and_not_for_a_se
         assert len(held.came) == 2, "the other replica lives on for other pods"
 
 
+async def test_a_pod_that_took_two_replicas_along_gets_no_third_until_it_is_known_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.replicas.crashes.KNOWN_SECONDS", 0.05)  # news are late
+    gates, services = {}, {}
+    for port in free_ports(2):
+        gates[port], services[port] = Held(), AsyncExitStack()
+    addresses = tuple(f"127.0.0.1:{port}" for port in gates)
+    settings: Options = {"http_timeout": 60.0, "min_shard_time": 1000.0, "waits": False}
+    async with sharing(tmp_path, nodes=("n1", "n2"), filters=addresses, **settings) as running:
+        for port, service in services.items():
+            await service.enter_async_context(filter_service(port=port, gate=gates[port]))
+        await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 2)
+        call = asyncio.create_task(running.filter(pod(), "n1", "n2"))
+        ended: list[int] = []
+
+        def asked() -> list[int]:
+            return [port for port in gates if gates[port].came and port not in ended]
+
+        for _ in services:
+            await until(asked)
+            ended += asked()
+            await services[ended[-1]].aclose()
+        third = Held()
+        async with filter_service(port=ended[0], gate=third):
+            answer = await call
+        assert answer["Error"].startswith(f"filter service: {LOST_AGAIN}; one ended before while ")
+        assert third.came == []
+
+
 async def not_serving(address: str) -> None:
     """Wait until a service says that it drains."""
     request = health_pb2.HealthCheckRequest()
