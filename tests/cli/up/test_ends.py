@@ -5,15 +5,21 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
+from cli.up.cluster import PODS, create
 from cli.up.kubeconfig import kubeconfig
-from tests.cli.support import PATIENCE, moorage, processes_in
+from cli.up.processes import free_ports
+from cli.up.processes.process import DEATHS
+from sandbox.client import Api
+from tests.cli.support import PATIENCE, moorage, pod, processes_in
+from tools.planes.embedded import answers
 from tools.waiting import until
 
 RUN = """
@@ -196,6 +202,35 @@ async def test_ps_tells_the_processes_apart(tmp_path: Path) -> None:
             (pid,) = command.processes(name)
             shown = command_line(pid)
             assert shown.startswith(f"moorage {name}"), shown
+
+
+KEPT = ("gateway", "filter", "scorer-1", "binder", "kube-scheduler")
+"""The processes that `up` starts again."""
+
+
+async def test_any_process_may_die_again_and_again_as_long_as_it_serves_between(
+    tmp_path: Path,
+) -> None:
+    (port,) = free_ports(1)
+    ready = f"http://127.0.0.1:{port}/readyz"
+    async with moorage(tmp_path, "up", "--nodes=2", f"--admin-port={port}") as command:
+        await command.line("The cluster stays up")
+        async with Api(command.api) as api:
+
+            async def all_serve(killed: Sequence[int]) -> bool:
+                found = command.processes(*KEPT)
+                if len(found) < len(KEPT) or {*found} & {*killed} or not await answers(ready):
+                    return False  # the gateway is ready once filter and scorer are
+                return all(each["spec"].get("nodeName") for each in (await api.list(PODS))[0])
+
+            for number in range(DEATHS + 1):
+                killed = command.processes(*KEPT)
+                for pid in killed:
+                    os.kill(pid, signal.SIGKILL)
+                await create(api, [pod(f"p{number}", schedulerName="moorage")])
+                await until(partial(all_serve, killed))
+        command.signal(signal.SIGINT)
+        assert await command.ended() == (0, "")
 
 
 def test_after_the_end_of_up_a_command_says_that_it_no_longer_runs(tmp_path: Path) -> None:
