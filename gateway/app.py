@@ -124,6 +124,7 @@ async def running(
         port = await stack.enter_async_context(run_edge(edge, host, port, security))
         phase.name = "serving"
         yield RunningGateway(extender=address(host, port), admin=admin)
+        edge.draining = True  # the next call of each connection goes to whoever is ready
         if not await _hand_over(gateway.leadership.election, edge, settings):
             phase.name = "shutting down"
             await asyncio.sleep(settings.shutdown_delay)
@@ -345,7 +346,7 @@ class _Gateway:
         return {
             "cache": lambda: self.cluster.problem(),
             "objects": self.cluster.objects_problem,
-            "leader": lambda: self.leadership.term.problem or None,
+            "leader": self.leadership.problem,
             "policy": lambda: self.policy.problem or None,
             "filter": lambda: None if self.filters.all else self.filters.why_none,
             "scorer": self._scorer_problem,
@@ -392,7 +393,6 @@ async def _hand_over(election: Election | None, edge: Edge, settings: GatewaySet
     """
     if election is None or not await election.leave():
         return False
-    edge.draining = True
     await edge.until_calls_stop(QUIET_SECONDS, settings.shutdown_delay)
     await edge.until_answered(settings.http_timeout)
     await election.release()

@@ -180,6 +180,14 @@ class Leadership:
             self.election = Election(client, self.term, terms.run, self.holder, settings)
         self._run = self.election.run if self.election else terms.run
 
+    def problem(self) -> str | None:
+        """Return why calls should not come here.
+
+        Without an election the end of a term is no reason: the next call begins another one.
+        """
+        is_over = self.election is None and self.term.epoch > 0
+        return None if is_over else self.term.problem or None
+
     async def run(self) -> None:
         """Begin and end terms, until cancelled."""
         await self._run()

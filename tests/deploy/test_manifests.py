@@ -70,9 +70,10 @@ def test_the_base_runs_the_four_processes_from_one_image(base: list[Manifest]) -
     assert len(set(images.values())) == 1
 
 
-def test_a_rollout_never_runs_two_gateways(base: list[Manifest]) -> None:
+def test_a_rollout_ends_the_old_gateway_when_the_new_one_is_ready(base: list[Manifest]) -> None:
     spec = one(base, "Deployment", "gateway")["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    assert (spec["replicas"], spec["strategy"]) == (1, rolling)
 
 
 def test_every_container_passes_the_restricted_profile(second_scheduler: list[Manifest]) -> None:

@@ -267,6 +267,8 @@ async def gateway(
         "cache_bytes": 0,
         "config": directory / "in-tree.yaml",
         "barrier_timeout": 0.05,  # most have no binder
+        "shutdown_delay": 0,
+        "http_drain_time": 0,
     }
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer())
@@ -281,8 +283,6 @@ async def gateway(
             extender_port=0,
             admin_host="127.0.0.1",
             admin_port=0,
-            shutdown_delay=0,
-            http_drain_time=0,
             filter=(filters,) if isinstance(filters, str) else tuple(filters),
             scorer=(scorer,) if isinstance(scorer, str) else tuple(scorer),
             binder=binder,
