@@ -214,6 +214,9 @@ class BindDispatcher:
                     again = failure.code is grpc.StatusCode.UNAVAILABLE
                     if not again or now + pause >= call.deadline:
                         raise
+                    # Plugins are left to a binder: they may wait for others, or act after the bind.
+                    if policy is None and await self.unknown.shown(call, failure.sent_at):
+                        break
                     await asyncio.sleep(pause)
             self._refusal = ""
             self._state.confirm(call.uid)

@@ -29,6 +29,10 @@ nothing for so long and lets a bind's deadline pass hangs; the next binds open a
 
 NOT_REACHED = "the binder is not reached"
 
+KEEPALIVE = (1.0, 2.0)
+"""Seconds until a silent binder is asked for a sign of life, and for which that may be missing: its
+binds go to another one well before the deadline of a call, 5 s by default."""
+
 LONGEST_CALL = 30.0
 """Seconds that calls which are no binds have to end on a connection that was replaced."""
 
@@ -42,6 +46,7 @@ class BinderError(Exception):
         code: What gRPC calls it.
         reason: What the binder calls it, such as "STALE_EPOCH"; may be empty.
         plugins: What plugins did.
+        sent_at: When the bind went over a stream that then broke, in `loop.time()`; 0 if none did.
     """
 
     def __init__(
@@ -50,11 +55,13 @@ class BinderError(Exception):
         message: str,
         reason: str = "",
         plugins: Sequence[pb.BindPluginReport] = (),
+        sent_at: float = 0.0,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.plugins = plugins
+        self.sent_at = sent_at
 
 
 class BinderClient:
@@ -90,21 +97,25 @@ class BinderClient:
                 time, or what the binder answered.
         """
         now = asyncio.get_running_loop().time
-        messages, start = self._streams.current(), now()
+        messages, start, sent_at = self._streams.current(), now(), 0.0
         request.id, answer = messages.expect(deadline)
 
         def encode() -> bytes:
+            nonlocal sent_at
             if answer.done():
                 return b""  # its time ran out before there was a binder
-            left = max(deadline - now(), 0.001)
+            sent_at = now()
+            left = max(deadline - sent_at, 0.001)
             request.timeout.FromNanoseconds(int(left * 1e9))
+            request.sent.FromNanoseconds(int((sent_at - messages.opened) * 1e9))
             return request.SerializeToString()
 
         messages.send(encode)
         try:
             answered = await answer
         except StreamLostError as error:
-            raise BinderError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
+            code = grpc.StatusCode.UNAVAILABLE
+            raise BinderError(code, str(error), sent_at=sent_at) from error
         except TimeoutError as error:
             if max(start, messages.last_heard) + SILENCE_SECONDS <= now():
                 messages.break_off("the binder does not answer")
@@ -167,7 +178,7 @@ class BinderClient:
 
     def _open(self) -> grpc.aio.Channel:
         identity = service_identity("binder")
-        return connect(self.target, security=self._security, identity=identity)
+        return connect(self.target, security=self._security, identity=identity, keepalive=KEEPALIVE)
 
     def _use(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel

@@ -19,6 +19,12 @@ from moorage_host.kube import KubeClient
 INTERVAL = 0.5
 """How often it is looked which binds are due."""
 
+WATCH_SECONDS = 2.0
+"""How long after a bind was sent the watch may show it, before another binder is asked for it: for
+most API servers that is long, and a binder is not back sooner than in one second."""
+
+LOOK_SECONDS = 0.05
+
 log = structlog.get_logger()
 
 
@@ -99,13 +105,26 @@ class UnknownBinds:
                 f"the pod cannot be read, so its node is not checked: {error}"
             ) from error
 
+    async def shown(self, call: BindCall, sent_at: float) -> bool:
+        """Return whether the watch shows a bind whose binder was lost; wait a while for it.
+
+        Not for long after it was sent, at *sent_at* in `loop.time()`: half of the time that is left
+        is for another binder.
+        """
+        now = asyncio.get_running_loop().time
+        end = min(sent_at + WATCH_SECONDS, (now() + call.deadline) / 2)
+        # Nobody is called when the watch shows what was assumed.
+        while not self._state.bound_to(call.uid) and now() < end:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
+        return self._state.bound_to(call.uid) == call.node
+
     async def run(self) -> NoReturn:
         """Settle binds until cancelled."""
         now = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(INTERVAL)
             for call in list(self._calls.values()):
-                if self._state.place_of(call.uid) != call.node or self._is_bound(call):
+                if self._state.place_of(call.uid) != call.node or self._state.bound_to(call.uid):
                     self.end(call)
                 elif call.deadline + self._wait <= now():
                     await self._settle(call)
@@ -129,8 +148,3 @@ class UnknownBinds:
         """Return the node that the API server has the pod on; "" for none, or without the pod."""
         pod = await read_pod(self._client, namespace, name, uid, timeout=self._wait or 1.0)
         return (pod.spec.node_name or "") if pod is not None else ""
-
-    def _is_bound(self, call: BindCall) -> bool:
-        """Whether the watch has shown the pod on a node."""
-        pod = self._state.pods.get(call.uid)
-        return pod is not None and bool(pod.spec.node_name)

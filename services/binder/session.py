@@ -113,6 +113,7 @@ class _Session:
         self._binder = binder
         self._deadline_of = deadline_of
         self._takes_more = True
+        self._opened = time.monotonic()  # before the caller can have the headers
         # What gives up the wait for a bind that is late, by a number of our own. The binds
         # themselves are the binder's.
         self._waits: dict[int, asyncio.TimerHandle] = {}
@@ -164,6 +165,9 @@ class _Session:
         bind = request.bind
         has_limit = request.HasField("timeout")
         remaining = request.timeout.ToNanoseconds() / 1e9 if has_limit else None
+        if remaining is not None and request.HasField("sent"):
+            sent = self._opened + request.sent.ToNanoseconds() / 1e9
+            remaining -= max(time.monotonic() - sent, 0.0)
         deadline = self._deadline_of(remaining)
         binding = binding_from_proto(bind, self._binder.fence.epoch)
         policy = policy_from_proto(bind) if bind.HasField("policy") else None

@@ -28,10 +28,14 @@ class Stream:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.call = BinderServiceStub(channel).Session(timeout=20)
 
-    async def send(self, number: int, bind: pb.BindRequest | None, seconds: float = 5) -> None:
+    async def send(
+        self, number: int, bind: pb.BindRequest | None, seconds: float = 5, sent: float = 0
+    ) -> None:
         message = pb.BinderServiceSessionRequest(id=number, bind=bind)
         if seconds:
             set_duration(message.timeout, seconds)
+        if sent:
+            set_duration(message.sent, sent)
         await self.call.write(message)
 
     async def hear(self) -> pb.BinderServiceSessionResponse:
@@ -81,6 +85,17 @@ async def test_each_bind_is_answered_when_it_ends(stream: Stream, api: Api) -> N
     assert [answer.id for answer in answers] == [2, 1]
     assert all(answer.outcome == pb.OUTCOME_BOUND for answer in answers)
     assert (api.node_of("slow"), api.node_of("fast")) == ("node-a", "node-b")
+
+
+@pytest.mark.parametrize(("sent", "posted"), [(-10, 0), (1000, 1)])
+async def test_a_bind_that_comes_after_its_time_is_not_done(
+    stream: Stream, api: Api, sent: float, posted: int
+) -> None:
+    posts = api.count(*BINDINGS)
+    await stream.send(1, request(api.pod("late")), seconds=5, sent=sent)
+    answer = await stream.hear()
+    assert bool(answer.status.code) == (not posted)
+    assert posts() == posted
 
 
 async def test_equal_binds_are_one_and_each_is_answered(stream: Stream, api: Api) -> None:

@@ -33,6 +33,7 @@ from tools.chaos.schedule import (
     ONE_GATEWAY,
     ONLY_FULL,
     REAL,
+    TWO_BINDERS,
     TWO_FILTERS,
     Round,
     rounds,
@@ -44,6 +45,7 @@ from tools.planes.real import RealPlane
 LAYOUTS: Mapping[Layout, Mapping[str, Draw]] = {
     "one gateway": ONE_GATEWAY,
     "two filters": TWO_FILTERS,
+    "two binders": TWO_BINDERS,
     "certificates": CERTIFICATES,
     "in turn": IN_TURN,
     "elected": ELECTED,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 SERVICES = ("filter", "scorer-1", "scorer-2", "binder")
 GATEWAY = "gateway"
 SCHEDULER = "kube-scheduler"
+BINDER_IN_USE = "binder in use"
+"""Whichever binder gets the binds when the fault begins."""
 
 LINKS = (
     *(f"{GATEWAY}>{service}" for service in SERVICES),
@@ -90,6 +92,13 @@ def stop(target: str) -> Draw:
         yield Injection(at=at, fault="stop", target=target, seconds=seconds)
 
     return draw
+
+
+def stop_binder_in_use(rng: random.Random, extent: Extent) -> Iterator[Injection]:
+    """One of two binders stops; it goes on when the time of the binds that it has is over."""
+    yield slow_bindings(extent)
+    at = rng.uniform(0.3, extent.seconds / 2)
+    yield Injection(at=at, fault="stop", target=BINDER_IN_USE, seconds=12.0)
 
 
 def rollout(rng: random.Random, extent: Extent) -> Iterator[Injection]:

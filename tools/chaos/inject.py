@@ -23,7 +23,7 @@ from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage.v1.replica_pb2 import GetStateRequest
 from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 from tools.chaos.certificates import Certificates, grpc_channel, http_context
-from tools.chaos.faults import GATEWAY, LEADER, Injection
+from tools.chaos.faults import BINDER_IN_USE, GATEWAY, LEADER, Injection
 from tools.chaos.link import Link
 from tools.chaos.plugins.rules.rules import POISON
 from tools.chaos.stack import FIRST, POLICY, SCHEDULER, SECOND, Stack
@@ -104,6 +104,8 @@ class Injector:
             leader = await self._stack.leader()
             target = injection.target.replace(LEADER, leader)
             injection = dataclasses.replace(injection, target=target)
+        if injection.target == BINDER_IN_USE:
+            injection = dataclasses.replace(injection, target=self._stack.binder_in_use())
         act: Callable[[Injection], Awaitable[None]] = getattr(self, injection.fault)
         await act(injection)
 

@@ -6,6 +6,7 @@ import math
 import random
 import socket
 import struct
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
@@ -31,7 +32,10 @@ class Link:
     """
 
     def __init__(self, name: str, targets: Sequence[int], *, in_turn: bool = False) -> None:
-        """Lead to the first of *targets* that takes a connection, or to each *in_turn*."""
+        """Lead to the first of *targets* that takes a connection, or *in_turn* to each.
+
+        Then those with fewer open connections come first.
+        """
         self.name = name
         self.targets = list(targets)
         self.port = 0
@@ -41,9 +45,14 @@ class Link:
             "down": asyncio.Event(),
         }
         self._connections: set[_Connection] = set()
-        self._turns = itertools.count() if in_turn else itertools.repeat(0)
+        self._turns = itertools.count() if in_turn else None
         self._server: asyncio.Server | None = None
         self.heal()
+
+    @property
+    def serving(self) -> set[int]:
+        """The ports of the servers to which connections are open."""
+        return {each.port for each in self._connections}
 
     async def start(self, port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
@@ -85,20 +94,27 @@ class Link:
             connection.lose_server()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        first = next(self._turns) % max(1, len(self.targets))
-        for port in (*self.targets[first:], *self.targets[:first]):
+        for port in self._order():
             with suppress(OSError):
                 upstream = await asyncio.open_connection("127.0.0.1", port)
                 break
         else:
             _reset(writer)
             return
-        connection = _Connection(self, (reader, writer), upstream)
+        connection = _Connection(self, (reader, writer), upstream, port)
         self._connections.add(connection)
         try:
             await connection.run()
         finally:
             self._connections.discard(connection)
+
+    def _order(self) -> Sequence[int]:
+        """Return the ports of the server, the one first that is to take the next connection."""
+        if self._turns is None:
+            return self.targets
+        first = next(self._turns) % len(self.targets)
+        opened = Counter(each.port for each in self._connections)
+        return sorted((*self.targets[first:], *self.targets[:first]), key=opened.__getitem__)
 
     async def passable(self, direction: Direction, due: float) -> None:
         """Wait until bytes may be passed on."""
@@ -114,7 +130,8 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class _Connection:
     """One client's connection and the one to the server."""
 
-    def __init__(self, link: Link, client: Streams, server: Streams) -> None:
+    def __init__(self, link: Link, client: Streams, server: Streams, port: int) -> None:
+        self.port = port  # the server's
         self._link = link
         self._client = client
         self._server = server

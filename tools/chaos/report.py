@@ -29,7 +29,7 @@ COLUMNS = (
 ACCEPTED: Sequence[tuple[str, str]] = (
     ("^leader: (kill|SIGTERM)", "pause 3 s"),
     ("^leader:", "zeros"),
-    ("^(kill|SIGTERM)", "pause 5 s"),
+    ("^(kill|SIGTERM|SIGSTOP binder, two)", "pause 5 s"),
     ("^poison pods: segfault", "1 innocent pod"),
     ("^(poison|24 callers|shadows)", f"p99 {MOST_SLOWER} x"),
     ("^API server slower", "zeros"),

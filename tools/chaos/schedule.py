@@ -34,7 +34,9 @@ class Round:
 
     @property
     def limits_posts(self) -> bool:
-        """Whether nothing happens that cuts Bindings off, so that few must be sent again."""
+        """Whether few Bindings must be sent again: the watch shows those that are cut off."""
+        if self.row.startswith("kill -9 binder"):
+            return True
         return self.row != SLOWER and all(each.fault in API_FAULTS for each in self.injections)
 
     @property
@@ -65,7 +67,9 @@ OF_TENANTS = re.compile("poison|24 callers|shadows")
 
 ENDS_ONLY_FILTER = "poison pods: segfault, exit"
 
-ANSWERED = frozenset({"certificates replaced", "certificates expired or wrong"})
+STOPPED_BINDER = "SIGSTOP binder, two binders"
+
+ANSWERED = frozenset({"certificates replaced", "certificates expired or wrong", STOPPED_BINDER})
 """Rows in which every call is answered: nothing that takes them ends without notice."""
 
 API_FAULTS = frozenset({"slow_bindings", "refuse_bindings", "lose_answers", "latency"})
@@ -125,6 +129,9 @@ TWO_FILTERS: Mapping[str, Draw] = {
     "poison pods, two filters: endless threads": faults.poison("thread"),
 }
 """The rows with one gateway and two filters, of which a plugin may end one."""
+
+TWO_BINDERS: Mapping[str, Draw] = {STOPPED_BINDER: faults.stop_binder_in_use}
+"""The rows with one gateway and two binders."""
 
 CERTIFICATES: Mapping[str, Draw] = {
     "certificates replaced": faults.renewals,

@@ -28,11 +28,16 @@ POLICY = (HERE / "plugins" / "policy.yaml").read_text()
 
 PROFILES = ("moorage", "ranked")
 SCHEDULER = "kube-scheduler"
-Layout = Literal["one gateway", "two filters", "certificates", "in turn", "elected", "clocks"]
+Layout = Literal[
+    "one gateway", "two filters", "two binders", "certificates", "in turn", "elected", "clocks"
+]
 """How many gateways there are, which of them kube-scheduler calls, and whether with TLS.
 
 With "clocks" one is elected, and wall clocks can be set.
 """
+
+FURTHER: Mapping[Layout, str] = {"two filters": "filter-2", "two binders": "binder-2"}
+"""A service beside the usual ones."""
 
 TWO_GATEWAYS: frozenset[Layout] = frozenset({"in turn", "elected", "clocks"})
 WITH_ELECTION: frozenset[Layout] = frozenset({"elected", "clocks"})
@@ -87,7 +92,7 @@ class Stack:
         self._moorage = Moorage(
             self.directory,
             self._kubeconfig,
-            services=[*SERVICES, "filter-2"] if layout == "two filters" else SERVICES,
+            services=[*SERVICES, FURTHER[layout]] if layout in FURTHER else SERVICES,
             gateways=self.gateways,
             certificates=self.directory / "certificates" if with_tls else None,
             options={**OPTIONS, "gateway": [*OPTIONS["gateway"], *election]},
@@ -97,6 +102,7 @@ class Stack:
         )
         self.scheme, self.admin = self._moorage.scheme, self._moorage.admin_of
         self.port = self._moorage.ports.__getitem__
+        self._binders = [each for each in self._moorage.services if each.startswith("binder")]
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Start everything; it is stopped when *stack* is left."""
@@ -133,6 +139,11 @@ class Stack:
             if await self._is_ready(name):
                 return name
         return self.gateways[0]
+
+    def binder_in_use(self) -> str:
+        """Return the binder to which the gateway is connected; the first one if to none."""
+        ports = self.links[f"{self.gateways[0]}>binder"].serving
+        return next((name for name in self._binders if self.port(name) in ports), "binder")
 
     def heal(self) -> None:
         """End all faults of links, and let held programs go on."""
@@ -196,12 +207,15 @@ class Stack:
     async def _start_links(self, stack: AsyncExitStack) -> None:
         for gateway in self.gateways:
             for name in self._moorage.services:
-                await self._link(stack, f"{gateway}>{name}", [self.port(name)])
+                # As a Service does it, one address leads to all binders, another one each time.
+                names = self._binders if name == "binder" else [name]
+                ports = [self.port(each) for each in names]
+                await self._link(stack, f"{gateway}>{name}", ports, in_turn=len(ports) > 1)
         extender = [self.port(name) for name in self.gateways]
         in_turn = self.layout == "in turn"
         await self._link(stack, f"{SCHEDULER}>gateway", extender, in_turn=in_turn)
         api = int(self.plane.url.rpartition(":")[2])
-        for client in (*self.gateways, "binder", SCHEDULER):
+        for client in (*self.gateways, *self._binders, SCHEDULER):
             await self._link(stack, f"{client}>api", [api])
 
     async def _link(

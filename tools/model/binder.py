@@ -46,8 +46,8 @@ class BinderProcess:
     ) -> Sequence[binder_pb2.BindPluginReport]:
         """Bind as the servicer would; a `gateway.binding.client.BinderClient` to the gateway."""
         request = message.bind
-        binder = self.binder
-        seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
+        binder, sent_at = self.binder, asyncio.get_running_loop().time()
+        seconds = max(deadline - sent_at, 0.001)
         try:
             await bound(binder, binding_from_proto(request, 0), seconds, epoch=request.epoch)
         except BindError as error:
@@ -59,7 +59,8 @@ class BinderProcess:
             task = asyncio.current_task()
             if self.binder is binder or (task and task.cancelling()):
                 raise
-            raise BinderError(grpc.StatusCode.UNAVAILABLE, "the stream broke") from None
+            code = grpc.StatusCode.UNAVAILABLE
+            raise BinderError(code, "the stream broke", sent_at=sent_at) from None
         return ()
 
     def _start(self) -> Binder:

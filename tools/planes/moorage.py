@@ -102,6 +102,8 @@ class Moorage:
             options += [f"--extender-host={HOST}", f"--extender-port={port}"]
             options.append(f"--config={self.folder / 'policy.yaml'}")
             for each in self.services:
+                if each.startswith("binder-"):
+                    continue  # it is reached where the first one is
                 at = self._reach(name, each) if self._reach else self.ports[each]
                 options.append(f"--{each.partition('-')[0]}={HOST}:{at}")
         else:

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from moorage.v1 import types_pb2 as moorage_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moorage/v1/binder.proto\x12\nmoorage.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16moorage/v1/types.proto\"\xcd\x03\n\x0b\x42indRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12=\n\x0b\x61nnotations\x18\x05 \x03(\x0b\x32(.moorage.v1.BindRequest.AnnotationsEntry\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\"\n\x06policy\x18\x07 \x01(\x0b\x32\x12.moorage.v1.Policy\x12\x10\n\x08\x64\x65\x63ision\x18\x08 \x01(\x0c\x12<\n\x0b\x63ycle_state\x18\t \x03(\x0b\x32\'.moorage.v1.BindRequest.CycleStateEntry\x12\x12\n\ngeneration\x18\n \x01(\x04\x12\r\n\x05\x65poch\x18\x0b \x01(\x04\x12\x0e\n\x06holder\x18\x0c \x01(\t\x12\x13\n\x0btraceparent\x18\r \x01(\t\x12\x0f\n\x07warning\x18\x0e \x01(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x31\n\x0f\x43ycleStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"4\n\x0c\x42indResponse\x12$\n\x07outcome\x18\x01 \x01(\x0e\x32\x13.moorage.v1.Outcome\"\x93\x01\n\x1b\x42inderServiceSessionRequest\x12\n\n\x02id\x18\x01 \x01(\x04\x12%\n\x04\x62ind\x18\x02 \x01(\x0b\x32\x17.moorage.v1.BindRequest\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x15\n\rreports_waits\x18\x04 \x01(\x08\"\xee\x01\n\x1c\x42inderServiceSessionResponse\x12\n\n\x02id\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.moorage.v1.CycleStatus\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12$\n\x07outcome\x18\x04 \x01(\x0e\x32\x13.moorage.v1.Outcome\x12\x0e\n\x06\x65nding\x18\x05 \x01(\x08\x12-\n\x07plugins\x18\x06 \x03(\x0b\x32\x1c.moorage.v1.BindPluginReport\x12$\n\x04wait\x18\x07 \x01(\x0b\x32\x16.moorage.v1.PermitWait\":\n\nPermitWait\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12\x0e\n\x06plugin\x18\x02 \x01(\t\x12\x0f\n\x07\x61waited\x18\x03 \x01(\t\"n\n\x10\x42indPluginReport\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\r\n\x05point\x18\x02 \x01(\t\x12\x0e\n\x06result\x18\x03 \x01(\t\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"<\n\x1b\x42inderServiceBarrierRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0e\n\x06holder\x18\x02 \x01(\t\"\xba\x01\n\x1c\x42inderServiceBarrierResponse\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0e\n\x06holder\x18\x02 \x01(\t\x12&\n\x05\x62inds\x18\x03 \x03(\x0b\x32\x17.moorage.v1.WrittenBind\x12)\n\x06memory\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12\x17\n\x0fmoorage_version\x18\x06 \x01(\t\"\xc6\x01\n\x0bWrittenBind\x12%\n\x03pod\x18\x01 \x01(\x0b\x32\x18.moorage.v1.PodReference\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x0f\n\x07unknown\x18\x03 \x01(\x08\x12=\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32(.moorage.v1.WrittenBind.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"S\n\x1f\x42inderServiceFollowStateRequest\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.moorage.v1.State\x12\x0e\n\x06holder\x18\x02 \x01(\t\"\x88\x01\n BinderServiceFollowStateResponse\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.moorage.v1.HelloH\x00\x12\x36\n\x0f\x61\x63knowledgement\x18\x02 \x01(\x0b\x32\x1b.moorage.v1.AcknowledgementH\x00\x42\x08\n\x06\x61nswer\"g\n\x1d\x42inderServiceRetryPodsRequest\x12&\n\x04pods\x18\x01 \x03(\x0b\x32\x18.moorage.v1.PodReference\x12\x0e\n\x06plugin\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"<\n\x0cPodReference\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\"1\n\x1e\x42inderServiceRetryPodsResponse\x12\x0f\n\x07written\x18\x01 \x01(\r\"!\n\x1f\x42inderServiceListPluginsRequest\"k\n BinderServiceListPluginsResponse\x12#\n\x07plugins\x18\x01 \x03(\x0b\x32\x12.moorage.v1.Plugin\x12\"\n\x1a\x64\x65\x63isions_for_plugins_only\x18\x02 \x01(\x08*P\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x11\n\rOUTCOME_BOUND\x10\x01\x12\x19\n\x15OUTCOME_ALREADY_BOUND\x10\x02\x32\xc6\x04\n\rBinderService\x12\x39\n\x04\x42ind\x12\x17.moorage.v1.BindRequest\x1a\x18.moorage.v1.BindResponse\x12`\n\x07Session\x12\'.moorage.v1.BinderServiceSessionRequest\x1a(.moorage.v1.BinderServiceSessionResponse(\x01\x30\x01\x12\\\n\x07\x42\x61rrier\x12\'.moorage.v1.BinderServiceBarrierRequest\x1a(.moorage.v1.BinderServiceBarrierResponse\x12l\n\x0b\x46ollowState\x12+.moorage.v1.BinderServiceFollowStateRequest\x1a,.moorage.v1.BinderServiceFollowStateResponse(\x01\x30\x01\x12\x62\n\tRetryPods\x12).moorage.v1.BinderServiceRetryPodsRequest\x1a*.moorage.v1.BinderServiceRetryPodsResponse\x12h\n\x0bListPlugins\x12+.moorage.v1.BinderServiceListPluginsRequest\x1a,.moorage.v1.BinderServiceListPluginsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17moorage/v1/binder.proto\x12\nmoorage.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16moorage/v1/types.proto\"\xcd\x03\n\x0b\x42indRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12=\n\x0b\x61nnotations\x18\x05 \x03(\x0b\x32(.moorage.v1.BindRequest.AnnotationsEntry\x12\x0f\n\x07profile\x18\x06 \x01(\t\x12\"\n\x06policy\x18\x07 \x01(\x0b\x32\x12.moorage.v1.Policy\x12\x10\n\x08\x64\x65\x63ision\x18\x08 \x01(\x0c\x12<\n\x0b\x63ycle_state\x18\t \x03(\x0b\x32\'.moorage.v1.BindRequest.CycleStateEntry\x12\x12\n\ngeneration\x18\n \x01(\x04\x12\r\n\x05\x65poch\x18\x0b \x01(\x04\x12\x0e\n\x06holder\x18\x0c \x01(\t\x12\x13\n\x0btraceparent\x18\r \x01(\t\x12\x0f\n\x07warning\x18\x0e \x01(\t\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x31\n\x0f\x43ycleStateEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"4\n\x0c\x42indResponse\x12$\n\x07outcome\x18\x01 \x01(\x0e\x32\x13.moorage.v1.Outcome\"\xbc\x01\n\x1b\x42inderServiceSessionRequest\x12\n\n\x02id\x18\x01 \x01(\x04\x12%\n\x04\x62ind\x18\x02 \x01(\x0b\x32\x17.moorage.v1.BindRequest\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x15\n\rreports_waits\x18\x04 \x01(\x08\x12\'\n\x04sent\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xee\x01\n\x1c\x42inderServiceSessionResponse\x12\n\n\x02id\x18\x01 \x01(\x04\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.moorage.v1.CycleStatus\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12$\n\x07outcome\x18\x04 \x01(\x0e\x32\x13.moorage.v1.Outcome\x12\x0e\n\x06\x65nding\x18\x05 \x01(\x08\x12-\n\x07plugins\x18\x06 \x03(\x0b\x32\x1c.moorage.v1.BindPluginReport\x12$\n\x04wait\x18\x07 \x01(\x0b\x32\x16.moorage.v1.PermitWait\":\n\nPermitWait\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12\x0e\n\x06plugin\x18\x02 \x01(\t\x12\x0f\n\x07\x61waited\x18\x03 \x01(\t\"n\n\x10\x42indPluginReport\x12\x0e\n\x06plugin\x18\x01 \x01(\t\x12\r\n\x05point\x18\x02 \x01(\t\x12\x0e\n\x06result\x18\x03 \x01(\t\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"<\n\x1b\x42inderServiceBarrierRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0e\n\x06holder\x18\x02 \x01(\t\"\xba\x01\n\x1c\x42inderServiceBarrierResponse\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12\x0e\n\x06holder\x18\x02 \x01(\t\x12&\n\x05\x62inds\x18\x03 \x03(\x0b\x32\x17.moorage.v1.WrittenBind\x12)\n\x06memory\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12\x17\n\x0fmoorage_version\x18\x06 \x01(\t\"\xc6\x01\n\x0bWrittenBind\x12%\n\x03pod\x18\x01 \x01(\x0b\x32\x18.moorage.v1.PodReference\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x0f\n\x07unknown\x18\x03 \x01(\x08\x12=\n\x0b\x61nnotations\x18\x04 \x03(\x0b\x32(.moorage.v1.WrittenBind.AnnotationsEntry\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"S\n\x1f\x42inderServiceFollowStateRequest\x12 \n\x05state\x18\x01 \x01(\x0b\x32\x11.moorage.v1.State\x12\x0e\n\x06holder\x18\x02 \x01(\t\"\x88\x01\n BinderServiceFollowStateResponse\x12\"\n\x05hello\x18\x01 \x01(\x0b\x32\x11.moorage.v1.HelloH\x00\x12\x36\n\x0f\x61\x63knowledgement\x18\x02 \x01(\x0b\x32\x1b.moorage.v1.AcknowledgementH\x00\x42\x08\n\x06\x61nswer\"g\n\x1d\x42inderServiceRetryPodsRequest\x12&\n\x04pods\x18\x01 \x03(\x0b\x32\x18.moorage.v1.PodReference\x12\x0e\n\x06plugin\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"<\n\x0cPodReference\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0b\n\x03uid\x18\x03 \x01(\t\"1\n\x1e\x42inderServiceRetryPodsResponse\x12\x0f\n\x07written\x18\x01 \x01(\r\"!\n\x1f\x42inderServiceListPluginsRequest\"k\n BinderServiceListPluginsResponse\x12#\n\x07plugins\x18\x01 \x03(\x0b\x32\x12.moorage.v1.Plugin\x12\"\n\x1a\x64\x65\x63isions_for_plugins_only\x18\x02 \x01(\x08*P\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x11\n\rOUTCOME_BOUND\x10\x01\x12\x19\n\x15OUTCOME_ALREADY_BOUND\x10\x02\x32\xc6\x04\n\rBinderService\x12\x39\n\x04\x42ind\x12\x17.moorage.v1.BindRequest\x1a\x18.moorage.v1.BindResponse\x12`\n\x07Session\x12\'.moorage.v1.BinderServiceSessionRequest\x1a(.moorage.v1.BinderServiceSessionResponse(\x01\x30\x01\x12\\\n\x07\x42\x61rrier\x12\'.moorage.v1.BinderServiceBarrierRequest\x1a(.moorage.v1.BinderServiceBarrierResponse\x12l\n\x0b\x46ollowState\x12+.moorage.v1.BinderServiceFollowStateRequest\x1a,.moorage.v1.BinderServiceFollowStateResponse(\x01\x30\x01\x12\x62\n\tRetryPods\x12).moorage.v1.BinderServiceRetryPodsRequest\x1a*.moorage.v1.BinderServiceRetryPodsResponse\x12h\n\x0bListPlugins\x12+.moorage.v1.BinderServiceListPluginsRequest\x1a,.moorage.v1.BinderServiceListPluginsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,8 +39,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BINDREQUEST_CYCLESTATEENTRY']._serialized_options = b'8\001'
   _globals['_WRITTENBIND_ANNOTATIONSENTRY']._loaded_options = None
   _globals['_WRITTENBIND_ANNOTATIONSENTRY']._serialized_options = b'8\001'
-  _globals['_OUTCOME']._serialized_start=2214
-  _globals['_OUTCOME']._serialized_end=2294
+  _globals['_OUTCOME']._serialized_start=2255
+  _globals['_OUTCOME']._serialized_end=2335
   _globals['_BINDREQUEST']._serialized_start=96
   _globals['_BINDREQUEST']._serialized_end=557
   _globals['_BINDREQUEST_ANNOTATIONSENTRY']._serialized_start=456
@@ -50,35 +50,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BINDRESPONSE']._serialized_start=559
   _globals['_BINDRESPONSE']._serialized_end=611
   _globals['_BINDERSERVICESESSIONREQUEST']._serialized_start=614
-  _globals['_BINDERSERVICESESSIONREQUEST']._serialized_end=761
-  _globals['_BINDERSERVICESESSIONRESPONSE']._serialized_start=764
-  _globals['_BINDERSERVICESESSIONRESPONSE']._serialized_end=1002
-  _globals['_PERMITWAIT']._serialized_start=1004
-  _globals['_PERMITWAIT']._serialized_end=1062
-  _globals['_BINDPLUGINREPORT']._serialized_start=1064
-  _globals['_BINDPLUGINREPORT']._serialized_end=1174
-  _globals['_BINDERSERVICEBARRIERREQUEST']._serialized_start=1176
-  _globals['_BINDERSERVICEBARRIERREQUEST']._serialized_end=1236
-  _globals['_BINDERSERVICEBARRIERRESPONSE']._serialized_start=1239
-  _globals['_BINDERSERVICEBARRIERRESPONSE']._serialized_end=1425
-  _globals['_WRITTENBIND']._serialized_start=1428
-  _globals['_WRITTENBIND']._serialized_end=1626
+  _globals['_BINDERSERVICESESSIONREQUEST']._serialized_end=802
+  _globals['_BINDERSERVICESESSIONRESPONSE']._serialized_start=805
+  _globals['_BINDERSERVICESESSIONRESPONSE']._serialized_end=1043
+  _globals['_PERMITWAIT']._serialized_start=1045
+  _globals['_PERMITWAIT']._serialized_end=1103
+  _globals['_BINDPLUGINREPORT']._serialized_start=1105
+  _globals['_BINDPLUGINREPORT']._serialized_end=1215
+  _globals['_BINDERSERVICEBARRIERREQUEST']._serialized_start=1217
+  _globals['_BINDERSERVICEBARRIERREQUEST']._serialized_end=1277
+  _globals['_BINDERSERVICEBARRIERRESPONSE']._serialized_start=1280
+  _globals['_BINDERSERVICEBARRIERRESPONSE']._serialized_end=1466
+  _globals['_WRITTENBIND']._serialized_start=1469
+  _globals['_WRITTENBIND']._serialized_end=1667
   _globals['_WRITTENBIND_ANNOTATIONSENTRY']._serialized_start=456
   _globals['_WRITTENBIND_ANNOTATIONSENTRY']._serialized_end=506
-  _globals['_BINDERSERVICEFOLLOWSTATEREQUEST']._serialized_start=1628
-  _globals['_BINDERSERVICEFOLLOWSTATEREQUEST']._serialized_end=1711
-  _globals['_BINDERSERVICEFOLLOWSTATERESPONSE']._serialized_start=1714
-  _globals['_BINDERSERVICEFOLLOWSTATERESPONSE']._serialized_end=1850
-  _globals['_BINDERSERVICERETRYPODSREQUEST']._serialized_start=1852
-  _globals['_BINDERSERVICERETRYPODSREQUEST']._serialized_end=1955
-  _globals['_PODREFERENCE']._serialized_start=1957
-  _globals['_PODREFERENCE']._serialized_end=2017
-  _globals['_BINDERSERVICERETRYPODSRESPONSE']._serialized_start=2019
-  _globals['_BINDERSERVICERETRYPODSRESPONSE']._serialized_end=2068
-  _globals['_BINDERSERVICELISTPLUGINSREQUEST']._serialized_start=2070
-  _globals['_BINDERSERVICELISTPLUGINSREQUEST']._serialized_end=2103
-  _globals['_BINDERSERVICELISTPLUGINSRESPONSE']._serialized_start=2105
-  _globals['_BINDERSERVICELISTPLUGINSRESPONSE']._serialized_end=2212
-  _globals['_BINDERSERVICE']._serialized_start=2297
-  _globals['_BINDERSERVICE']._serialized_end=2879
+  _globals['_BINDERSERVICEFOLLOWSTATEREQUEST']._serialized_start=1669
+  _globals['_BINDERSERVICEFOLLOWSTATEREQUEST']._serialized_end=1752
+  _globals['_BINDERSERVICEFOLLOWSTATERESPONSE']._serialized_start=1755
+  _globals['_BINDERSERVICEFOLLOWSTATERESPONSE']._serialized_end=1891
+  _globals['_BINDERSERVICERETRYPODSREQUEST']._serialized_start=1893
+  _globals['_BINDERSERVICERETRYPODSREQUEST']._serialized_end=1996
+  _globals['_PODREFERENCE']._serialized_start=1998
+  _globals['_PODREFERENCE']._serialized_end=2058
+  _globals['_BINDERSERVICERETRYPODSRESPONSE']._serialized_start=2060
+  _globals['_BINDERSERVICERETRYPODSRESPONSE']._serialized_end=2109
+  _globals['_BINDERSERVICELISTPLUGINSREQUEST']._serialized_start=2111
+  _globals['_BINDERSERVICELISTPLUGINSREQUEST']._serialized_end=2144
+  _globals['_BINDERSERVICELISTPLUGINSRESPONSE']._serialized_start=2146
+  _globals['_BINDERSERVICELISTPLUGINSRESPONSE']._serialized_end=2253
+  _globals['_BINDERSERVICE']._serialized_start=2338
+  _globals['_BINDERSERVICE']._serialized_end=2920
 # @@protoc_insertion_point(module_scope)

@@ -214,6 +214,7 @@ class BinderServiceSessionRequest(_message.Message):
     BIND_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
     REPORTS_WAITS_FIELD_NUMBER: _builtins.int
+    SENT_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """The caller's number for this bind; another one than those of its binds that are under way."""
     reports_waits: _builtins.bool
@@ -230,6 +231,12 @@ class BinderServiceSessionRequest(_message.Message):
         the deadline of a call is to `Bind`. Without it the binder takes its own time.
         """
 
+    @_builtins.property
+    def sent(self) -> _duration_pb2.Duration:
+        """Optional. How long after the binder's headers had come the caller sent this. `timeout` then counts from
+        that moment: a binder that was stopped or cut off meanwhile does not do what it finds too late.
+        """
+
     def __init__(
         self,
         *,
@@ -237,10 +244,11 @@ class BinderServiceSessionRequest(_message.Message):
         bind: Global___BindRequest | None = ...,
         timeout: _duration_pb2.Duration | None = ...,
         reports_waits: _builtins.bool = ...,
+        sent: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "sent", b"sent", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "reports_waits", b"reports_waits", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bind", b"bind", "id", b"id", "reports_waits", b"reports_waits", "sent", b"sent", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -29,9 +29,6 @@ _OPTIONS = (
     ("grpc.per_rpc_retry_buffer_size", 8 << 20),  # a larger request is not retried
     ("grpc.use_local_subchannel_pool", 1),  # a new channel must not wait for an older one's backoff
     ("grpc.dns_min_time_between_resolutions_ms", 5_000),
-    ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.http2.ping_timeout_ms", 5_000),  # by default a minute, and no earlier than that
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     # A server that was killed is back in seconds, and calls wait for nothing but the next attempt.
@@ -46,7 +43,12 @@ _OPTIONS = (
 
 
 def connect(
-    target: str, service: str = "", *, security: Security = LOOPBACK, identity: str = ""
+    target: str,
+    service: str = "",
+    *,
+    security: Security = LOOPBACK,
+    identity: str = "",
+    keepalive: tuple[float, float] = (10.0, 5.0),
 ) -> grpc.aio.Channel:
     """Return a channel; calls go in turn to all addresses that the target has.
 
@@ -59,13 +61,22 @@ def connect(
             no new calls; sessions that are open stay open.
         security: The certificates of this process, which a channel keeps for all its time.
         identity: The DNS name that the server must prove; without it, the target's host.
+        keepalive: Seconds without a message until the server is asked for a sign of life, and for
+            which it may be missing; then the connection is given up.
 
     Raises:
         ConfigurationError: The target has another form, or plain text may not be sent there.
     """
     require_reachable(target, security)
     config = msgspec.json.encode(_service_config(service)).decode()
-    options: list[tuple[str, Any]] = [("grpc.service_config", config), *_OPTIONS]
+    silence, timeout = (round(1000 * seconds) for seconds in keepalive)
+    options: list[tuple[str, Any]] = [
+        *_OPTIONS,
+        ("grpc.service_config", config),
+        ("grpc.keepalive_time_ms", silence),
+        ("grpc.keepalive_timeout_ms", timeout),
+        ("grpc.http2.ping_timeout_ms", timeout),  # by default a minute, and no earlier than that
+    ]
     if security.certificates is None:
         return grpc.aio.insecure_channel(target, options)
     if identity:

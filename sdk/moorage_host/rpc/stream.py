@@ -39,6 +39,7 @@ class MessageStream(Generic[T]):
     Attributes:
         last_heard: When the server last sent something, or was connected to, in `loop.time()`;
             infinite before that.
+        opened: When the headers of the server came, in `loop.time()`; infinite before that.
         lost: Why the stream is over; None while it is open.
         outbox: The messages that wait to be written.
     """
@@ -52,7 +53,7 @@ class MessageStream(Generic[T]):
             call: The call; messages are written as bytes.
             receive: Gets each message of the server, and passes answers to `resolve`.
         """
-        self.last_heard = math.inf
+        self.last_heard = self.opened = math.inf
         self.lost: StreamLostError | None = None
         self._call = call
         self._receive = receive
@@ -128,6 +129,7 @@ class MessageStream(Generic[T]):
                 await self._call.wait_for_connection()
                 self.last_heard = self._loop.time()
                 await self._call.initial_metadata()
+                self.opened = self._loop.time()
                 while True:
                     while not self.outbox:
                         self._idle = self._loop.create_future()

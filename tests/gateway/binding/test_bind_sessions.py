@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
+from tools.chaos.link import Link
 from tools.inprocess.gateway import (
     Gateway,
     bind,
@@ -105,18 +106,29 @@ async def test_a_pod_that_the_watch_has_not_shown_counts_from_the_begin_of_its_b
         bind_of_late.cancel()
 
 
-async def test_binds_that_a_binder_leaves_behind_are_done_by_the_next(
+async def test_binds_that_a_binder_leaves_behind_are_shown_by_the_watch(
     tmp_path: Path, port: int, process: Gateway
 ) -> None:
     posts = process.api.count(*BINDINGS, delay_seconds=0.3)
     async with binder_service(tmp_path, port=port):  # without grace: its streams break
         binds = begin(process, "a", "b", "c")
         await until(lambda: posts() == 3)
-    assert not any(each.done() for each in binds)
-    async with binder_service(tmp_path, port=port):
-        assert await asyncio.gather(*binds) == ["", "", ""]
-    assert posts() == 6  # the API server refused the second of each
+    assert await asyncio.gather(*binds) == ["", "", ""]
+    assert posts() == 3
     assert [process.api.node_of(name) for name in "abc"] == ["n1"] * 3
+
+
+async def test_a_bind_that_a_binder_has_lost_is_done_by_the_next(
+    tmp_path: Path, port: int, process: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.binding.unknown.WATCH_SECONDS", 0.1)
+    posts = process.api.count(*BINDINGS)
+    async with odd_binder(port, "silent") as odd:
+        [lost] = begin(process, "lost")
+        await until(lambda: odd.streams == [["lost"]])
+    async with binder_service(tmp_path, port=port):
+        assert await lost == ""
+    assert posts() == 1
 
 
 async def test_a_binder_that_ends_answers_its_binds_and_the_next_does_the_others(
@@ -247,6 +259,22 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
         [later] = begin(process, "later")
         assert await later == ""
     assert binder.streams == [["hung"] * (oddity == "silent"), ["later"]]
+
+
+async def test_the_binds_of_a_silent_connection_go_over_another_one(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.binding.client.KEEPALIVE", (0.2, 0.5))
+    link = Link("gateway>binder", [port])
+    await link.start()
+    async with gateway(tmp_path, binder=f"127.0.0.1:{link.port}", config=None) as process:
+        await process.node("n1")
+        async with binder_service(tmp_path, port=port):
+            await bound(process, "before")
+            link.freeze()
+            [later] = begin(process, "later")
+            assert await later == ""
+            await link.stop()
 
 
 async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, port: int) -> None:
