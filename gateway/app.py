@@ -35,7 +35,7 @@ from gateway.policy.policy import PolicyHolder
 from gateway.replicas.cache import AnswerCache
 from gateway.replicas.client import FilterClient, ScoreClient
 from gateway.replicas.feed import StateFeed
-from gateway.replicas.kinds import FILTER, SCORER, binder_of
+from gateway.replicas.kinds import FILTER, SCORER, SHADOW_FILTER, SHADOW_SCORER, binder_of
 from gateway.replicas.metrics import ReplicaMetrics
 from gateway.replicas.reload import PolicyReloader, ReloadMetrics
 from gateway.replicas.rollout import Rollout
@@ -202,10 +202,10 @@ class _Gateway:
             share="profiles" if own_scorer else "all",
         )
         filters_of_shadows = (
-            replicas(FILTER, own_filter, share="shadows") if own_filter else filters
+            replicas(SHADOW_FILTER, own_filter, share="shadows") if own_filter else filters
         )
         scorers_of_shadows = (
-            replicas(SCORER, own_scorer, share="shadows") if own_scorer else scorers
+            replicas(SHADOW_SCORER, own_scorer, share="shadows") if own_scorer else scorers
         )
         self._events = EventWriter(client, leadership.holder, tries=8, first_pause=1.0)
         self.reloader: PolicyReloader | None = None

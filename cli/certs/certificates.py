@@ -28,7 +28,7 @@ from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, SHARE_LEFT, read_certificate
 from moorage_host.tls.identities import METRICS, OPERATOR, SCHEDULER, service_identity
 
-SERVICES = ("gateway", "filter", "scorer", "binder", "annotator")
+SERVICES = ("gateway", "filter", "scorer", "binder", "annotator", "shadow-filter", "shadow-scorer")
 CLIENTS = {"scheduler": SCHEDULER, "operator": OPERATOR, "metrics": METRICS}
 
 HERE = ("localhost", "127.0.0.1", "::1")

@@ -20,6 +20,7 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from moorage_host.rpc.channel import connect
+from moorage_host.rpc.errors import ending_of
 from moorage_host.tls.identities import service_identity
 from moorage_host.tls.security import LOOPBACK, Security
 
@@ -169,7 +170,7 @@ class Barriers:
             try:
                 return await stub.Barrier(request, timeout=self._timeout, wait_for_ready=True)
             except grpc.aio.AioRpcError as error:
-                return f"{error.code().name}: {error.details()}"
+                return ending_of(error)
 
 
 def _recorded(bind: pb.WrittenBind) -> KnownBind:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from moorage.v1 import binder_pb2, replica_pb2
 from moorage.v1 import types_pb2 as pb
 from moorage.v1.replica_pb2_grpc import ReplicaServiceStub
 
-Name = Literal["filter", "scorer", "binder"]
+Name = Literal["filter", "scorer", "binder", "shadow-filter", "shadow-scorer"]
 
 ReportRetry = Callable[[str, str, str], None]
 """Called with a plugin that asks for another attempt on pods that it rejected, why, and where."""
@@ -25,7 +25,7 @@ class ServiceKind:
     """One kind of service that gets the state.
 
     Attributes:
-        name: The service's name.
+        name: The service's name, which its certificate proves.
         policy: The kind of plugins that it runs, as the policy calls it.
         method: The stream of its states, and of its cycles if it runs cycles.
         request: Makes a message of the stream.
@@ -55,6 +55,10 @@ class ServiceKind:
 
 FILTER = ServiceKind(name="filter", policy="filter")
 SCORER = ServiceKind(name="scorer", policy="score")
+
+SHADOW_FILTER = replace(FILTER, name="shadow-filter")
+SHADOW_SCORER = replace(SCORER, name="shadow-scorer")
+"""Replicas of shadows alone: no certificate of theirs is that of a replica which decides."""
 
 
 def binder_of(holder: str) -> ServiceKind:

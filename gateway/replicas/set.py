@@ -80,7 +80,7 @@ class ReplicaSet:
 
     Attributes:
         kind: The kind of service.
-        name: What they are called: as their kind, or shadow-filter and shadow-scorer.
+        name: What they are called: as their kind.
         share: What they run of the policy.
         all: The replicas that take part, a new list whenever some come or go.
         by_place: The same by their addresses.
@@ -130,7 +130,7 @@ class ReplicaSet:
             share: What they run of the policy.
         """
         self.kind, self.share = kind, share
-        self.name = f"shadow-{kind.name}" if share == "shadows" else kind.name
+        self.name = kind.name
         self.problem = f"no {self.name} replica has been reached yet"
         self.refusals: dict[str, str] = {}
         self.feed = feed

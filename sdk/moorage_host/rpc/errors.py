@@ -6,7 +6,7 @@ own (`CycleStatus`), ask it as well, so that an error means the same in a call a
 
 from collections.abc import Iterator
 
-import grpc
+import grpc.aio
 import msgspec
 import structlog
 from google.protobuf.message import DecodeError
@@ -64,6 +64,19 @@ _TABLE: tuple[tuple[type[Exception], grpc.StatusCode, str | None], ...] = (
     (Exception, grpc.StatusCode.INTERNAL, UNEXPECTED),
 )
 """The first type that fits, its status, and the text if the error's own is not fit to be seen."""
+
+
+OTHER_NAME = "its certificate does not name the service that was called"
+
+_OTHER_NAME_IN_GRPC = (
+    "Custom verification check failed with error: UNAUTHENTICATED: "
+    "Hostname Verification Check failed."
+)
+
+
+def ending_of(error: grpc.aio.AioRpcError) -> str:
+    """Return code and details with which a call ended, in words that say what to do."""
+    return f"{error.code().name}: {error.details()}".replace(_OTHER_NAME_IN_GRPC, OTHER_NAME)
 
 
 def status_of(error: Exception) -> tuple[grpc.StatusCode, str]:

@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 
 import grpc.aio
 
+from moorage_host.rpc.errors import ending_of
+
 T = TypeVar("T")
 
 Message = bytes | Callable[[], bytes]
@@ -191,7 +193,7 @@ def _fail(answer: "asyncio.Future[Any]", error: Exception) -> None:
 
 def _reason(ending: BaseException) -> StreamLostError:
     if isinstance(ending, grpc.aio.AioRpcError):
-        return StreamLostError(f"{ending.code().name}: {ending.details()}")
+        return StreamLostError(ending_of(ending))
     if isinstance(ending, asyncio.InvalidStateError):
         return StreamLostError(f"the stream has ended: {ending}")
     return StreamLostError("the stream was cancelled")

@@ -14,7 +14,8 @@ from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
 from tests.needs import needed
 
-SERVICES = {"gateway", "filter", "scorer", "binder", "annotator"}
+LIVE = {"gateway", "filter", "scorer", "binder", "annotator"}
+SERVICES = LIVE | {"shadow-filter", "shadow-scorer"}
 FOLDERS = SERVICES | {"scheduler", "operator", "metrics"}
 
 
