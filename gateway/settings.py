@@ -29,7 +29,8 @@ class EdgeSettings(AdminSettings):
     )
     scheduler_identity: tuple[str, ...] = setting(
         (SCHEDULER,),
-        "DNS names in the certificates of kube-schedulers, the only callers of the extender.",
+        "DNS names in the certificates of kube-schedulers, the only callers of the extender; "
+        "NAME=PROFILE, also more than once: one that may place pods of these schedulerNames only.",
     )
     http_timeout: float = setting(
         5.0,

@@ -60,6 +60,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         excluded_pods: UIDs of pods that count as gone.
         added_pods: Pods that count as on the nodes that they name; of very many, the first.
         caller: Who asks: the address, and the names in the certificate.
+        profiles: The schedulerNames whose pods the caller may place; None for all.
         traceparent: W3C trace context of the span that it is in; "" if it is not traced.
         profile: The profile that the pod asks for, by its schedulerName.
         uid: The pod's UID.
@@ -88,6 +89,7 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     excluded_pods: Sequence[str] = ()
     added_pods: Sequence[Pod] = ()
     caller: str = ""
+    profiles: frozenset[str] | None = None
     traceparent: str = ""
     profile: str = ""
     uid: str = ""
@@ -154,7 +156,7 @@ Rank = Callable[[Cycle, NodeSet], Coroutine[Any, Any, PhaseScores]]
 
 
 class BindCall(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Put this pod on this node; `deadline` and `traceparent` as in `Cycle`."""
+    """Put this pod on this node; `deadline`, `traceparent` and `profiles` as in `Cycle`."""
 
     namespace: str
     name: str
@@ -162,6 +164,7 @@ class BindCall(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     node: str
     deadline: float
     traceparent: str = ""
+    profiles: frozenset[str] | None = None
 
 
 class Cycles(Protocol):

@@ -32,6 +32,7 @@ from gateway.edge.last_calls import LastCalls
 from gateway.edge.metrics import EdgeMetrics, Result, Verb
 from gateway.edge.paths import Paths, Route
 from gateway.edge.requests import RequestReader, read_binding
+from gateway.edge.schedulers import Schedulers
 from gateway.settings import EdgeSettings
 from moorage.units.printable import printable
 from moorage_host.http.callers import Callers
@@ -44,6 +45,9 @@ log = structlog.get_logger()
 TOO_SLOW = "moorage: the gateway did not decide in time"
 INTERNAL = "moorage: internal error in the gateway, see its log"
 NOT_UNDERSTOOD = "moorage: the request was not understood: "
+
+Profiles = frozenset[str] | None
+"""The schedulerNames whose pods a caller may place; None for all."""
 
 BUDGET_SHARE = 0.8
 """The part of --http-timeout in which a call is answered; the rest is for kube-scheduler's way."""
@@ -71,7 +75,8 @@ class Edge:
         """Have *cycles* decide; note callers in *last_calls*.
 
         Raises:
-            ConfigurationError: An alias is wrong, or its path is that of a verb.
+            ConfigurationError: An alias is wrong, or its path is that of a verb; an identity is
+                wrong.
         """
         self.settings = settings
         self.refusals = Refusals("extender")
@@ -79,7 +84,8 @@ class Edge:
         self._cycles = cycles
         self._paths = Paths(settings.extender_prefix, settings.extender_alias)
         self._checks = RequestChecks(settings.allowed_host, self.refusals, json_only=True)
-        self._callers = Callers(settings.scheduler_identity, "--scheduler-identity", self.refusals)
+        self._schedulers = schedulers = Schedulers(settings.scheduler_identity)
+        self._callers = Callers(schedulers.names, "--scheduler-identity", self.refusals)
         self._bodies = Bodies(settings.body_bytes_in_flight)
         self._reader = RequestReader(settings.given_nodes_cached)
         self._metrics = EdgeMetrics(registry, settings.http_timeout)
@@ -111,7 +117,10 @@ class Edge:
             if hdrs.EXPECT in request.headers and not await _continue(request):
                 return empty_response(web.HTTPExpectationFailed.status_code)
             self._last_calls.note(caller, route.verb, connection.certificate)
-            response = await self.respond(request, route, caller)
+            profiles = None
+            if self._schedulers.are_limited:
+                profiles = self._schedulers.profiles_of(connection.identities)
+            response = await self.respond(request, route, caller, profiles)
             if self.draining or not request.content.at_eof():
                 response.force_close()
             return response
@@ -119,7 +128,11 @@ class Edge:
             connection.become(State.IDLE)
 
     async def respond(
-        self, request: web.BaseRequest, route: Route, caller: str = ""
+        self,
+        request: web.BaseRequest,
+        route: Route,
+        caller: str = "",
+        profiles: Profiles = None,
     ) -> web.StreamResponse:
         """Answer a call; cancelled only when the caller hangs up or the gateway stops.
 
@@ -127,6 +140,7 @@ class Edge:
             request: The call. Its headers have arrived, its body may still be on the way.
             route: Which verb and plugin answer.
             caller: Who calls, for the decision.
+            profiles: The schedulerNames whose pods the caller may place; None for all.
         """
         verb, plugin = route
         loop = asyncio.get_running_loop()
@@ -147,13 +161,15 @@ class Edge:
                     body = await self._bodies.read(request, self.settings.body_limit)
                     match verb:
                         case "filter":
-                            answer = await self._filter(body, plugin, deadline, caller)
+                            answer = await self._filter(body, plugin, deadline, caller, profiles)
                         case "prioritize":
-                            answer = await self._prioritize(body, plugin, deadline, caller)
+                            answer = await self._prioritize(
+                                body, plugin, deadline, caller, profiles
+                            )
                         case "preempt":
-                            answer = await self._preempt(body, deadline, caller)
+                            answer = await self._preempt(body, deadline, caller, profiles)
                         case "bind":
-                            answer = await self._bind(body, deadline)
+                            answer = await self._bind(body, deadline, profiles)
                 finally:
                     grace.cancel()
             result = "ok"
@@ -188,8 +204,11 @@ class Edge:
             if verb == "prioritize" and result != "ok":
                 self._metrics.hidden[result].inc()
 
-    async def _filter(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
+    async def _filter(
+        self, body: bytes, plugin: str, deadline: float, caller: str, profiles: Profiles
+    ) -> bytes:
         cycle = await self._reader.scheduling(body, plugin=plugin, deadline=deadline, caller=caller)
+        cycle.profiles = profiles
         await self._cycles.filter(cycle)
         nodes, feasible = cycle.nodes, cycle.feasible
         came, left = self._metrics.nodes["filter"]
@@ -201,8 +220,11 @@ class Edge:
             self._reader.keep(feasible)
         return answers.filter_answer(feasible, *cycle.verdicts.rejected(nodes))
 
-    async def _prioritize(self, body: bytes, plugin: str, deadline: float, caller: str) -> bytes:
+    async def _prioritize(
+        self, body: bytes, plugin: str, deadline: float, caller: str, profiles: Profiles
+    ) -> bytes:
         cycle = await self._reader.scheduling(body, plugin=plugin, deadline=deadline, caller=caller)
+        cycle.profiles = profiles
         scores = await self._cycles.prioritize(cycle)
         came, left = self._metrics.nodes["prioritize"]
         came(len(cycle.nodes.names))
@@ -210,7 +232,9 @@ class Edge:
         omit_zeros = self.settings.omit_zero_scores
         return answers.prioritize_answer(cycle.nodes, scores, omit_zeros=omit_zeros)
 
-    async def _preempt(self, body: bytes, deadline: float, caller: str) -> bytes:
+    async def _preempt(
+        self, body: bytes, deadline: float, caller: str, profiles: Profiles
+    ) -> bytes:
         pod, pod_json, victims = await self._reader.preempt(body)
         cycle = Cycle(
             pod=pod,
@@ -219,6 +243,7 @@ class Edge:
             excluded_pods=[each.UID for given in victims.values() for each in given.Pods or ()],
             deadline=deadline,
             caller=caller,
+            profiles=profiles,
         )
         await self._cycles.preempt(cycle)
         left_over = {name: victims[name] for name in cycle.feasible.names}
@@ -227,7 +252,7 @@ class Edge:
         left(len(left_over))
         return answers.preempt_answer(left_over)
 
-    async def _bind(self, body: bytes, deadline: float) -> bytes:
+    async def _bind(self, body: bytes, deadline: float, profiles: Profiles) -> bytes:
         args = read_binding(body)
         call = BindCall(
             namespace=args.PodNamespace,
@@ -235,6 +260,7 @@ class Edge:
             uid=args.PodUID,
             node=args.Node,
             deadline=deadline,
+            profiles=profiles,
         )
         # A bind that has begun is never cancelled: its outcome would be unknown.
         bind = asyncio.create_task(self._cycles.bind(call))

@@ -31,6 +31,8 @@ from gateway.scheduling.recheck import Recheck
 from gateway.scheduling.rejected import RejectedPods
 from gateway.scheduling.reservations import Reservations
 
+NOT_THEIRS = "this kube-scheduler may not place such pods; see the gateway's --scheduler-identity"
+
 UNCOLLECTED_LIMIT = 256
 """Pods whose scores wait for a prioritize call; it may never come."""
 
@@ -122,7 +124,7 @@ class Scheduler:
     async def filter(self, cycle: Cycle) -> None:
         """Rule nodes out, and go on to score the others."""
         await self._term.enter(cycle.deadline)
-        if not self._is_ours(cycle.profile):
+        if not self._is_ours(cycle):
             return
         pod, profile, uid = cycle.pod, cycle.profile, cycle.uid
         if uid in self._cycle_states.by_uid:
@@ -177,7 +179,7 @@ class Scheduler:
     async def prioritize(self, cycle: Cycle) -> Sequence[int]:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
         await self._term.enter(cycle.deadline)
-        if not self._is_ours(cycle.profile):
+        if not self._is_ours(cycle):
             return ()
         if not cycle.plugin and cycle.profile not in self._policy.dependencies.scores:
             return ()
@@ -192,7 +194,7 @@ class Scheduler:
     async def preempt(self, cycle: Cycle) -> None:
         """Drop the candidates on which the pod could not run even without the victims."""
         await self._term.enter(cycle.deadline)
-        if not self._is_ours(cycle.profile) or cycle.pod.spec.node_name:
+        if not self._is_ours(cycle) or cycle.pod.spec.node_name:
             return  # a pod on a node asks for room to grow there, not whether it may run there
         if cycle.profile not in self._policy.dependencies.filters:
             return
@@ -218,6 +220,8 @@ class Scheduler:
 
     async def bind(self, call: BindCall) -> None:
         """Bind the pod; waits for no cycle, unless its node has to be checked again."""
+        if call.profiles is not None:
+            await self._require_theirs(call, call.profiles)
         self._uncollected.pop(call.uid, None)
         member = self._state.pods.get(call.uid) or self._binding.pods_ahead.pod(call.uid)
         bound = False
@@ -246,6 +250,12 @@ class Scheduler:
             self._binding.pods_ahead.forget(call.uid)
             if member is not None and member.spec.scheduling_group is not None:
                 self._groups.on_bind_end(member, bound=bound)
+
+    async def _require_theirs(self, call: BindCall, profiles: frozenset[str]) -> None:
+        """Fail the bind of a pod of another profile; what calls say of the pod does not count."""
+        pod = self._state.pods.get(call.uid) or await self._binding.unknown.read(call)
+        if pod is not None and pod.spec.scheduler_name not in profiles:
+            raise CallFailedError(NOT_THEIRS)
 
     def _take(self, cycle: Cycle, verdicts: PhaseVerdicts) -> None:
         """Take over the verdicts of a filter phase."""
@@ -335,8 +345,12 @@ class Scheduler:
         decision.generation = self._state.generation
         self._rejected.note(cycle)
 
-    def _is_ours(self, profile: str) -> bool:
-        """Whether there is such a profile here; extenders are asked about every pod."""
+    def _is_ours(self, cycle: Cycle) -> bool:
+        """Whether the pod's profile is here; extenders are asked about every pod."""
+        if cycle.profiles is not None:
+            known = self._state.pods.get(cycle.uid, cycle.pod)  # calls may say anything
+            if not cycle.profiles >= {cycle.profile, known.spec.scheduler_name}:
+                raise CallFailedError(NOT_THEIRS)
         if (age := self._cluster.age()) > self._cluster.max_age:
             if age == math.inf:
                 raise CallFailedError("Moorage has not read the cluster yet")
@@ -344,7 +358,7 @@ class Scheduler:
             raise CallFailedError(STALE)
         if self._policy.resolved is None:
             raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
-        if profile in self._policy.profiles:
+        if cycle.profile in self._policy.profiles:
             return True
         self._metrics.foreign()
         return False
