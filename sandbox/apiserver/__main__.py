@@ -25,6 +25,7 @@ async def _serve(settings: Settings) -> None:
                 if settings.run_controllers:
                     Controllers(api.cluster)
                 if settings.kubeconfig_out:
+                    settings.kubeconfig_out.touch(mode=0o600)
                     settings.kubeconfig_out.write_text(api.kubeconfig())
                 announce("serving", service="api-server", api=api.url)
                 await stop.wait()

@@ -76,18 +76,30 @@ def test_a_rollout_ends_the_old_gateway_when_the_new_one_is_ready(base: list[Man
     assert (spec["replicas"], spec["strategy"]) == (1, rolling)
 
 
-def test_every_container_passes_the_restricted_profile(second_scheduler: list[Manifest]) -> None:
-    enforced = one(second_scheduler, "Namespace", "moorage")["metadata"]["labels"]
+@pytest.mark.parametrize("layout", [each.stem for each in (DEPLOY / "install").iterdir()])
+def test_every_container_passes_the_restricted_profile(layout: str) -> None:
+    manifests = installed(layout)
+    enforced = one(manifests, "Namespace", "moorage")["metadata"]["labels"]
     assert enforced["pod-security.kubernetes.io/enforce"] == "restricted"
-    for deployment in deployments(second_scheduler):
-        pod = pod_spec(deployment)
+    assert {"filter", "scorer", "binder"} < set(restricted(manifests))
+
+
+def restricted(manifests: list[Manifest]) -> list[str]:
+    """Check that what runs of Moorage needs no rights; return the names."""
+    running = [each for each in manifests if each["kind"] in ("Deployment", "DaemonSet", "Pod")]
+    found = [each for each in running if each["metadata"]["namespace"] == "moorage"]
+    for each in found:
+        pod = each["spec"] if each["kind"] == "Pod" else pod_spec(each)
         assert pod["enableServiceLinks"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        context = container(deployment)["securityContext"]
-        assert context["allowPrivilegeEscalation"] is False
-        assert context["readOnlyRootFilesystem"] is True
-        assert context["capabilities"] == {"drop": ["ALL"]}
+        for run in (*pod.get("initContainers", ()), *pod["containers"]):
+            assert run["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+    return [each["metadata"]["name"] for each in found]
 
 
 def test_nothing_waits_for_the_scheduler_that_it_makes_work(

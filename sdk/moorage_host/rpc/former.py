@@ -54,7 +54,8 @@ class MarkFile:
         mark.memory[mark.REPLICA] = replica.encode().ljust(32, b"\0")
 
     def _map(self, path: Path) -> None:
-        self._file = path.open("xb+", buffering=0)
+        path.touch(mode=0o600, exist_ok=False)
+        self._file = path.open("rb+", buffering=0)
         self._path = path
         # Unlike flock, this lock is not handed on to children of plugins, which may live longer.
         fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -52,17 +52,6 @@ def test_it_may_list_and_patch_nodes_and_nothing_else(built: list[Manifest]) -> 
     assert names == ["moorage-annotator"]
 
 
-def test_it_passes_the_restricted_profile(built: list[Manifest]) -> None:
-    assert pod(built)["securityContext"]["runAsNonRoot"] is True
-    assert pod(built)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    (container,) = pod(built)["containers"]
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-
-
 def test_it_is_probed_where_it_answers_and_has_bounds(built: list[Manifest]) -> None:
     (container,) = pod(built)["containers"]
     port = AnnotatorSettings().admin_port
