@@ -14,7 +14,7 @@ from tools.planes.programs import Program
 
 ROOT = Path(__file__).resolve().parents[2]
 
-Identity = Literal["admin", "gateway", "binder", "gate", "capacity", "scheduler"]
+Identity = Literal["admin", "gateway", "binder", "gate", "capacity", "annotator", "scheduler"]
 Object = dict[str, Any]
 
 

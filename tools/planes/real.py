@@ -88,7 +88,7 @@ RBAC_KINDS = (
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 )
-BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder", "gate", "capacity")
+BY_TOKEN: tuple[Identity, ...] = ("gateway", "binder", "gate", "capacity", "annotator")
 BY_CERTIFICATE: tuple[Identity, ...] = ("admin", "scheduler")
 
 # Without a controller manager nobody takes this taint off new nodes, makes the service account that
@@ -313,6 +313,7 @@ def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]
         "bearerTokens": {"metrics": True},
         "gate": {"enabled": True},
         "capacity": {"enabled": True},
+        "annotator": {"enabled": True},
         "policy": {"profiles": [{"schedulerName": name} for name in profiles]},
     }
     for obj in render(values):

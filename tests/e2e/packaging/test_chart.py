@@ -8,12 +8,13 @@ import pytest
 import yaml
 
 from cli.capacity.command import capacity
+from cli.certs.certificates import HERE, identities
 from cli.config.extender import extender_weight
 from cli.gate.command import gate
 from gateway.settings import GatewaySettings
 from moorage_host.kube_scheduler import VERBS
 from services.filter.plugins.stateful_set_zone import StatefulSetZone
-from tests.deploy.test_manifests import pod_spec, rules
+from tests.deploy.test_manifests import pod_spec, restricted, rules
 from tools.build import find
 from tools.manifests.plugins import names, verbs_of
 from tools.manifests.rendering import (
@@ -22,6 +23,7 @@ from tools.manifests.rendering import (
     INSTALL,
     Values,
     generated,
+    helm_test,
     layouts,
     one,
     render,
@@ -229,6 +231,35 @@ def test_the_api_server_checks_from_kubernetes_1_30_on_and_knows_all_profiles() 
     assert "ValidatingAdmissionPolicy" not in kinds
 
 
+@pytest.mark.parametrize(
+    ("values", "expression"),
+    [
+        ({}, "request.namespace != 'kube-system'"),
+        ({"admission": {"boundNamespaces": ["a", "b"]}}, 'request.namespace in ["a","b"]'),
+        ({"layout": "control-plane", "gateway": {"clusterIP": "10.96.0.9"}}, ""),
+    ],
+)
+def test_the_binder_binds_where_its_scheduler_places_pods(values: Values, expression: str) -> None:
+    policy = one(render(values), "ValidatingAdmissionPolicy", "moorage-binder-binds")
+    found = [each["expression"] for each in policy["spec"]["validations"]]
+    said = [each for each in found if "request.namespace" in each]
+    assert said == [expression] * bool(expression)
+
+
+def test_the_account_of_a_gateway_beside_kube_scheduler_is_not_held_to_the_gateways_work() -> None:
+    manifests = render({"layout": "sidecar"})
+    held = [each["spec"].get("matchConditions", "") for each in manifests if "spec" in each]
+    assert ":binder'" in str(held)
+    assert ":scheduler'" not in str(held)
+
+
+def test_every_container_of_every_option_passes_the_restricted_profile() -> None:
+    names = ("gate", "capacity", "annotator")
+    values = {"shadow": {"replicas": 1}, **{name: {"enabled": True} for name in names}}
+    found = restricted([*render(values), *helm_test({})])
+    assert {*names, "shadow-filter", "shadow-scorer", "test"} < set(found)
+
+
 def test_network_policies_can_be_left_out() -> None:
     kinds = {each["kind"] for each in render({"networkPolicy": {"enabled": False}})}
     assert "Deployment" in kinds
@@ -236,11 +267,22 @@ def test_network_policies_can_be_left_out() -> None:
 
 
 def test_replicas_of_shadows_are_asked_by_the_gateway_with_the_plugins_of_the_others() -> None:
-    values = {"shadow": {"replicas": 3}, "plugins": {"a.py": ""}}
-    manifests = render({**values, "autoscaling": {"scorer": {"enabled": True}}})
+    values: Values = {
+        "shadow": {"replicas": 3},
+        "plugins": {"a.py": ""},
+        "autoscaling": {"scorer": {"enabled": True}},
+        "monitoring": {"enabled": True},
+        "tls": {"source": "cert-manager"},
+    }
+    manifests = render(values)
     names = {(each["kind"], each["metadata"]["name"]) for each in manifests}
     assert len(names) == len(manifests)
     (gateway,) = pod_spec(one(manifests, "Deployment", "gateway"))["containers"]
+    secured = {
+        each["metadata"]["name"]: each["spec"]["podMetricsEndpoints"][0]["tlsConfig"]["serverName"]
+        for each in manifests
+        if each["kind"] == "PodMonitor"
+    }
     (policy,) = one(manifests, "NetworkPolicy", "services")["spec"]["podSelector"].values()
     for kind in ("filter", "scorer"):
         own = one(manifests, "Deployment", f"shadow-{kind}")
@@ -248,6 +290,11 @@ def test_replicas_of_shadows_are_asked_by_the_gateway_with_the_plugins_of_the_ot
         assert own["spec"]["replicas"] == 3
         assert pod_spec(own)["containers"] == pod_spec(live)["containers"]
         assert pod_spec(own)["serviceAccountName"] == kind
+        (tls,) = (each for each in pod_spec(own)["volumes"] if each["name"] == "tls")
+        assert tls["secret"]["secretName"] == f"shadow-{kind}-tls"
+        certificate = one(manifests, "Certificate", f"shadow-{kind}")["spec"]
+        assert set(certificate["dnsNames"]) == {*identities()[f"shadow-{kind}"]} - {*HERE}
+        assert secured[f"shadow-{kind}"] == f"moorage-shadow-{kind}"
         selector = one(manifests, "Service", f"shadow-{kind}")["spec"]["selector"]
         assert selector == own["spec"]["selector"]["matchLabels"]
         assert selector != one(manifests, "Service", kind)["spec"]["selector"]

@@ -11,12 +11,11 @@ import pytest_asyncio
 
 from moorage_host.kube import connect
 from tests.cli.support import moorage
-from tests.e2e.rights import Right, used
+from tests.e2e.rights import Right, given, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
-from tools.manifests.rendering import render
 from tools.planes.embedded import Object
 from tools.planes.objects import node
-from tools.planes.real import OUR_NAMESPACE, RBAC_KINDS, RealPlane, path_of, who
+from tools.planes.real import OUR_NAMESPACE, RealPlane, path_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -29,11 +28,8 @@ async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealP
     started = RealPlane(tmp_path_factory.mktemp("annotator"))
     try:
         await started.start()
-        for obj in (*deployed(), *map(node, NODES)):
+        for obj in map(node, NODES):
             await send(started, "POST", path_of(obj), obj)
-        _, groups = who("gateway")
-        certificate = started.authority.sign("annotator", ACCOUNT, groups)
-        started.write_kubeconfig(started.directory / "annotator.kubeconfig", certificate.user)
         yield started
     finally:
         await started.stop()
@@ -44,15 +40,6 @@ async def prometheus() -> AsyncIterator[FakePrometheus]:
     async with fake_prometheus() as fake:
         fake.measures({"mean-free-cpu": {"n1": 6000, "n2": 700}})
         yield fake
-
-
-def deployed() -> list[Object]:
-    objects = render({"annotator": {"enabled": True}})
-    return [
-        obj
-        for obj in objects
-        if "annotator" in obj["metadata"]["name"] and obj["kind"] in RBAC_KINDS
-    ]
 
 
 async def send(plane: RealPlane, method: str, path: str, body: Object | None = None) -> Any:
@@ -110,8 +97,7 @@ async def test_it_needs_the_rights_that_it_is_given_and_no_others(
 ) -> None:
     await annotate(tmp_path, plane, prometheus)
     rights = {Right("", "nodes", verb) for verb in ("list", "patch")}
-    (role,) = (obj for obj in deployed() if obj["kind"] == "ClusterRole")
-    assert {Right("", "nodes", verb) for verb in role["rules"][0]["verbs"]} == rights
+    assert given("annotator") == rights
     assert used(plane.audit_log, "annotator") == rights
     assert used(plane.audit_log, "annotator", "forbid") == set()
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from cli.capacity.placeholder import placeholder_name
 from moorage_host.kube import KubeClient, Response, connect
 from tests.cli.support import moorage
 from tests.scenarios.karpenter import definition
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PODS, NODES = "/api/v1/namespaces/default/pods", "/api/v1/nodes"
 MARK = {"moorage.io/placeholder": "karpenter"}
+MINE = placeholder_name("3f2c1a9e-0000-4000-8000-1234567890ab")
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
@@ -73,8 +75,8 @@ def placeholder(name: str, scheduler: str = "moorage-placeholder", **more: Any) 
 
 
 async def test_it_makes_placeholders_and_marks_nodes(clients: Clients) -> None:
-    client, mine = clients.capacity, f"{PODS}/mine"
-    (await send(client, "POST", PODS, placeholder("mine"))).check()
+    client, mine = clients.capacity, f"{PODS}/{MINE}"
+    (await send(client, "POST", PODS, placeholder(MINE))).check()
     status = {"status": {"conditions": [UNSCHEDULABLE]}}
     (await send(client, "PATCH", f"{mine}/status", status)).check()
     (await send(client, "DELETE", mine)).check()
@@ -92,9 +94,10 @@ PLACEHOLDERS_ONLY, ITS_OWN = b"placeholders only", b"its own only"
 @pytest.mark.parametrize(
     ("verb", "path", "body", "message"),
     [
-        ("POST", PODS, pod("x", labels=MARK), PLACEHOLDERS_ONLY),
-        ("POST", PODS, placeholder("x", labels={"a": "b"}), PLACEHOLDERS_ONLY),
-        ("POST", PODS, placeholder("x", spec={"nodeName": "n1"}), PLACEHOLDERS_ONLY),
+        ("POST", PODS, pod(MINE, labels=MARK), PLACEHOLDERS_ONLY),
+        ("POST", PODS, placeholder(MINE, labels={"a": "b"}), PLACEHOLDERS_ONLY),
+        ("POST", PODS, placeholder(MINE, spec={"nodeName": "n1"}), PLACEHOLDERS_ONLY),
+        ("POST", PODS, placeholder("web"), PLACEHOLDERS_ONLY),
         ("DELETE", f"{PODS}/foreign", None, PLACEHOLDERS_ONLY),
         (
             "PATCH",
