@@ -10,22 +10,27 @@ from tools.docs.pages import DOCS, table
 
 ROWS = {
     "no extender": "no extender",
-    "go nothing": "an extender in Go that does nothing",
+    "go nothing": "Go that does nothing",
     "moorage": "Moorage, equal pods",
-    "moorage, unlike pods": "Moorage, pods unlike any before",
-    "go nothing, bindVerb": "an extender in Go that only binds",
+    "moorage, unlike pods": "Moorage, every pod different",
     "moorage, bindVerb": "Moorage with `bindVerb`",
 }
 """The rows of the page of benchmarks by the names that they have in the table."""
 
 
 def cost(_: str) -> str:
-    """Return pods a second with each extender, and the share that is left of those without any."""
-    columns = [pods_per_second(cluster) for cluster in CLUSTERS]
+    """Return what is left of the pods a second with each extender, and what a pod costs there."""
+    rows = [_section_table("cluster", title) for title in CLUSTERS.values()]
+    pods = [pods_per_second(cluster) for cluster in CLUSTERS]
     return table(
-        ("extender", "heavy nodes: pods/s", "left", "light nodes: pods/s", "left"),
+        ("extender", "pods/s", "left", "ms of processor time"),
         (
-            (text, *(cell for each in columns for cell in _cells(each, row)))
+            (
+                text,
+                " / ".join(str(each[row]) for each in pods),
+                " / ".join(f"{100 * each[row] / each['no extender']:.0f}" for each in pods) + " %",
+                " / ".join(dict.fromkeys(each[row][2].partition(" ")[0] for each in rows)),
+            )
             for row, text in ROWS.items()
         ),
     )
@@ -35,10 +40,6 @@ def pods_per_second(cluster: str) -> dict[str, int]:
     """Return the pods a second of each row of a cluster."""
     rows = _section_table("cluster", CLUSTERS[cluster])
     return {name: int(cells[0]) for name, cells in rows.items() if name}
-
-
-def _cells(pods: dict[str, int], row: str) -> tuple[str, str]:
-    return str(pods[row]), f"{100 * pods[row] / pods['no extender']:.0f} %"
 
 
 PAGE = DOCS / "reference" / "benchmarks.md"
