@@ -12,7 +12,12 @@ from moorage.units.printable import printable
 
 Answer = Mapping[str, Any]
 
-MORE = "The Python package moorage has the whole command; its doctor checks more."
+MORE = "The Python package moorage has the whole command."
+
+UNREAD = (
+    "Not read: kube-scheduler and its configuration, the other processes, the policy's effect, "
+    "versions; `moorage doctor` of the Python package moorage checks them."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +55,7 @@ def options() -> argparse.ArgumentParser:
     explain.add_argument("--pending", action="store_true", help="Every pod without a node.")
     explain.add_argument("-o", "--output", choices=("text", "json"), default="text")
     doctor = commands.add_parser(
-        "doctor", help="Say whether Moorage's pods are ready, and why not."
+        "doctor", help="Say whether Moorage's pods are ready, and why not.", epilog=UNREAD
     )
     for each in (explain, doctor):
         each.add_argument("--gateway", default="moorage", help="The namespace of the gateway.")
@@ -141,8 +146,9 @@ def _doctor(kubectl: Kubectl, gateway: HttpPort, namespace: str) -> int:
     for level, found in (("problem", problems), ("warning", notes)):
         for each in found:
             print(printable(f"{level}: {each}"))
-    counts = f"{len(problems)} problems, {len(notes)} warnings; {len(pods)} pods. {MORE}"
-    print(printable(counts))
+    counted = ((problems, "problem"), (notes, "warning"), (pods, "pod"))
+    print(*(f"{len(found)} {one}{'s' * (len(found) != 1)}" for found, one in counted), sep=", ")
+    print(UNREAD)
     return 1 if problems else 0
 
 
