@@ -1,7 +1,7 @@
 """The release workflow runs dry, from the tag to its page: every step that needs no network.
 
 Actions of others and what talks to a registry are stood in for, and note what they are given. The
-tests of the `build` job are collected only, as they run by themselves.
+tests of the `build` job are collected only, as they run by themselves. `pytest -s` shows the log.
 """
 
 import hashlib
@@ -81,6 +81,9 @@ class Run:
                 self.action(step, here)
             else:
                 self.script(step, here)
+            used = step.get("uses", "").partition("@")[0]
+            how = "stood in for" if used in PASSED_OVER else "ran"
+            print(f"{name}: {how}: {used or step.get('name') or step['run']}", flush=True)
         for output, value in (job.get("outputs") or {}).items():
             self.values[f"needs.{name}.outputs.{output}"] = self.text(value)
 

@@ -294,6 +294,9 @@ async def test_a_page_asked_for_no_updates_opens_no_stream_and_asks_once(page: P
         assert len(cluster.clients) == 1
         await page.evaluate(HIDE)
         await expect(page.locator("#live")).to_have_text("Paused")
+        before = len(asked)
+        await page.clock.run_for(120_000)
+        assert len(asked) == before
         assert "updates" not in page.url
 
 
