@@ -52,7 +52,7 @@ from services.binder import metrics as binder_metrics
 from services.binder.settings import BinderSettings
 from tools.docs.api_tables import api
 from tools.docs.bench_tables import cost, sizing
-from tools.docs.pages import ROOT, Row, code, escaped, table
+from tools.docs.pages import Row, code, escaped, table
 from tools.docs.plugin_tables import arguments, in_tree, plugins
 
 SETTINGS: Mapping[str, tuple[type[Dataclass], type[Dataclass] | None]] = {
@@ -110,12 +110,6 @@ def metrics(name: str) -> str:
         ("name", "type", "labels", "meaning"),
         ((code(n), kind, ", ".join(map(code, labels)), escaped(h)) for n, kind, labels, h in rows),
     )
-
-
-def make(_: str) -> str:
-    """Return the targets of the Makefile."""
-    targets = re.findall(r"^([a-z0-9-]+):.*?## (.+)$", (ROOT / "Makefile").read_text(), re.M)
-    return table(("target", "what it does"), ((code(f"make {t}"), text) for t, text in targets))
 
 
 def command(name: str) -> str:
@@ -180,7 +174,6 @@ TABLES: Mapping[str, Callable[[str], str]] = {
     "arguments": arguments,
     "doctor": doctor,
     "in-tree": in_tree,
-    "make": make,
     "methods": methods,
     "command": command,
     "connection": connection,
