@@ -155,4 +155,3 @@ FRAGMENTS: Mapping[str, Callable[[Any], None]] = {
     "pluginConfig": _are_arguments,
 }
 """Parts of documents by their key."""
-

@@ -1,10 +1,12 @@
 """The release workflow runs dry, from the tag to its page: every step that needs no network.
 
 Actions of others and what talks to a registry are stood in for, and note what they are given. The
-tests of the `build` job are collected only, as they run by themselves. `pytest -s` shows the log.
+tests of the `build` job are collected only, as they run by themselves. `--log-cli-level=INFO` shows
+each step.
 """
 
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -20,6 +22,8 @@ import yaml
 from tests.deploy.wheel import HOME_PAGE, ROOT
 from tools.build import find
 from tools.release.chart import changes
+
+LOG = logging.getLogger(__name__)
 
 WORKFLOW = ROOT / ".github/workflows/release.yml"
 VERSION = "0.2.0"
@@ -83,7 +87,7 @@ class Run:
                 self.script(step, here)
             used = step.get("uses", "").partition("@")[0]
             how = "stood in for" if used in PASSED_OVER else "ran"
-            print(f"{name}: {how}: {used or step.get('name') or step['run']}", flush=True)
+            LOG.info("%s: %s: %s", name, how, used or step.get("name") or step["run"])
         for output, value in (job.get("outputs") or {}).items():
             self.values[f"needs.{name}.outputs.{output}"] = self.text(value)
 
