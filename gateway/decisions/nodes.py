@@ -251,9 +251,9 @@ def view(decision: Decision, node: str, arrays: NodeArrays | None) -> NodeView:
     seen = NodeView(time=decision.time.isoformat(), node=node, verdict="unknown")
     seen.chosen = decision.bind is not None and decision.bind.node == node
     top = decision.score.top if decision.score else []
-    seen.rank, seen.score = next(
-        ((rank, each) for rank, each in enumerate(top, start=1) if each.node == node), (0, None)
-    )
+    seen.score = next((each for each in top if each.node == node), None)
+    if seen.score is not None:
+        seen.rank = sum(each.total > seen.score.total for each in top) + 1  # equal ones share it
     if arrays is not None:
         _judge(seen, arrays)
     elif seen.score or seen.chosen:

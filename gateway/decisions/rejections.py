@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gateway.cycle.decision import UNKNOWN_NODE, Decision
 from gateway.decisions.explanation import Object, PodEvidence, RejectedNodes
 from gateway.decisions.nodes import NodeView
+from gateway.decisions.sentences import is_tie
 
 KUBE_SCHEDULER, GATEWAY, OURS = "kube-scheduler", "Moorage's gateway", "Moorage "
 """Who rejects nodes; the last stands before the names of plugins."""
@@ -233,7 +234,10 @@ def _feasible(newest: Decision | None, view: NodeView, *, is_chosen: bool) -> st
     if view.rank and view.score is not None and newest.score is not None:
         best, total = newest.score.top[0], f"{view.score.total:.4g}"
         if view.score.total != best.total:
-            return f"it is Moorage's number {view.rank}, {total}; {best.node} has {best.total:.4g}"
+            tie = newest.claim is None and is_tie(newest.score, view.score.total)
+            alike = f", a tie after rounding to {newest.score.scale} steps" if tie else ""
+            lead = f"{best.node} has {best.total:.4g}{alike}"
+            return f"it is Moorage's number {view.rank}, {total}; {lead}"
         if best.node == view.node and newest.score.best < 2:
             return f"it is Moorage's best node, {total}: {reason}"
         return f"it ties for Moorage's best total, {total}: {reason}"

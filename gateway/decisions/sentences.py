@@ -265,6 +265,11 @@ def _steps(total: float, scale: int) -> int:
     return int(whole(total, scale))
 
 
+def is_tie(score: ScoreRecord, total: float) -> bool:
+    """Return whether kube-scheduler saw a total as it saw the best one; never if none was sent."""
+    return score.scale > 0 and _steps(total, score.scale) == _steps(score.top[0].total, score.scale)
+
+
 def _other_node(score: ScoreRecord, bound: str, total_of: TotalOf | None) -> str:
     """Return why the pod is on *bound*, which is not Moorage's one best node."""
     best = score.top[0]

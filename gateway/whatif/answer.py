@@ -45,7 +45,7 @@ class Verdict(Record):
 
 
 class Ranked(NodeScoreRecord, kw_only=True):
-    """A feasible node: its place, from 1 on, and the whole number that is sent for its total."""
+    """A feasible node: its place, from 1 on, shared by equal ones; what is sent for its total."""
 
     rank: int
     score: int
@@ -123,6 +123,7 @@ def compose(
     totals = np.array([each.total for each in ranking], np.float32)  # as in cycles
     sent = whole(totals, scale)
     best, tied = ties(totals, sent)
+    ranks = np.searchsorted(-totals, -totals) + 1  # equal ones share it
     newest = filtered if filtered is not None else scored
     decision = Decision(  # which nobody keeps: for its words
         namespace=question.pod.namespace,
@@ -171,7 +172,7 @@ def compose(
         score=decision.score.plugins if decision.score else [],
         ranking=[
             Ranked(rank=rank, node=each.node, total=each.total, score=score, plugins=each.plugins)
-            for rank, (each, score) in enumerate(zip(ranking, sent.tolist(), strict=True), start=1)
+            for rank, each, score in zip(ranks.tolist(), ranking, sent.tolist(), strict=True)
         ],
         claim=decision.claim,
         group=decision.group,
@@ -185,8 +186,9 @@ def side(answer: Answer, *, named: bool) -> dict[str, Any]:
     for each in answer.rejected:
         rejected.setdefault((each.plugin, each.reason), []).append(each.node)
     best = answer.claim.node if answer.claim else ""
-    if not best and answer.ranking:
-        best = answer.ranking[0].node
+    first = [each.node for each in answer.ranking if each.score == answer.ranking[0].score]
+    if not best and len(first) == 1:  # of those that tie, kube-scheduler chooses
+        (best,) = first
     if not best and len(answer.feasible) == 1:
         (best,) = answer.feasible
     return {

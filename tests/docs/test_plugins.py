@@ -1,23 +1,35 @@
 """Plugins in the documentation work, and their tests pass."""
 
+import asyncio
 import importlib.util
 import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from moorage import FilterPlugin, ObjectKind, Rejection, ScorePlugin
 from moorage.plugin.hooks import Plugin
 from moorage.rules import check_kind
-from moorage.testing import make_node, make_pod, run_filter, run_score
+from moorage.testing import (
+    make_node,
+    make_pod,
+    record_retries,
+    run_filter,
+    run_score,
+    running,
+    time_is,
+)
 from moorage_host.plugins.registry import GROUPS, Registry
 from tools.docs.pages import DOCS, Block, blocks
+from tools.waiting import until
 
 BLOCKS = list(blocks("python"))
 
@@ -136,6 +148,46 @@ def test_low_carbon_reads_its_file_in_the_background_and_skips_pods_without_it(
     file.write_text('{"hydro": ')  # half-written
     assert run_score(plugin_, make_pod(), *nodes) == {}
     assert "JSONDecodeError" in caplog.text
+
+
+async def test_frozen_teams_asks_a_server_and_remembers_over_a_reload(folder: Path) -> None:
+    frozen_teams = plugin(folder / "frozen_teams.py", FilterPlugin, "FrozenTeams")
+    pod, node = make_pod(labels={"example.com/team": "a"}), make_node("n")
+    file, frozen = folder / "frozen.json", Rejection("the team is frozen")
+
+    def instance(url: str) -> Any:
+        return frozen_teams(frozen_teams.Args(url=url, file=str(file)))
+
+    async def heard(teams: list[str], at: str) -> list[str]:
+        """Run an instance until it has kept an answer; return why it had pods tried again."""
+        app = web.Application()
+        app.router.add_get("/", answering(teams))
+        async with TestServer(app) as server:
+            plugin_ = instance(str(server.make_url("/")))
+            retries = record_retries(plugin_)
+            with time_is(at):
+                async with running(plugin_):
+                    await until(lambda: file.exists() and [*json.loads(file.read_text())] == teams)
+        return retries
+
+    async def found(at: str) -> Rejection | None:
+        with time_is(at):  # of an instance that reaches no server
+            verdicts = await asyncio.to_thread(
+                run_filter, instance("http://127.0.0.1:1/"), pod, node
+            )
+        return verdicts["n"]
+
+    assert await heard(["a"], "2026-11-29T10:00:00Z") == []
+    assert await found("2026-11-29T10:00:59Z") == frozen
+    assert await found("2026-11-29T10:01:01Z") is None
+    assert await heard([], "2026-11-29T10:01:01Z") == ["a team has thawed"]
+
+
+def answering(content: object) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(content)
+
+    return answer
 
 
 def test_newest_kernels_prefers_new_kernels_and_notes_old_ones(folder: Path) -> None:

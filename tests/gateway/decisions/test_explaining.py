@@ -62,6 +62,7 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path) -> No
     policy = POLICY.replace("scoreScale: 100", "scoreScale: 10")
     async with sharing(tmp_path, NoThird, Given, policy=policy) as running:
         scores, decision = await decided(running)
+        _, n0 = await running.get("/decisions/default/p?node=n0")
     assert {each["Host"]: each["Score"] for each in scores} == {"n0": 7, "n1": 7, "n2": 2}
     assert (decision["score"]["scale"], decision["score"]["tied"]) == (10, 1)
     assert decision["why"] == [
@@ -73,6 +74,9 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path) -> No
         "NoThird rejected 1 of 4 nodes: it is the third",
     ]
     assert decision["reason"] == decision["why"][0]
+    assert n0["reason"] == (
+        "it is Moorage's number 2, 70.9; n1 has 74.4, a tie after rounding to 10 steps"
+    )
 
 
 async def test_a_score_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:

@@ -307,7 +307,8 @@ async def test_a_pod_of_the_cluster_is_compared_with_what_might_be(process: Gate
     }
     before, after = await compared("?nodes=3&like=n2")
     assert (after["nodes"], after["feasible"]) == (6, 4)
-    assert after["best"].startswith("n2-new-")
+    assert (after["best"], {each["rank"] for each in after["top"]}) == ("", {1, 4})
+    assert after["words"][0].startswith("kube-scheduler chooses among 3 nodes that tie for ")
     _, after = await compared("?off=Cool")
     assert (after["feasible"], after["best"]) == (2, "n3")
     assert {(each["plugin"], each["nodes"]) for each in after["rejected"]} == {

@@ -52,11 +52,12 @@ export function whatIf(namespace, pod) {
 }
 
 function side(title, found, before = found) {
+  const first = (one) => one.best || (one.top.length ? "several tie" : "none known");
   const mark = (text, other) => el("span", { class: text === other ? "" : "other" }, text);
   const feasible = (one) => `${count(one.feasible)} of ${count(one.nodes)}`;
   const rejected = (one) => one.rejected.map((each) => `${count(each.nodes)} ${each.reason} (${each.plugin})`).join(", ");
   return el("section", {}, el("h2", {}, title), el("p", { class: "reason" }, found.words[0] || ""),
-    facts([["Best node", mark(found.best || "none known", before.best || "none known")], ["Feasible", mark(feasible(found), feasible(before))], ["Rejected", rejected(found) && mark(rejected(found), rejected(before))]]),
+    facts([["Best node", mark(first(found), first(before))], ["Feasible", mark(feasible(found), feasible(before))], ["Rejected", rejected(found) && mark(rejected(found), rejected(before))]]),
     best(found.top));
 }
 
