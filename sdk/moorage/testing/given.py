@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from moorage.models import ObjectKind, ObjectName, encode
+import msgspec
+
+from moorage.models import ObjectKind, ObjectName, Pod, encode
 from moorage.plugin.hooks import Plugin
 from moorage.rules import selects_object
 from moorage.snapshot import ObjectStore
 
-GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any]]]
-"""Manifests by kind."""
+GivenObjects = Mapping[ObjectKind, Iterable[Mapping[str, Any] | Pod]]
+"""Manifests by kind; of pods, what `make_pod` makes too."""
 
 NO_OBJECTS: GivenObjects = {}
 
@@ -47,7 +49,15 @@ def store_of(objects: GivenObjects) -> ObjectStore:
     return store
 
 
-def _in_namespace(kind: ObjectKind, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+def manifest_of(pod: Pod) -> dict[str, Any]:
+    """Return a pod as an API server has it."""
+    found: dict[str, Any] = msgspec.json.decode(encode(pod))
+    return found
+
+
+def _in_namespace(kind: ObjectKind, manifest: Mapping[str, Any] | Pod) -> Mapping[str, Any]:
+    if isinstance(manifest, Pod):
+        manifest = manifest_of(manifest)
     metadata = manifest.get("metadata", {})
     if not kind.namespace or metadata.get("namespace"):
         return manifest

@@ -18,8 +18,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from moorage.errors import PluginFailedError
 from moorage.execution import (
     EnabledPlugin,
@@ -36,14 +34,14 @@ from moorage.execution import (
     stop_plugin,
     tried,
 )
-from moorage.models import NodeManifest, Pod, encode
+from moorage.models import NodeManifest, Pod
 from moorage.plugin.hooks import BindPlugin, FilterPlugin, Plugin, ScorePlugin
 from moorage.plugin.normalization import Scores
 from moorage.plugin.values import Binding, DecisionSummary, Permission, Refusal
 from moorage.snapshot import Nodes, Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.snapshot.verdicts import Rejection
-from moorage.testing.given import NO_OBJECTS, GivenObjects, read_by, store_of
+from moorage.testing.given import NO_OBJECTS, GivenObjects, manifest_of, read_by, store_of
 
 T = TypeVar("T")
 
@@ -206,7 +204,7 @@ def run_group(
     """
     __tracebackhide__ = True
     waiting, pods = list(waiting), list(pods)
-    everyone = [msgspec.json.decode(encode(each)) for each in (pod, *waiting, *pods)]
+    everyone = [manifest_of(each) for each in (pod, *waiting, *pods)]
     kinds = {kind for each in (plugin, *others) for kind in each.reads}
     found = {
         k: everyone if k.plural == "pods" and not k.group else objects.get(k, ()) for k in kinds

@@ -62,7 +62,10 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path) -> No
     policy = POLICY.replace("scoreScale: 100", "scoreScale: 10")
     async with sharing(tmp_path, NoThird, Given, policy=policy) as running:
         scores, decision = await decided(running)
-        _, n0 = await running.get("/decisions/default/p?node=n0")
+        placed = running.api.pod("q", schedulerName="moorage", nodeName="n1")
+        await running.filter(placed, *NAMES)
+        await running.prioritize(placed, *NAMES[:3])
+        _, n0 = await running.get("/decisions/default/q?node=n0")
     assert {each["Host"]: each["Score"] for each in scores} == {"n0": 7, "n1": 7, "n2": 2}
     assert (decision["score"]["scale"], decision["score"]["tied"]) == (10, 1)
     assert decision["why"] == [

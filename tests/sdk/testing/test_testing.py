@@ -310,6 +310,18 @@ def test_a_test_s_objects_are_selected_as_the_api_server_does() -> None:
     assert [each["metadata"].get("namespace") for each in nodes.objects(named)] == [None]
 
 
+def test_pods_are_objects_as_make_pod_makes_them() -> None:
+    waiting, bound = (
+        make_pod("a", labels={"app": "x"}),
+        make_pod("b", labels={"app": "x"}, node="n1"),
+    )
+    apps = ObjectKind("v1", "pods", label_selector="app")
+    found = make_nodes(*TWO_NODES, objects={apps: [waiting, bound, make_pod("c")]}).objects(
+        apps, Pod
+    )
+    assert {each.name: each.spec.node_name for each in found} == {"a": "", "b": "n1"}
+
+
 @pytest.mark.parametrize(
     ("selectors", "problem"),
     [
