@@ -57,7 +57,7 @@ class Gang(FilterPlugin):
         """Know of no attempts yet."""
         self._tried: dict[Name, datetime] = {}
         self._since: dict[Name, datetime] = {}
-        self._incomplete: set[Name] = set()
+        self._complete: set[Name] = set()
 
     def group(self, pod: Pod, nodes: Nodes) -> Group | None:
         """Return the group of a pod with one of the labels, and the groups ahead of it."""
@@ -80,7 +80,7 @@ class Gang(FilterPlugin):
             orders[n] = priority, (now - self._since.get(n, now)) // timeout % 2, age, n
         before = (n for n in orders if orders[n] < orders[name])
         ahead = sorted(before, key=orders.__getitem__)[:MOST_AHEAD]
-        self._incomplete &= groups.keys()
+        self._complete &= groups.keys()
         mine = self._described(name, groups[name], nodes)
         if not pod.spec.scheduling_gates:
             self._tried[name] = now
@@ -106,11 +106,14 @@ class Gang(FilterPlugin):
         )
 
     def _note_completeness(self, name: Name, group: Group) -> None:
-        """Have the pods of a group tried again when the last one has come."""
+        """Have the pods of a group tried again when the last one has come.
+
+        Also of one that was never seen incomplete: an earlier instance may have rejected them.
+        """
         if len(group.members) < group.min_count:
-            self._incomplete.add(name)
-        elif name in self._incomplete:
-            self._incomplete.discard(name)
+            self._complete.discard(name)
+        elif name not in self._complete:
+            self._complete.add(name)
             self.retry_rejected("a group is complete", namespace=name[0])
 
 

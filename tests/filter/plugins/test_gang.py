@@ -11,7 +11,7 @@ from moorage import NodeManifest, Pod, Rejection
 from moorage.groups import POD_GROUPS, PODS, PODS_OF_POD_GROUPS, group_members
 from moorage.models.pod_spec import SchedulingGate
 from moorage.rules.device_classes import PREFIX
-from moorage.testing import make_node, make_nodes, make_pod, run_group, time_is
+from moorage.testing import make_node, make_nodes, make_pod, record_retries, run_group, time_is
 from services.filter.plugins.gang import Gang
 
 GPU = "example.com/gpu"
@@ -320,3 +320,15 @@ def test_a_group_that_is_too_large_is_not_tried() -> None:
     first, *others = members(513)
     placed = run_group(Gang(), first, gpus("n1", 600), waiting=others)
     assert placed == Rejection("the group has more than 512 pods", unresolvable=False)
+
+
+async def test_a_complete_group_is_tried_again_once_also_by_an_instance_that_comes_later() -> None:
+    """After a reload nobody knows that a group was incomplete when its pods were rejected."""
+    queue = Queue(manifest("a-0", "a", "2"), manifest("a-1", "a", "2"))
+    reasons = record_retries(queue.plugin)
+    await queue.ahead("a-1@0", "a-0@1")
+    assert reasons == ["a group is complete"]
+    waiting = Queue(manifest("a-0", "a", "2"))
+    reasons = record_retries(waiting.plugin)
+    await waiting.ahead("a-0@0")
+    assert reasons == []
