@@ -123,6 +123,7 @@ class _SeenCondition(Model, frozen=True):
 
 class _SeenStatus(Actual, frozen=True):
     phase: str = ""
+    reason: str = ""
     nominated_node_name: str = ""
     start_time: str = ""
     counted: Counted | None = None
@@ -152,6 +153,7 @@ def trim_pod(pod: "Pod | _SeenPod") -> Pod:
                 size = counted(pod.spec, seen, infeasible=bool(infeasible))
         status = PodStatus(
             phase=seen.phase,
+            reason=seen.reason if seen.phase in ("Failed", "Succeeded") else "",
             nominated_node_name=seen.nominated_node_name,
             start_time=since,
             counted=size,

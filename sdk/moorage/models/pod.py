@@ -14,6 +14,7 @@ class PodStatus(Model, frozen=True):
 
     Attributes:
         phase: The phase.
+        reason: Of a pod that has ended, why, such as "Evicted".
         nominated_node_name: The node on which pods are evicted for it, or which it is to get.
         start_time: Of a pod on a node, when it was scheduled; if only that is known, when the node
             has taken it.
@@ -21,6 +22,7 @@ class PodStatus(Model, frozen=True):
     """
 
     phase: str = ""
+    reason: str = ""
     nominated_node_name: str = ""
     start_time: str = ""
     counted: Counted | None = None

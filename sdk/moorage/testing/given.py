@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.models import ObjectKind, ObjectName, Pod, encode
+from moorage.models import ObjectKind, ObjectName, Pod, decode_pod, encode
 from moorage.plugin.hooks import Plugin
 from moorage.rules import selects_object
 from moorage.snapshot import ObjectStore
@@ -44,20 +44,20 @@ def store_of(objects: GivenObjects) -> ObjectStore:
         for name, count in Counter(name for name, _ in named).items():
             if count > 1:
                 raise ValueError(f"{count} {kind} have the name {name.name!r}: give each its own")
+        is_pod = (kind.group, kind.plural) == ("", "pods")  # of which services keep a part
         for name, manifest in named:
-            store.put(name, encode(manifest))
+            store.put(name, encode(decode_pod(encode(manifest)) if is_pod else manifest))
     return store
 
 
 def manifest_of(pod: Pod) -> dict[str, Any]:
-    """Return a pod as an API server has it."""
+    """Return a pod as JSON-like content."""
     found: dict[str, Any] = msgspec.json.decode(encode(pod))
     return found
 
 
-def _in_namespace(kind: ObjectKind, manifest: Mapping[str, Any] | Pod) -> Mapping[str, Any]:
-    if isinstance(manifest, Pod):
-        manifest = manifest_of(manifest)
+def _in_namespace(kind: ObjectKind, given: Mapping[str, Any] | Pod) -> Mapping[str, Any]:
+    manifest = manifest_of(given) if isinstance(given, Pod) else given
     metadata = manifest.get("metadata", {})
     if not kind.namespace or metadata.get("namespace"):
         return manifest

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from moorage import (
+    ENDED_PODS,
     PERSISTENT_VOLUMES,
     STATEFUL_SETS,
     FilterPlugin,
@@ -310,7 +311,7 @@ def test_a_test_s_objects_are_selected_as_the_api_server_does() -> None:
     assert [each["metadata"].get("namespace") for each in nodes.objects(named)] == [None]
 
 
-def test_pods_are_objects_as_make_pod_makes_them() -> None:
+def test_pods_are_objects_as_make_pod_makes_them_and_as_services_keep_them() -> None:
     waiting, bound = (
         make_pod("a", labels={"app": "x"}),
         make_pod("b", labels={"app": "x"}, node="n1"),
@@ -320,6 +321,10 @@ def test_pods_are_objects_as_make_pod_makes_them() -> None:
         apps, Pod
     )
     assert {each.name: each.spec.node_name for each in found} == {"a": "", "b": "n1"}
+    status = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"}
+    ended = {"metadata": {"name": "e", "namespace": "x"}, "status": status}
+    (kept,) = make_nodes(objects={ENDED_PODS: [ended]}).objects(ENDED_PODS)
+    assert kept["status"] == {"phase": "Failed", "reason": "Evicted"}
 
 
 @pytest.mark.parametrize(
