@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cli.shared.gateway.client import SECONDS, Gateway, connected
+from cli.shared.gateway.client import SECONDS, Gateway, connected, unreached
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.options import GatewayOptions
 from gateway.decisions.explaining import read_events
@@ -60,9 +60,7 @@ async def explained(pod: str, node: str, options: GatewayOptions) -> Explanation
         try:
             return await _without_gateway(client, pod, str(error))
         except KubeUnreachableError as gone:
-            if not options.is_embedded:
-                raise
-            raise KubeUnreachableError(f"`moorage up` no longer runs: {gone}") from gone
+            raise unreached(gone, options) from gone
         except TimeoutError as late:
             raise KubeUnreachableError(str(late)) from late
     except KubeUnreachableError as error:

@@ -128,6 +128,8 @@ def why(
         return PREEMPTED if pod.preempted else "by a client or by what made it"
     if found is None:
         return pod.problem or (problem if pod.node else "not tried yet")
+    if found.place == "is gone" and not pod.node:  # this is about what was a while ago
+        return "it was deleted since"
     parts = [found.reason]
     if pod.node and found.attempts:
         more = found.attempts[0].why[1:]

@@ -109,7 +109,12 @@ def read_workload(nodes: str | None, pods: str | None, profiles: Sequence[str]) 
     workload = Workload()
     for file in dict.fromkeys(text for text in (nodes, pods) if text and not text.isdecimal()):
         taken = {kind for kind, given in (("Node", nodes), ("Pod", pods)) if given in (None, file)}
-        _take(workload, file, taken | ({BOUND} if file == nodes else set()))
+        try:
+            _take(workload, file, taken | ({BOUND} if file == nodes else set()))
+        except ConfigurationError as error:
+            if Path(file).exists():
+                raise
+            raise ConfigurationError(f"{error}; give a number or a file") from error
     if nodes is None and not workload.nodes:
         nodes = str(DEFAULT_NODES)
     workload.nodes += [_node(i) for i in range(_count(nodes))]

@@ -290,7 +290,7 @@ def _other_node(score: ScoreRecord, bound: str, total_of: TotalOf | None) -> str
     if not steps:
         return (
             f"kube-scheduler chose {bound}, {total:.4g}, by its own scores or by lot: after "
-            f"rounding it is as good as {best.node}, {best.total:.4g}"
+            f"rounding it ties with {best.node}, {best.total:.4g}"
         )
     return (
         f"kube-scheduler's own scores outvoted Moorage's: it chose {bound}, {total:.4g}, "

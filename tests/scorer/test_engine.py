@@ -125,6 +125,7 @@ INFINITE = "which is not finite"
         (Gives(1, 2, None), f"score: score returned nan for node n2, {INFINITE}{LINE}"),
         (Gives(1, float("nan"), 2), f"score: score returned nan for node n1, {INFINITE}{LINE}"),
         (Gives(1, 2, float("inf")), f"score: score returned inf for node n2, {INFINITE}{LINE}"),
+        (Gives(1, 10**400), f"score: score returned a number too large for a float{LINE}"),
         (
             Gives(1, 2, 100.5),
             rf"normalize: score returned 100.5 for node n2, {ADVICE}{LINE}",

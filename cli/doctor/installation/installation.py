@@ -18,13 +18,13 @@ from cli.doctor.installation.objects import (
 )
 from cli.doctor.installation.running_scheduler import read_running
 from cli.doctor.installation.schedulers import FoundScheduler, find_schedulers, scheduler_pods
-from cli.shared.gateway.client import Gateway, connected, connected_to_pod
+from cli.shared.gateway.client import Gateway, connected, connected_to_pod, unreached
 from cli.shared.gateway.finding import GatewayError
 from cli.shared.gateway.metrics import Metrics
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.gateway.pods import Object, admin_port, is_active, services_in
 from moorage.errors import ConfigurationError
-from moorage_host.kube import KubeClient, KubeError, connect
+from moorage_host.kube import KubeClient, KubeError, KubeUnreachableError, connect
 from moorage_host.kube_scheduler import ExtenderConfig, KubeSchedulerConfiguration
 from moorage_host.tls.identities import service_identity
 
@@ -218,7 +218,10 @@ async def read_installation(options: GatewayOptions, config: Path | None) -> Ins
     namespace = options.gateway.partition("/")[0]
     cluster = await connect(options.kubeconfig, context=options.context or None)
     try:
-        version, now = await read_server(cluster)
+        try:
+            version, now = await read_server(cluster)
+        except KubeUnreachableError as error:
+            raise unreached(error, options) from error
         try:
             gateway: GatewayReport | NotReadError = await read_gateway(options, cluster)
         except (GatewayError, TimeoutError) as error:

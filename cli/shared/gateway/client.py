@@ -17,7 +17,7 @@ from cli.shared.gateway.forwarding import LOOPBACK, Forwarding, forwarded
 from cli.shared.gateway.options import GatewayOptions
 from cli.shared.gateway.pods import AdminPort
 from moorage.errors import ConfigurationError
-from moorage_host.kube import KubeClient, KubeError, KubeStatusError, connect
+from moorage_host.kube import KubeClient, KubeError, KubeStatusError, KubeUnreachableError, connect
 from moorage_host.tls.certificate import AUTHORITIES, CHAIN, KEY, read_certificate
 from moorage_host.tls.identities import service_identity
 from moorage_host.tls.security import client_context
@@ -169,6 +169,12 @@ class Gateway:
         if "Authorization" in self._arguments.get("headers", {}):
             return "the token of the kubeconfig's user is not known there"
         return "the kubeconfig's user has no token: give --tls DIR"
+
+
+def unreached(error: KubeUnreachableError, options: GatewayOptions) -> KubeUnreachableError:
+    """Return why the API server is not reached; that of `moorage up` has ended with it."""
+    ended = "`moorage up` no longer runs: " if options.is_embedded else ""
+    return KubeUnreachableError(f"{ended}{error}")
 
 
 def _is_of_certificate(error: Exception) -> bool:

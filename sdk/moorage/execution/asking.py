@@ -248,6 +248,8 @@ def _checked_scores(
 ) -> CheckedScores:
     try:
         array = np.array(scores, np.float64)
+    except OverflowError as error:
+        raise WrongAnswerError(method, "returned a number too large for a float") from error
     except (TypeError, ValueError) as error:
         raise WrongTypeError(method, scores, "one number for each node") from error
     if array.shape != nodes.rows.shape:

@@ -74,10 +74,14 @@ class _Late:
 
 @dataclass(slots=True)
 class _Debt:
-    """What a namespace's overruns have taken beyond its share, in seconds, at some time."""
+    """What a namespace's overruns have taken beyond its share, in seconds, at some time.
+
+    `where` the last one gave up.
+    """
 
     seconds: float
     at: float
+    where: str
 
     def left(self, now: float) -> float:
         return max(0.0, self.seconds - SHARE * (now - self.at))
@@ -119,7 +123,8 @@ class Overruns:
         if debt is not None and debt.left(now) > free:
             whom = "pods" if late is None else "pods that overran"
             return (
-                f"called for {whom} of this namespace less than {SHARE:.0%} of the time: overruns"
+                f"called for {whom} of this namespace less than {SHARE:.0%} of the time: overruns, "
+                f"the last in {debt.where}"
             )
         return ""
 
@@ -143,7 +148,8 @@ class Overruns:
         debt = self._debts.pop(namespace, None)
         taken = seconds + (debt.left(now) if debt else 0.0)
         # So that nobody waits for longer than the longest of pods.
-        self._debts[namespace] = _Debt(min(taken, MOST_SECONDS + SHARE * LONGEST_WAIT), now)
+        taken = min(taken, MOST_SECONDS + SHARE * LONGEST_WAIT)
+        self._debts[namespace] = _Debt(taken, now, f"{point}{where}")
         if len(self._debts) > MOST_NAMESPACES:
             self._debts.popitem(last=False)
         in_a_row = self._in_a_row.setdefault(point, set())

@@ -132,7 +132,9 @@ def _check_costs(files: str) -> None:
 
     for path in map(Path, files.split(os.pathsep)):
         if path.is_file():
-            load_all(read_text(path), str(path))
+            for found in load_all(read_text(path), str(path)):
+                if found is not None and not isinstance(found, dict):
+                    raise ConfigurationError(f"{path} holds a {type(found).__name__}, no Config")
 
 
 async def _of_files(files: str, context: str | None, refresh_interval: float) -> ApiServerAccess:

@@ -233,9 +233,12 @@ async def test_any_process_may_die_again_and_again_as_long_as_it_serves_between(
         assert await command.ended() == (0, "")
 
 
-def test_after_the_end_of_up_a_command_says_that_it_no_longer_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("command", "end"), [(("explain", "p"), 1), (("doctor",), 2)], ids=str)
+def test_after_the_end_of_up_a_command_says_that_it_no_longer_runs(
+    tmp_path: Path, command: tuple[str, ...], end: int
+) -> None:
     left = tmp_path / "left.yaml"
     left.write_text(yaml.safe_dump(kubeconfig("http://127.0.0.1:9", "http://127.0.0.1:9")))
-    code, errors, _ = run(tmp_path, "explain", "p", f"--kubeconfig={left}")
-    assert code == 1
+    code, errors, _ = run(tmp_path, *command, f"--kubeconfig={left}")
+    assert code == end
     assert errors.startswith("moorage: `moorage up` no longer runs: ")

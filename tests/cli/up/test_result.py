@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from cli.up.following import PodProgress, PodState
 from cli.up.result import shown, totals, why
@@ -156,6 +157,8 @@ def test_without_the_gateway_there_is_kube_scheduler_s_message() -> None:
     assert why(PENDING, None, None) == "0/3 nodes: full."
     assert why(PodState(namespace="ns", name="p", uid="u"), None, None) == "not tried yet"
     assert why(BOUND, scheduler(), None, "the gateway is busy") == "the gateway is busy"
+    deleted = structs.replace(explained("it was bound to n1: Moorage prefers n1"), place="is gone")
+    assert why(PENDING, None, deleted) == "it was deleted since"
 
 
 def test_a_deleted_pod_was_preempted_only_if_kube_scheduler_has_marked_it() -> None:

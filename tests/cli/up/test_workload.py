@@ -236,7 +236,10 @@ def test_an_object_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         read(pods=file)
 
 
-@pytest.mark.parametrize(("file", "reason"), [("none.yaml", "No such file"), (".", "directory")])
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [("none", "No such file or directory; give a number or a file"), (".", "directory")],
+)
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, file: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=f"cannot read .*{reason}"):
         read(nodes=tmp_path / file)

@@ -148,8 +148,8 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
         (
             scored(74.4, 70.9, scale=10),
             (
-                "kube-scheduler chose n1, 70.9, by its own scores or by lot: after rounding it is "
-                "as good as n0, 74.4"
+                "kube-scheduler chose n1, 70.9, by its own scores or by lot: after rounding it "
+                "ties with n0, 74.4"
             ),
         ),
         (

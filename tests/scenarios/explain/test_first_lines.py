@@ -110,7 +110,7 @@ async def votes_and_ties(world: World) -> AsyncIterator[Sequence[Row]]:
                 "rounded down",
                 "rounded-down",
                 "is on n1: kube-scheduler chose n1, 90.2, by its own scores or by lot: after "
-                "rounding it is as good as n2, 90.4$",
+                "rounding it ties with n2, 90.4$",
             ),
             Row("outvoted", "outvoted", f"{OUTVOTED} n2, 50, over n1, 51, a lead of 1 x 10"),
             Row("by more", "outvoted-far", f"{OUTVOTED} n3, 0, over n1, 10, a lead of 10 x"),
