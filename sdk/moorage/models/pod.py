@@ -14,18 +14,18 @@ class PodStatus(Model, frozen=True):
 
     Attributes:
         phase: The phase.
-        reason: Of a pod that has ended, why, such as "Evicted".
         nominated_node_name: The node on which pods are evicted for it, or which it is to get.
         start_time: Of a pod on a node, when it was scheduled; if only that is known, when the node
             has taken it.
         counted: What it counts on its node, if that is not what its spec says: it is resized.
+        reason: Of a pod that has ended, why, such as "Evicted".
     """
 
     phase: str = ""
-    reason: str = ""
     nominated_node_name: str = ""
     start_time: str = ""
     counted: Counted | None = None
+    reason: str = ""
 
 
 class Pod(Model, frozen=True):
