@@ -19,7 +19,7 @@ from moorage_host.kube import KubeClient
 INTERVAL = 0.5
 """How often it is looked which binds are due."""
 
-WATCH_SECONDS = 2.0
+WATCH_SECONDS = 2.5
 """How long after a bind was sent the watch may show it, before another binder is asked for it: for
 most API servers that is long, and a binder is not back sooner than in one second."""
 
