@@ -6,13 +6,12 @@ though the filter call is answered with its verdicts: the next cycle must see wh
 and replicas are to be free for it. On the stream to a replica, what has changed in the cluster goes
 before the cycle, so the plugins see the state that the cycle is decided by.
 
-The edge makes it of the call. `gateway.scheduling` decides, and has it take over decision,
-verdicts, scores and claim by the methods here, which alone write them. Observers look at it at its
-end. It has the pod and the names of thousands of nodes, so nobody keeps it for long. What is kept
-is its `decision`, in which nothing refers back.
+The edge makes it of the call. `gateway.scheduling` decides, and tells it by the methods here, which
+alone write it, what happened. Observers look at it at its end. It has the pod and the names of
+thousands of nodes, so nobody keeps it for long. What is kept is its `decision`, in which nothing
+refers back.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
@@ -77,8 +76,6 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
             opinion.
         points: The totals as whole numbers, in the order of `feasible`, or of `nodes` if it only
             scores; empty without an opinion.
-        scoring: Scores the feasible nodes after the filter call was answered; None if nothing does.
-        failure: Why that failed.
     """
 
     pod: Pod
@@ -103,8 +100,6 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
     feasible: NodeSet = NO_NODES
     scores: PhaseScores | None = None
     points: Sequence[int] = ()
-    scoring: "asyncio.Task[None] | None" = None
-    failure: Exception | None = None
 
     def __post_init__(self) -> None:
         self.profile = self.pod.spec.scheduler_name
@@ -119,6 +114,14 @@ class Cycle(msgspec.Struct, kw_only=True, eq=False):
         if decision.traceparent:
             trace = decision.traceparent.split("-")[1]
             self.exemplar_labels = {**self.exemplar_labels, "trace_id": trace}
+
+    def trace(self, traceparent: str) -> None:
+        """Go on in a span; "" if it is not traced."""
+        self.traceparent = traceparent
+
+    def sign(self, signature: bytes) -> None:
+        """Take over what plugins read of the pod."""
+        self.signature = signature
 
     def judge(self, verdicts: PhaseVerdicts) -> None:
         """Take over verdicts, which leave the feasible nodes."""

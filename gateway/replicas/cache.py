@@ -166,7 +166,8 @@ class AnswerCache:
         self._valid_for = valid_for
         if cycle.signature:
             return self._entries.get(cycle.signature)
-        key = cycle.signature = b"%b\0%b" % (cycle.profile.encode(), rule.signature.of(cycle.pod))
+        key = b"%b\0%b" % (cycle.profile.encode(), rule.signature.of(cycle.pod))
+        cycle.sign(key)
         entry = self._entries.get(key)
         if entry is not None:
             self._entries.move_to_end(key)

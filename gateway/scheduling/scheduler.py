@@ -36,6 +36,9 @@ NOT_THEIRS = "this kube-scheduler may not place such pods; see the gateway's --s
 UNCOLLECTED_LIMIT = 256
 """Pods whose scores wait for a prioritize call; it may never come."""
 
+Scoring = asyncio.Task[Exception | None]
+"""Scores a cycle after its filter call was answered; returns why that failed, if it has."""
+
 
 class Scheduler:
     """Runs the cycles."""
@@ -119,18 +122,19 @@ class Scheduler:
             binding=binding,
             unknown_pod_wait=unknown_pod_wait,
         )
-        self._uncollected: OrderedDict[str, Cycle] = OrderedDict()
+        self._uncollected: OrderedDict[str, tuple[Cycle, Scoring]] = OrderedDict()
 
     async def filter(self, cycle: Cycle) -> None:
         """Rule nodes out, and go on to score the others."""
         await self._term.enter(cycle.deadline)
-        if not self._is_ours(cycle):
+        if (age := self._age(cycle)) is None:
             return
         pod, profile, uid = cycle.pod, cycle.profile, cycle.uid
         if uid in self._cycle_states.by_uid:
             self._cycle_states.end(uid)
         self._binding.pods_ahead.note(pod)
-        previous = self._begin(cycle)
+        previous = self._begin(cycle, age)
+        scoring: Scoring | None = None
         try:
             has_scores = bool(cycle.plugin) or profile in self._policy.dependencies.scores
             filters = self._policy.dependencies.filters.get(profile)
@@ -162,43 +166,44 @@ class Scheduler:
                 has_scores = profile in self._policy.dependencies.scores
                 if has_scores and not cycle.plugin and len(cycle.feasible.names) > 1:
                     # kube-scheduler takes a single node without asking for scores.
-                    cycle.scoring = asyncio.create_task(self._score_ahead(cycle))
-                    self._uncollected[uid] = cycle
+                    scoring = asyncio.create_task(self._score_ahead(cycle))
+                    self._uncollected[uid] = cycle, scoring
                     if len(self._uncollected) > UNCOLLECTED_LIMIT:
                         self._uncollected.popitem(last=False)
             finally:
-                if cycle.scoring is None:
+                if scoring is None:
                     self._queue.end_turn()
         except CallFailedError as error:
             cycle.decision.error = str(error)
             raise
         finally:
-            if cycle.scoring is None:
+            if scoring is None:
                 self._end(cycle)
 
     async def prioritize(self, cycle: Cycle) -> Sequence[int]:
         """Rank nodes: collect the scores of the pod's cycle, or score as a cycle of its own."""
         await self._term.enter(cycle.deadline)
-        if not self._is_ours(cycle):
+        if (age := self._age(cycle)) is None:
             return ()
         if not cycle.plugin and cycle.profile not in self._policy.dependencies.scores:
             return ()
-        scored = self._uncollected.pop(cycle.uid, None)
-        if scored is not None and not cycle.plugin:
+        ahead = self._uncollected.pop(cycle.uid, None)
+        if ahead is not None and not cycle.plugin:
+            scored, scoring = ahead
             # kube-scheduler asks in the time of the filter call, or its attempt has ended.
             in_time = asyncio.get_running_loop().time() < scored.deadline
             if in_time and scored.feasible.same_nodes(cycle.nodes):
-                return await self._collected(scored, cycle.nodes)
-        return await self._score_alone(cycle)
+                return await _collected(scored, scoring, cycle.nodes)
+        return await self._score_alone(cycle, age)
 
     async def preempt(self, cycle: Cycle) -> None:
         """Drop the candidates on which the pod could not run even without the victims."""
         await self._term.enter(cycle.deadline)
-        if not self._is_ours(cycle) or cycle.pod.spec.node_name:
+        if (age := self._age(cycle)) is None or cycle.pod.spec.node_name:
             return  # a pod on a node asks for room to grow there, not whether it may run there
         if cycle.profile not in self._policy.dependencies.filters:
             return
-        self._begin(cycle, again=True)
+        self._begin(cycle, age, again=True)
         decision = cycle.decision
         try:
             decision.queue_seconds = await self._queue.begin_turn()
@@ -283,7 +288,7 @@ class Scheduler:
             if not record.feasible:
                 self._groups.rejected(cycle)
 
-    async def _score_ahead(self, cycle: Cycle) -> None:
+    async def _score_ahead(self, cycle: Cycle) -> Exception | None:
         """Score the feasible nodes; the turn, and the cycle, last until they are scored."""
         try:
             scale = self._policy.score_scale
@@ -292,29 +297,19 @@ class Scheduler:
             if scores.kept:
                 self._cycle_states.add(cycle.uid, scores.kept)
         except Exception as error:  # noqa: BLE001 - whoever asks for the scores gets it
-            cycle.failure, cycle.decision.score_error = error, str(error)
+            cycle.decision.score_error = str(error)
+            return error
         finally:
             self._end(cycle)
             self._queue.end_turn()
+        return None
 
-    async def _collected(self, scored: Cycle, nodes: NodeSet) -> Sequence[int]:
-        """Return the scores of a cycle in the order of *nodes*, once they are there."""
-        if scored.scoring is not None and not scored.scoring.done():
-            await asyncio.shield(scored.scoring)
-        if scored.failure is not None:
-            raise scored.failure
-        points, feasible = scored.points, scored.feasible
-        if feasible is nodes or not points or feasible.names == nodes.names:
-            return points
-        points_of = dict(zip(feasible.names, points, strict=True))
-        return [points_of[name] for name in nodes.names]
-
-    async def _score_alone(self, cycle: Cycle) -> Sequence[int]:
+    async def _score_alone(self, cycle: Cycle, age: float) -> Sequence[int]:
         """Score the nodes of a cycle; this goes on with the pod's attempt, if there is one."""
         metadata = cycle.pod.metadata
         decision = self._log.latest(metadata.namespace, metadata.name, cycle.uid)
         if decision is None:
-            self._begin(cycle)
+            self._begin(cycle, age)
         else:
             cycle.begin(decision, self._state.rows.names)
         try:
@@ -322,7 +317,7 @@ class Scheduler:
             try:
                 if cycle.decision.filter and cycle.decision.policy_revision != revision:
                     # The policy has changed since the filter phase.
-                    self._begin(cycle, again=True)
+                    self._begin(cycle, self._cluster.age(), again=True)
                 cycle.decision.queue_seconds, cycle.decision.policy_revision = waited, revision
                 scale = self._policy.score_scale
                 scores = await self._rank(cycle, cycle.nodes)
@@ -345,8 +340,8 @@ class Scheduler:
         decision.generation = self._state.generation
         self._rejected.note(cycle)
 
-    def _is_ours(self, cycle: Cycle) -> bool:
-        """Whether the pod's profile is here; extenders are asked about every pod."""
+    def _age(self, cycle: Cycle) -> float | None:
+        """Return how old the state is; None if the pod is of others: extenders get every pod."""
         if cycle.profiles is not None:
             known = self._state.pods.get(cycle.uid, cycle.pod)  # calls may say anything
             if not cycle.profiles >= {cycle.profile, known.spec.scheduler_name}:
@@ -359,12 +354,14 @@ class Scheduler:
         if self._policy.resolved is None:
             raise CallFailedError("Moorage has no policy yet; see /readyz of its gateway")
         if cycle.profile in self._policy.profiles:
-            return True
+            return age
         self._metrics.foreign()
-        return False
+        return None
 
-    def _begin(self, cycle: Cycle, *, again: bool = False) -> Attempt | None:
+    def _begin(self, cycle: Cycle, age: float, *, again: bool = False) -> Attempt | None:
         """Begin an attempt on a pod, or (*again*) another cycle of the attempt before.
+
+        The state is *age* seconds old.
 
         Returns:
             The attempt before on this very pod, if it is kept.
@@ -378,7 +375,7 @@ class Scheduler:
             profile=cycle.profile,
             policy_revision=self._policy.revision,
             epoch=self._term.epoch,
-            snapshot_age_seconds=self._cluster.age(),
+            snapshot_age_seconds=age,
             traceparent=cycle.traceparent,
             cluster_nodes=len(rows.of),
             caller=cycle.caller,
@@ -391,6 +388,18 @@ class Scheduler:
         cycle.end(self._state.rows.names)
         for call_back in self._on_cycle_end:
             call_back(cycle)
+
+
+async def _collected(scored: Cycle, scoring: Scoring, nodes: NodeSet) -> Sequence[int]:
+    """Return the scores of a cycle in the order of *nodes*, once they are there."""
+    failure = scoring.result() if scoring.done() else await asyncio.shield(scoring)
+    if failure is not None:
+        raise failure
+    points, feasible = scored.points, scored.feasible
+    if feasible is nodes or not points or feasible.names == nodes.names:
+        return points
+    points_of = dict(zip(feasible.names, points, strict=True))
+    return [points_of[name] for name in nodes.names]
 
 
 def _rejected_all(previous: Attempt | None) -> bool:

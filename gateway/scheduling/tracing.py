@@ -63,11 +63,11 @@ class Traces:
         async def traced(cycle: Cycle, *nodes: NodeSet) -> AnswerT:
             above = cycle.traceparent
             with span(self.tracer, name, sampled(above)) as made:
-                cycle.traceparent = traceparent()
+                cycle.trace(traceparent())
                 try:
                     answer = await ask(cycle, *nodes)
                 finally:
-                    cycle.traceparent = above
+                    cycle.trace(above)
                 made.set_attributes(_about_phase(answer.record))
                 return answer
 
@@ -85,7 +85,7 @@ class TracedCycles(Cycles):
 
     async def filter(self, cycle: Cycle) -> None:
         """Rule nodes out; this begins a scheduling cycle."""
-        cycle.traceparent = self._traces.begin("scheduling cycle")
+        cycle.trace(self._traces.begin("scheduling cycle"))
         await self._cycles.filter(cycle)
 
     async def prioritize(self, cycle: Cycle) -> Sequence[int]:
@@ -95,15 +95,15 @@ class TracedCycles(Cycles):
         parent = sampled(decision.traceparent) if decision else None
         if parent is not None:
             with span(self._traces.tracer, "prioritize", parent):
-                cycle.traceparent = traceparent()
+                cycle.trace(traceparent())
                 return await self._cycles.prioritize(cycle)
         if decision is None:
-            cycle.traceparent = self._traces.begin("scheduling cycle")
+            cycle.trace(self._traces.begin("scheduling cycle"))
         return await self._cycles.prioritize(cycle)
 
     async def preempt(self, cycle: Cycle) -> None:
         """Drop the candidates on which the pod could not run even without the victims."""
-        cycle.traceparent = self._traces.begin("preemption")
+        cycle.trace(self._traces.begin("preemption"))
         await self._cycles.preempt(cycle)
 
     async def bind(self, call: BindCall) -> None:
