@@ -6,32 +6,32 @@ template replaces all pods at once.
 """
 
 import asyncio
-import hashlib
-import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
-import msgspec
 import structlog
 
 from sandbox.apiserver.errors import StatusError
-from sandbox.apiserver.kinds.hooks import SUFFIX_LETTERS
-from sandbox.apiserver.requests.bodies import check_object
-from sandbox.apiserver.resources.table import BUILT_IN, Object, Target
+from sandbox.apiserver.resources.table import Object
 from sandbox.apiserver.store.cluster import EmbeddedCluster
 from sandbox.apiserver.store.store import StoreEvent, now, stamp
+from sandbox.workloads import (
+    RESOURCES,
+    ObjectWriter,
+    condition,
+    controller_of,
+    dated,
+    is_active,
+    is_ready,
+    owner_reference,
+    phase_of,
+    pod_of,
+    readiness,
+    template_hash,
+)
 
 _log = structlog.get_logger()
-
-RESOURCES: Final = {
-    row.kind: row
-    for row in BUILT_IN
-    if row.kind in ("Pod", "Event", "Deployment", "ReplicaSet", "StatefulSet", "Job")
-    and row.view is None
-}
-"""The resource of each kind."""
 
 NOT_MANAGED: Final = "sandbox.moorage.io/not-managed"
 """The annotation of a workload whose pods somebody else makes."""
@@ -47,87 +47,6 @@ RETRY_SECONDS = 2.0
 
 Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name of an object that controllers look after."""
-
-
-class ObjectWriter:
-    """Reads and writes objects; every write has the API server's checks."""
-
-    def __init__(self, cluster: EmbeddedCluster) -> None:
-        self._cluster = cluster
-
-    def find(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Return an object; None if there is none, or none of this kind is looked after."""
-        resource = RESOURCES.get(kind)
-        return self._cluster.store.find(resource.stored_as, namespace, name) if resource else None
-
-    def owned(self, kind: str, owner: Object) -> Iterator[Object]:
-        """Yield the objects of a kind that an object controls, in the order of their creation."""
-        uid = owner["metadata"]["uid"]
-        for key in self._cluster.store.owners.dependents(uid):
-            obj = self._cluster.store.find(*key) if key[0] == RESOURCES[kind].stored_as else None
-            if obj and (controller_of(obj) or {}).get("uid") == uid:
-                yield obj
-
-    def pods_of(self, owner: Object) -> list[Object]:
-        """Return the pods that an object controls, those that are being deleted left out."""
-        pods = self.owned("Pod", owner)
-        return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-
-    def create(self, obj: Object, owner: Object) -> Object:
-        """Create an object that *owner* controls; an event says so if it is refused.
-
-        Raises:
-            StatusError: It is refused.
-        """
-        resource = RESOURCES[obj["kind"]]
-        target = Target(resource=resource, namespace=owner["metadata"]["namespace"])
-        try:
-            return self._cluster.create(target, check_object(resource, obj)).object
-        except StatusError as error:
-            self.record(owner, "Warning", "FailedCreate", f"Error creating: {error}")
-            raise
-
-    def update(self, obj: Object) -> Object:
-        """Replace all of an object but its status."""
-        return self._cluster.update(_target(obj), obj).object
-
-    def set_status(self, obj: Object, status: Object) -> None:
-        """Write the status of an object, if it differs."""
-        current = self.find(obj["kind"], obj["metadata"]["namespace"], obj["metadata"]["name"])
-        if current is None:
-            return
-        if obj["kind"] != "Job":  # its status has no such field
-            status = {"observedGeneration": obj["metadata"]["generation"]} | status
-        self._cluster.update(_target(obj, "status"), current | {"status": status})
-
-    def delete(self, obj: Object) -> None:
-        """Delete an object."""
-        self._cluster.delete(_target(obj), uid=obj["metadata"]["uid"])
-
-    def record(
-        self, obj: Object, kind: Literal["Normal", "Warning"], reason: str, message: str
-    ) -> None:
-        """Write an event about an object, unless it was written about this generation before."""
-        metadata, time = obj["metadata"], stamp(now())
-        written = f"{metadata['uid']} {metadata.get('generation')} {reason} {message}"
-        number = hashlib.blake2b(written.encode(), digest_size=8).hexdigest()
-        about = {key: metadata[key] for key in ("name", "namespace", "uid")}
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{metadata['name']}.{number}", "namespace": about["namespace"]},
-            "involvedObject": {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **about},
-            "type": kind,
-            "reason": reason,
-            "message": message,
-            "source": {"component": f"{obj['kind'].lower()}-controller"},
-            "firstTimestamp": time,
-            "lastTimestamp": time,
-            "count": 1,
-        }
-        target = Target(resource=RESOURCES["Event"], namespace=metadata["namespace"])
-        with suppress(StatusError):  # it is there already, or the namespace is being deleted
-            self._cluster.create(target, event)
 
 
 class Controllers:
@@ -186,7 +105,7 @@ HASH = "pod-template-hash"
 
 def _reconcile_deployment(objects: ObjectWriter, deployment: Object) -> None:
     """Scale the ReplicaSet of the present template; then others go, with their pods."""
-    number, wanted = _template_hash(deployment), deployment["spec"]["replicas"]
+    number, wanted = template_hash(deployment), deployment["spec"]["replicas"]
     owned = list(objects.owned("ReplicaSet", deployment))
     current = next((o for o in owned if o["metadata"].get("labels", {}).get(HASH) == number), None)
     current = current or objects.create(_replica_set(deployment, number), deployment)
@@ -212,7 +131,7 @@ def _replica_set(deployment: Object, number: str) -> Object:
         "metadata": {
             "name": f"{deployment['metadata']['name']}-{number}",
             "labels": labels,
-            "ownerReferences": [_owner_reference(deployment)],
+            "ownerReferences": [owner_reference(deployment)],
         },
         "spec": {
             "replicas": 0,
@@ -236,17 +155,17 @@ def _scale(objects: ObjectWriter, deployment: Object, replica_set: Object, wante
 def _deployment_status(deployment: Object, pods: list[Object]) -> Object:
     ready, wanted = sum(map(is_ready, pods)), deployment["spec"]["replicas"]
     if ready >= wanted:
-        available = _condition("Available", True, "MinimumReplicasAvailable")
-        progressing = _condition("Progressing", True, "NewReplicaSetAvailable")
+        available = condition("Available", True, "MinimumReplicasAvailable")
+        progressing = condition("Progressing", True, "NewReplicaSetAvailable")
     else:
-        available = _condition("Available", False, "MinimumReplicasUnavailable")
-        progressing = _condition("Progressing", True, "ReplicaSetUpdated")
+        available = condition("Available", False, "MinimumReplicasUnavailable")
+        progressing = condition("Progressing", True, "ReplicaSetUpdated")
     return {
         "replicas": len(pods),
         "updatedReplicas": len(pods),
         "unavailableReplicas": max(0, wanted - ready),
-        "conditions": [_dated(each, deployment) for each in (available, progressing)],
-        **_readiness(pods),
+        "conditions": [dated(each, deployment) for each in (available, progressing)],
+        **readiness(pods),
     }
 
 
@@ -255,11 +174,11 @@ def _reconcile_replica_set(objects: ObjectWriter, replica_set: Object) -> None:
     try:
         name, wanted = replica_set["metadata"]["name"], replica_set["spec"]["replicas"]
         for _ in range(_missing_after_deletion(objects, replica_set, wanted)):
-            objects.create(_pod_of(replica_set, generateName=f"{name}-"), replica_set)
+            objects.create(pod_of(replica_set, generateName=f"{name}-"), replica_set)
     finally:
         pods = list(filter(is_active, objects.pods_of(replica_set)))
         status = {"replicas": len(pods), "fullyLabeledReplicas": len(pods)}
-        objects.set_status(replica_set, status | _readiness(pods))
+        objects.set_status(replica_set, status | readiness(pods))
 
 
 def _missing_after_deletion(objects: ObjectWriter, owner: Object, wanted: int) -> int:
@@ -281,7 +200,7 @@ REVISION = "controller-revision-hash"
 
 def _reconcile_stateful_set(objects: ObjectWriter, stateful_set: Object) -> None:
     """Make the missing pods from the lowest number on, or delete those with other numbers."""
-    revision = f"{stateful_set['metadata']['name']}-{_template_hash(stateful_set)}"
+    revision = f"{stateful_set['metadata']['name']}-{template_hash(stateful_set)}"
     try:
         for pod in objects.pods_of(stateful_set):
             is_present = pod["metadata"].get("labels", {}).get(REVISION) == revision
@@ -291,7 +210,7 @@ def _reconcile_stateful_set(objects: ObjectWriter, stateful_set: Object) -> None
     finally:
         pods = objects.pods_of(stateful_set)
         status = {"replicas": len(pods), "updatedReplicas": len(pods)}
-        objects.set_status(stateful_set, status | _readiness(pods))
+        objects.set_status(stateful_set, status | readiness(pods))
 
 
 def _complete(objects: ObjectWriter, stateful_set: Object, revision: str) -> None:
@@ -308,7 +227,7 @@ def _complete(objects: ObjectWriter, stateful_set: Object, revision: str) -> Non
                 "apps.kubernetes.io/pod-index": str(number),
                 REVISION: revision,
             }
-            made = _pod_of(stateful_set, name=name, labels=labels)
+            made = pod_of(stateful_set, name=name, labels=labels)
             made["spec"] |= {"hostname": name, "subdomain": spec.get("serviceName", "")}
             objects.create(made, stateful_set)
         if spec["podManagementPolicy"] != "Parallel" and not (pod and is_ready(pod)):
@@ -338,11 +257,11 @@ def _end(job: Object, pods: list[Object]) -> Object | None:
             return {key: known[key] for key in ("type", "status", "reason", "message")}
     if _count(pods, "Failed") > job["spec"]["backoffLimit"]:
         message = "Job has reached the specified backoff limit"
-        return _condition("Failed", True, "BackoffLimitExceeded", message)
+        return condition("Failed", True, "BackoffLimitExceeded", message)
     succeeded, completions = _count(pods, "Succeeded"), job["spec"].get("completions")
     is_last = not any(map(is_active, pods))
     if succeeded and is_last if completions is None else succeeded >= completions:
-        return _condition("Complete", True, "CompletionsReached", "Reached expected number of pods")
+        return condition("Complete", True, "CompletionsReached", "Reached expected number of pods")
     return None
 
 
@@ -361,16 +280,16 @@ def _wanted(job: Object, pods: list[Object]) -> int:
 def _pod_of_job(job: Object, pods: list[Object]) -> Object:
     prefix = f"{job['metadata']['name']}-"
     if job["spec"]["completionMode"] != "Indexed":
-        return _pod_of(job, generateName=prefix)
-    taken = {pod["metadata"]["labels"].get(INDEX) for pod in pods if _phase(pod) != "Failed"}
+        return pod_of(job, generateName=prefix)
+    taken = {pod["metadata"]["labels"].get(INDEX) for pod in pods if phase_of(pod) != "Failed"}
     index = next(each for each in map(str, range(len(pods) + 1)) if each not in taken)
-    pod = _pod_of(job, generateName=f"{prefix}{index}-", labels={INDEX: index})
+    pod = pod_of(job, generateName=f"{prefix}{index}-", labels={INDEX: index})
     pod["metadata"]["annotations"][INDEX] = index
     return pod
 
 
 def _count(pods: list[Object], wanted: str) -> int:
-    return sum(_phase(pod) == wanted for pod in pods)
+    return sum(phase_of(pod) == wanted for pod in pods)
 
 
 def _job_status(job: Object, pods: list[Object], end: Object | None) -> Object:
@@ -384,7 +303,7 @@ def _job_status(job: Object, pods: list[Object], end: Object | None) -> Object:
         "failed": _count(pods, "Failed"),
     }
     if end:
-        status["conditions"] = [_dated(end, job)]
+        status["conditions"] = [dated(end, job)]
         if end["type"] == "Complete":
             status["completionTime"] = before.get("completionTime") or stamp(now())
     return status
@@ -407,87 +326,3 @@ def _is_managed(obj: Object) -> bool:
     metadata = obj["metadata"]
     annotations = metadata.get("annotations", {})
     return not metadata.get("deletionTimestamp") and NOT_MANAGED not in annotations
-
-
-def _target(obj: Object, subresource: str = "") -> Target:
-    metadata = obj["metadata"]
-    return Target(
-        resource=RESOURCES[obj["kind"]],
-        namespace=metadata["namespace"],
-        name=metadata["name"],
-        subresource=subresource,
-    )
-
-
-def controller_of(obj: Object) -> Object | None:
-    """Return the owner reference of the object's controller, if it has one."""
-    references = obj["metadata"].get("ownerReferences") or ()
-    return next((each for each in references if each.get("controller")), None)
-
-
-def _template_hash(workload: Object) -> str:
-    """Return a short text that differs for different templates: digits written as letters."""
-    template = msgspec.json.encode(workload["spec"]["template"], order="sorted")
-    letters = (ord(digit) % len(SUFFIX_LETTERS) for digit in str(zlib.crc32(template)))
-    return "".join(map(SUFFIX_LETTERS.__getitem__, letters))
-
-
-def _owner_reference(owner: Object) -> Object:
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
-def _pod_of(owner: Object, *, labels: Object | None = None, **name: str) -> Object:
-    """Return a pod made from the template of *owner*, with a name or a generateName."""
-    template = owner["spec"]["template"]
-    given = template.get("metadata") or {}
-    metadata: dict[str, Any] = {
-        "labels": {**given.get("labels", {}), **(labels or {})},
-        "annotations": dict(given.get("annotations", {})),
-        "finalizers": list(given.get("finalizers", ())),
-        "ownerReferences": [_owner_reference(owner)],
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": name | metadata,
-        "spec": dict(template.get("spec") or {}),
-    }
-
-
-def _phase(pod: Object) -> str:
-    return str(pod.get("status", {}).get("phase", "Pending"))
-
-
-def is_active(pod: Object) -> bool:
-    """Whether the pod has not ended."""
-    return _phase(pod) not in ("Succeeded", "Failed")
-
-
-def is_ready(pod: Object) -> bool:
-    """Whether the pod is ready."""
-    conditions = pod.get("status", {}).get("conditions", ())
-    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
-
-
-def _readiness(pods: list[Object]) -> Object:
-    ready = sum(map(is_ready, pods))
-    return {"readyReplicas": ready, "availableReplicas": ready}
-
-
-def _condition(kind: str, status: bool, reason: str, message: str = "") -> Object:
-    return {"type": kind, "status": str(status), "reason": reason, "message": message}
-
-
-def _dated(new: Object, obj: Object) -> Object:
-    """Return a condition with the time since when it has this status in the object."""
-    conditions = obj.get("status", {}).get("conditions", ())
-    old: Object = next((each for each in conditions if each["type"] == new["type"]), {})
-    since = old.get("lastTransitionTime") if old.get("status") == new["status"] else None
-    return new | {"lastTransitionTime": since or stamp(now())}

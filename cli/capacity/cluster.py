@@ -12,7 +12,8 @@ from prometheus_client import Counter
 
 from cli.capacity.autoscalers import EXISTING
 from cli.capacity.placeholder import Manifest, Placeholder, read_placeholder, status_patch, to_json
-from gateway.cluster.reflector import Reflector, Resource
+from gateway.cluster.reflector import Reflector
+from gateway.cluster.wire import Resource
 from gateway.decisions.capacity import PLACEHOLDER, SCHEDULER
 from moorage.models import NodeManifest, Pod, decode_node, decode_pod
 from moorage_host.kube import KubeClient

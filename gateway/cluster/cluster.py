@@ -15,7 +15,9 @@ from prometheus_client import CollectorRegistry
 from gateway.cluster.kinds import AdditionalKinds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.cluster.pods import PODS, SeenPod, Waiting, decode_seen_pod
-from gateway.cluster.reflector import Reflector, Resource, WatchLimits
+from gateway.cluster.endings import WatchLimits
+from gateway.cluster.reflector import Reflector
+from gateway.cluster.wire import Resource
 from gateway.cluster.rows import NodeEntry, Rows
 from gateway.cluster.state import ClusterState
 from gateway.settings import GatewaySettings

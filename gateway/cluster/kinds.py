@@ -20,7 +20,9 @@ from gateway.cluster.objects import (
     decode_object,
     decode_pod_content,
 )
-from gateway.cluster.reflector import Reflector, Resource, Restart, WatchLimits
+from gateway.cluster.endings import Restart, WatchLimits
+from gateway.cluster.reflector import Reflector
+from gateway.cluster.wire import Resource
 from moorage.models import ObjectKind
 from moorage_host.kube import KubeClient
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 import structlog
 
-from gateway.cluster.reflector import Resource, decode_list
+from gateway.cluster.wire import Resource, decode_list
 from moorage.models import Pod, decode_passing_pod, decode_pod
 from moorage.models.decoding import MAX_CONSTRAINTS, constraints_size, share_changed_pod, share_pod
 from moorage_host.kube import KubeClient, KubeError

@@ -19,26 +19,39 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 import structlog
 from prometheus_client import Counter
 
-from moorage.backoff import Backoff
+from gateway.cluster.endings import FAILURES, Ending, EndlessListError, Restart, Waits, WatchLimits
+from gateway.cluster.wire import (
+    EVENTS,
+    INITIAL_EVENTS_END,
+    Bookmark,
+    Event,
+    Identity,
+    Resource,
+    decode_bookmark,
+    decode_event,
+    decode_header,
+    decode_list,
+    error_of,
+    is_expired,
+    is_missing,
+    unknown_object,
+)
 from moorage_host.kube import (
     UNREADABLE,
     KubeAnswerError,
     KubeClient,
-    KubeError,
     KubeStatusError,
     KubeUnreachableError,
-    Status,
 )
 from moorage_host.kube.client import MOST_PAGES, ObjectList
 
@@ -47,93 +60,10 @@ T = TypeVar("T")
 SHORT_WATCH = 1.0
 """Seconds; a watch that ends earlier was not worth its start."""
 
-DISCOVERY_SECONDS = 10.0
-
 LIE_SECONDS = 10.0
 """For how long it is reported that the API server has lied, although all is right again."""
 
-EVENTS = frozenset(("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"))
-
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-
 _log = structlog.get_logger()
-
-
-class Restart(StrEnum):
-    """Why a watch ended."""
-
-    CLOSED = "closed"
-    """The server ended it, as it does every few minutes."""
-    SILENT = "silent"
-    """Nothing was heard for too long."""
-    UNREACHABLE = "unreachable"
-    """The connection failed or broke."""
-    EXPIRED = "expired"
-    """The resource version is too old, or unknown after a restore: a new list is taken."""
-    THROTTLED = "throttled"
-    """The server has too much to do."""
-    REFUSED = "refused"
-    """The server does not want it: credentials, permissions, a wrong path."""
-    NOT_SERVED = "not-served"
-    """The server does not have the kind, which is optional: its objects are taken for none."""
-    SERVER_ERROR = "server-error"
-    """The server failed."""
-    NO_STREAMED_LIST = "no-streamed-list"
-    """The server cannot stream lists: LIST is used from now on."""
-    RELISTED = "relisted"
-    """A gateway that takes over needs a newer state: a new list is taken."""
-    MALFORMED = "malformed"
-    """The answer is no JSON of Kubernetes', or not in the order of versions, or about what was
-    never added: a new list is taken."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchLimits:
-    """How long a reflector waits; all times in seconds."""
-
-    silence: float = 120.0
-    """The longest time without a line; the API server sends a bookmark about every minute."""
-    initial_events: float = 30.0
-    """Time for a streamed list to complete; after that LIST is used for good."""
-    list_timeout: float = 60.0
-    """Time for one page of a LIST."""
-    page_size: int = 500
-    """Objects in one page of a LIST."""
-    watch_life: float = 300.0
-    """How long a watch is asked to last, up to twice as long, so that servers get rebalanced."""
-    backoff_initial: float = 0.8
-    """The first wait before a new try is between 0 and this."""
-    backoff_maximum: float = 30.0
-    """Waits grow up to this."""
-    outage_maximum: float = 1.0
-    """Waits grow up to this while the API server is unreachable, fails or lies, so that objects
-    are right soon after; longer only if it is busy or refuses."""
-    recovery: float = 30.0
-    """So long after that a refusal counts as part of the outage: a server that starts refuses a
-    request whose permissions it has not read yet."""
-    bookmark_lag: float = 30.0
-    """What a bookmark announces is taken for no older than this."""
-    healthy_after: float = 120.0
-    """A watch that lasted this long makes waits short again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource(Generic[T]):
-    """What a reflector follows.
-
-    Attributes:
-        path: The collection, such as "/api/v1/nodes".
-        key: What names an object: its name, or its uid.
-        decode: Reads an object from JSON; raises msgspec.DecodeError for what it cannot read.
-        query: More query parameters, such as a fieldSelector.
-        optional: Whether a server without this collection counts as one where it is empty.
-    """
-
-    path: str
-    key: Literal["name", "uid"]
-    decode: Callable[[msgspec.Raw], T]
-    query: Mapping[str, str] = field(default_factory=dict)
-    optional: bool = False
 
 
 class Reflector(Generic[T]):
@@ -216,7 +146,7 @@ class Reflector(Generic[T]):
 
     async def run(self) -> NoReturn:
         """Follow until cancelled."""
-        waits = _Waits(self._limits)
+        waits = Waits(self._limits)
         while True:
             opened = time.monotonic()
             try:
@@ -224,10 +154,10 @@ class Reflector(Generic[T]):
                     await self._follow()
                 # A server that hangs up straight away is not to be called again at once.
                 lasted = time.monotonic() - opened
-                ending = _Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
-            except _FAILURES as error:
-                is_missing = self._resource.optional and await self._is_missing(error)
-                ending = self._not_served() if is_missing else self._failed(error)
+                ending = Ending(Restart.CLOSED, at_once=lasted >= SHORT_WATCH)
+            except FAILURES as error:
+                missing = await is_missing(self._client, self._resource, error)
+                ending = self._not_served() if missing else self._failed(error)
             self._restarted(ending.reason)
             if self._lost_at is None and ending.reason is not Restart.NOT_SERVED:
                 self._lost_at = time.monotonic()
@@ -259,13 +189,14 @@ class Reflector(Generic[T]):
                         raise KubeAnswerError(f"an event of type {event.type[:20]}")
                     self._received(event.type).inc()
                     if event.type == "ERROR":
-                        raise self._error_of(event)
+                        raise error_of(self._resource.path, event)
                     if event.type == "BOOKMARK":
                         bookmark: Bookmark = decode_bookmark(event.object)
                         position = bookmark.metadata.resource_version
                         if full is None:
                             self._go_on(position)
-                            self._show(time.monotonic() - self._limits.bookmark_lag)
+                            shown = time.monotonic() - self._limits.bookmark_lag
+                            self._as_of = max(self._as_of, shown)
                         elif bookmark.metadata.annotations.get(INITIAL_EVENTS_END) == "true":
                             self._complete(full, position)
                             full = None
@@ -278,7 +209,7 @@ class Reflector(Generic[T]):
             if not listing.expired():
                 raise
             seconds = f"{self._limits.initial_events:g} s"
-            raise _NoStreamedListError(
+            raise EndlessListError(
                 f"{self._resource.path}: a streamed list without end for {seconds}"
             ) from error
 
@@ -319,13 +250,13 @@ class Reflector(Generic[T]):
             self._lost_at = None
             self.last_heard, self.problem = time.monotonic(), ""
 
-    def _apply(self, event: "Event") -> None:
+    def _apply(self, event: Event) -> None:
         """Hand over a change."""
         identity: Identity = decode_header(event.object).metadata
         key, position = self._key(identity), identity.resource_version
         known = self._versions.get(key)
         if known is None and event.type != "ADDED" and key not in self._unread:
-            raise _unknown(event.type, identity)
+            raise unknown_object(event.type, identity)
         if len(position) != len(self._position) or position < self._position:
             self._go_on(position)
         self._position = position
@@ -363,7 +294,7 @@ class Reflector(Generic[T]):
         if not key or not identity.resource_version:
             raise KubeAnswerError("an object without a name or a version")
         if event != "ADDED" and key not in full.versions and key not in full.unread:
-            raise _unknown(event, identity)
+            raise unknown_object(event, identity)
         full.versions.pop(key, None)
         full.changed.pop(key, None)
         full.unread.discard(key)
@@ -388,13 +319,10 @@ class Reflector(Generic[T]):
         self._position = position
         self._served = True
         self._lost_at, self.problem = None, ""
-        self._show(self._list_began)
+        self._as_of = max(self._as_of, self._list_began)
         self._listed.set()
         self.synced.set()
         _log.info("A full list is in", path=self._resource.path, objects=len(full.versions))
-
-    def _show(self, as_of: float) -> None:
-        self._as_of = max(self._as_of, as_of)
 
     def _decoded(self, raw: msgspec.Raw) -> T | None:
         """Read an object; one that cannot be read is left out, so that the others go on."""
@@ -405,11 +333,11 @@ class Reflector(Generic[T]):
             _log.exception("An object cannot be read and is left out", name=name, error=str(error))
             return None
 
-    def _failed(self, error: Exception) -> "_Ending":
+    def _failed(self, error: Exception) -> Ending:
         """Work out what a failure means for the next watch."""
         retry_after, at_once = None, False
         match error:
-            case KubeStatusError() if _is_expired(error):
+            case KubeStatusError() if is_expired(error):
                 self._position = ""
                 # At once, but not over and over: the server answers, and is not busy.
                 last, self._expired_at = self._expired_at, time.monotonic()
@@ -421,12 +349,12 @@ class Reflector(Generic[T]):
                 reason = Restart.SERVER_ERROR if error.status >= 500 else Restart.REFUSED
                 reason = Restart.THROTTLED if error.status == 429 else reason
                 retry_after = error.retry_after
-            case _NoStreamedListError():
+            case EndlessListError():
                 self._streamed_list = False
                 reason, at_once = Restart.NO_STREAMED_LIST, True
             case TimeoutError() if self._scope.expired():
                 self._position = ""
-                return _Ending(Restart.RELISTED, at_once=True)
+                return Ending(Restart.RELISTED, at_once=True)
             case TimeoutError():
                 reason = Restart.SILENT
             case KubeUnreachableError():
@@ -441,30 +369,12 @@ class Reflector(Generic[T]):
         _log.warning(
             "The watch starts again", path=self._resource.path, reason=reason, error=str(error)
         )
-        return _Ending(reason, at_once=at_once, retry_after=retry_after)
+        return Ending(reason, at_once=at_once, retry_after=retry_after)
 
     def _lists_no_streams(self, error: KubeStatusError) -> bool:
         return error.status in (400, 422) and self._streamed_list and not self._position
 
-    async def _is_missing(self, error: Exception) -> bool:
-        """Return whether the server lacks the kind; who has no right for it gets 403 first."""
-        if not isinstance(error, KubeStatusError) or error.status != 403:
-            return isinstance(error, KubeStatusError) and error.status == 404
-        group = "/".join(self._resource.path.split("/")[:4])  # /apis/GROUP/VERSION
-        try:
-            answer = await self._client.request("GET", group, timeout=DISCOVERY_SECONDS)
-        except (KubeError, TimeoutError):
-            return False
-        if not answer.ok:
-            return answer.status == 404
-        plural = self._resource.path.rpartition("/")[2]
-        try:
-            served: _Served = msgspec.json.decode(answer.body, type=_Served)
-        except UNREADABLE:
-            return False
-        return all(each.name != plural for each in served.resources)
-
-    def _not_served(self) -> "_Ending":
+    def _not_served(self) -> Ending:
         """Take the collection for empty, and look again later."""
         if self._served:
             self._complete(_FullList(), "")
@@ -472,18 +382,7 @@ class Reflector(Generic[T]):
             _log.info("The API server does not serve a kind", path=self._resource.path)
         self._position = ""
         self.last_heard, self.problem = time.monotonic(), ""
-        return _Ending(Restart.NOT_SERVED)
-
-    def _error_of(self, event: "Event") -> KubeStatusError:
-        status: Status = _decode_status(event.object)
-        seconds = status.details.retry_after_seconds if status.details else 0
-        return KubeStatusError(
-            f"watch of {self._resource.path}",
-            status=status.code,
-            reason=status.reason,
-            message=status.message,
-            retry_after=float(seconds) or None,
-        )
+        return Ending(Restart.NOT_SERVED)
 
 
 @dataclass(slots=True)
@@ -495,139 +394,5 @@ class _FullList(Generic[T]):
     unread: set[str] = field(default_factory=set)
 
 
-class _NoStreamedListError(Exception):
-    """The server does not end the initial events of a watch."""
-
-
-_FAILURES = (
-    KubeAnswerError,
-    KubeStatusError,
-    KubeUnreachableError,
-    TimeoutError,
-    *UNREADABLE,
-    _NoStreamedListError,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """How a watch ended.
-
-    Attributes:
-        reason: Why.
-        at_once: Whether the next watch begins without a wait.
-        retry_after: What the server asks for, in seconds.
-    """
-
-    reason: Restart
-    at_once: bool = False
-    retry_after: float | None = None
-
-
-_OUTAGE = frozenset(
-    (
-        Restart.CLOSED,
-        Restart.SILENT,
-        Restart.UNREACHABLE,
-        Restart.EXPIRED,
-        Restart.SERVER_ERROR,
-        Restart.MALFORMED,
-    )
-)
-
-
-class _Waits:
-    """The waits between watches: they grow while watches fail, though less in an outage."""
-
-    def __init__(self, limits: WatchLimits) -> None:
-        lowest = min(limits.backoff_initial, limits.outage_maximum)
-        self._limits = limits
-        self._backoff = Backoff(limits.backoff_initial, limits.backoff_maximum)
-        self._outage = Backoff(lowest, limits.outage_maximum)
-        self._failed_at = -math.inf
-
-    def next(self, ending: _Ending, lasted: float) -> float:
-        """Return how many seconds to wait after a watch that *lasted* so many."""
-        answered = ending.reason is Restart.EXPIRED and ending.at_once
-        if answered or lasted >= self._limits.healthy_after:
-            self._backoff.reset()
-            self._outage.reset()
-        if ending.at_once:
-            return 0.0
-        now = time.monotonic()
-        if ending.reason in _OUTAGE:
-            self._failed_at = now
-        # The API server is to be asked again soon if it is down, or just starts.
-        is_outage = now - self._failed_at < self._limits.recovery
-        return (self._outage if is_outage else self._backoff).next(ending.retry_after)
-
-
-def _unknown(event: str, identity: "Identity") -> KubeAnswerError:
-    return KubeAnswerError(f"an event {event} of {identity.name[:253]}, which was not there")
-
-
 def _same_object(version: str, other: str) -> bool:
     return version.partition(" ")[0] == other.partition(" ")[0]
-
-
-def _is_expired(error: KubeStatusError) -> bool:
-    """Whether the server cannot go on from our resource version, so that only a new list helps."""
-    return (
-        error.status == 410
-        or error.reason in ("Expired", "Gone")
-        or "too large resource version" in error.message.lower()
-    )
-
-
-class _ServedKind(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Served(msgspec.Struct, frozen=True):
-    """The APIResourceList of a group and version."""
-
-    resources: list[_ServedKind]
-
-
-# The JSON of lists and watches: only what following them needs, objects stay raw.
-
-
-class Identity(msgspec.Struct, frozen=True, rename="camel"):
-    """Which version of which object."""
-
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class Header(msgspec.Struct, frozen=True):
-    """The front of any object."""
-
-    metadata: Identity = Identity()
-
-
-class BookmarkIdentity(msgspec.Struct, frozen=True, rename="camel"):
-    """How far a watch has come."""
-
-    resource_version: str = ""
-    annotations: dict[str, str] = {}
-
-
-class Bookmark(msgspec.Struct, frozen=True):
-    """The object of a BOOKMARK event."""
-
-    metadata: BookmarkIdentity = BookmarkIdentity()
-
-
-class Event(msgspec.Struct, frozen=True):
-    """A line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
-
-    type: str
-    object: msgspec.Raw
-
-
-decode_event = msgspec.json.Decoder(Event).decode
-decode_header = msgspec.json.Decoder(Header).decode
-decode_bookmark = msgspec.json.Decoder(Bookmark).decode
-decode_list = msgspec.json.Decoder(ObjectList).decode
-_decode_status = msgspec.json.Decoder(Status).decode

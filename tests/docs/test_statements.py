@@ -12,7 +12,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from cli.assistant.bounds import ANSWER_BYTES, TEXT
 from cli.assistant.server import AT_ONCE, SECONDS, WAITING, Tools
 from gateway.binding.binding import REFUSALS
-from gateway.cluster.reflector import Restart, WatchLimits
+from gateway.cluster.endings import Restart, WatchLimits
 from gateway.cycle.decision import UNKNOWN_NODE, Decision, DecisionItem, Outcome, PluginRecord
 from gateway.decisions.nodes import NodeItem
 from gateway.edge.edge import INTERNAL, NOT_UNDERSTOOD, TOO_SLOW

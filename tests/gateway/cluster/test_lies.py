@@ -5,7 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from gateway.cluster.reflector import Reflector, Restart
+from gateway.cluster.endings import Restart
+from gateway.cluster.reflector import Reflector
 from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.lies import Lie
 from tests.gateway.cluster.test_reflector import Recorded, World, reflecting_nodes, world_of

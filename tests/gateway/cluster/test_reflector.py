@@ -15,7 +15,9 @@ from prometheus_client import Counter
 from gateway.cluster.cluster import NODES
 from gateway.cluster.pods import PODS as POD_RESOURCE
 from gateway.cluster.pods import SeenPod
-from gateway.cluster.reflector import Reflector, Resource, Restart, WatchLimits
+from gateway.cluster.endings import Restart, WatchLimits
+from gateway.cluster.reflector import Reflector
+from gateway.cluster.wire import Resource
 from moorage.models import NodeManifest, Pod
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings

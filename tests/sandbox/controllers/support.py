@@ -8,7 +8,7 @@ import msgspec
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse
 from sandbox.apiserver.store.binding import bind
-from sandbox.controllers import RESOURCES
+from sandbox.workloads import RESOURCES
 from tools.inprocess.api import Api, Object
 from tools.waiting import until
 
