@@ -1,4 +1,4 @@
-"""A gateway in this process, with services that are real or misbehave, and an API server."""
+"""A gateway in this process, with real services and an API server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -9,16 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
-import grpc.aio
 from prometheus_client import CollectorRegistry
 
 from cli.up.processes import free_ports
 from gateway.app import running
 from gateway.settings import GatewaySettings
 from moorage import FilterPlugin, ScorePlugin
-from moorage.v1 import replica_pb2 as pb
-from moorage.v1 import types_pb2
-from moorage.v1.replica_pb2_grpc import add_ReplicaServiceServicer_to_server
 from moorage_host.plugins.registry import Registry
 from moorage_host.rpc.serve import ServerSettings
 from moorage_host.rpc.serve import running as serving
@@ -102,32 +98,6 @@ class Gateway:
         families = self.registry.restricted_registry([name]).collect()
         found = (each for family in families for each in family.samples)
         return next((each.value for each in found if each.labels == labels), 0.0)
-
-
-Result = Callable[[types_pb2.Cycle], Awaitable[pb.CycleResult]]
-
-
-class Misbehaving(FilterServicer):
-    """A filter service that keeps the session in order, but answers cycles as the test says."""
-
-    def __init__(self, result: Result) -> None:
-        super().__init__(Registry(FilterPlugin))
-        self._result = result
-
-    async def Session(
-        self, request_iterator: AsyncIterator[pb.SessionRequest], context: Any
-    ) -> AsyncIterator[pb.SessionResponse]:
-        plugin = types_pb2.Plugin(name="NodeName", extension_points=["Filter"])
-        hello = types_pb2.Hello(replica="odd", plugins=[plugin])
-        yield pb.SessionResponse(hello=hello)
-        async for request in request_iterator:
-            if request.HasField("cycle"):
-                result = await self._result(request.cycle)
-                result.cycle = request.cycle.id
-                yield pb.SessionResponse(result=result)
-            else:
-                done = types_pb2.Acknowledgement(generation=request.state.generation)
-                yield pb.SessionResponse(acknowledgement=done)
 
 
 Options = dict[str, Any]
@@ -233,19 +203,6 @@ async def binder_service(
     )
     async with serving(binder_definition(settings), settings):
         yield
-
-
-@asynccontextmanager
-async def misbehaving_filter(result: Result) -> AsyncIterator[str]:
-    """Run a filter service that answers cycles with *result*; give its address."""
-    server = grpc.aio.server()
-    add_ReplicaServiceServicer_to_server(Misbehaving(result), server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    await server.start()
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        await server.stop(None)
 
 
 @asynccontextmanager

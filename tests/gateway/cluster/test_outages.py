@@ -1,20 +1,24 @@
 """What callers get while the API server, filter or scorer is down, slow, or answers garbage."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from itertools import count, permutations
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import pytest
 
 from moorage import FilterPlugin, Node, Pod, ScorePlugin
 from moorage.v1 import replica_pb2, types_pb2
+from moorage.v1.replica_pb2_grpc import add_ReplicaServiceServicer_to_server
+from moorage_host.plugins.registry import Registry
+from services.filter.servicer import FilterServicer
 from tools.inprocess.gateway import (
     Gateway,
     filter_service,
     gateway,
-    misbehaving_filter,
     plane,
     pod,
     policy_of,
@@ -39,6 +43,41 @@ def always(result: replica_pb2.CycleResult) -> Answer:
 async def never(_: types_pb2.Cycle) -> replica_pb2.CycleResult:
     await asyncio.Event().wait()
     return replica_pb2.CycleResult()
+
+
+class Misbehaving(FilterServicer):
+    """A filter service that keeps the session in order, but answers cycles as the test says."""
+
+    def __init__(self, result: Answer) -> None:
+        super().__init__(Registry(FilterPlugin))
+        self._result = result
+
+    async def Session(
+        self, request_iterator: AsyncIterator[replica_pb2.SessionRequest], context: Any
+    ) -> AsyncIterator[replica_pb2.SessionResponse]:
+        plugin = types_pb2.Plugin(name="NodeName", extension_points=["Filter"])
+        hello = types_pb2.Hello(replica="odd", plugins=[plugin])
+        yield replica_pb2.SessionResponse(hello=hello)
+        async for request in request_iterator:
+            if request.HasField("cycle"):
+                result = await self._result(request.cycle)
+                result.cycle = request.cycle.id
+                yield replica_pb2.SessionResponse(result=result)
+            else:
+                done = types_pb2.Acknowledgement(generation=request.state.generation)
+                yield replica_pb2.SessionResponse(acknowledgement=done)
+
+@asynccontextmanager
+async def misbehaving_filter(result: Answer) -> AsyncIterator[str]:
+    """Run a filter service that answers cycles with *result*; give its address."""
+    server = grpc.aio.server()
+    add_ReplicaServiceServicer_to_server(Misbehaving(result), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
 
 
 async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> None:
