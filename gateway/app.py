@@ -217,7 +217,7 @@ class _Gateway:
                 objects=cluster.kinds,
                 rollouts=[Rollout(filters), Rollout(scorers)],
                 between_cycles=between_cycles,
-                pods_by_profile=state.pods_by_profile,
+                pods=state.pods,
                 report=partial(
                     self._events.report,
                     {**POLICY_OBJECT, "namespace": client.namespace},

@@ -5,6 +5,7 @@ reflector  follows the objects of one kind, by lists and watches; `wire` reads t
 cluster    the reflectors of nodes and pods, and how old what they show is
 kinds      the reflectors of additional kinds, for as long as plugins read them
 pods       how pods are read
-state      nodes, pods, places, generations; `rows`, `objects` and `changes` are parts of it
+state      nodes, pods, places, generations; `rows`, `objects`, `placements` and
+           `changes` are parts of it
 waiters    waits for changes
 """

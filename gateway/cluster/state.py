@@ -12,45 +12,16 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.cluster.changes import Backlog, Changes, Key, Keys
 from gateway.cluster.heavy import HEAVY_BYTES, HeavyPods
 from gateway.cluster.objects import ObjectTable
+from gateway.cluster.placements import Assumption, Placement, placed
 from gateway.cluster.rows import Rows
 from moorage.models import NodeManifest, ObjectName, Pod
-from moorage.models.base import NOTHING, read_only
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """A pod on a node, and whether the watch has shown it there or it is assumed or claimed."""
-
-    pod: Pod
-    state: Literal["bound", "assumed", "claimed"]
-
-
-class Assumption(Struct):
-    """A pod as it will be on its node, until a time on the clock.
-
-    Attributes:
-        pod: The pod as the API server will show it once it is bound.
-        expires: When it is too late.
-        is_claim: Whether no bind has come yet.
-        failure: The failed attempt that the pod showed when its claim was taken; None if none ends
-            the claim, since no attempt on the pod has begun.
-        annotations: Which of its annotations it gets by its bind.
-    """
-
-    pod: Pod
-    expires: float = math.inf
-    is_claim: bool = False
-    failure: str | None = ""
-    annotations: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+from moorage.models.base import NOTHING
 
 
 class ClusterState:
@@ -135,15 +106,6 @@ class ClusterState:
         """Return what is on a node."""
         return [self._placement(uid) for uid in self._on_node.get(node, ())]
 
-    def requested(self, node: str) -> dict[str, int]:
-        """Return what the pods on a node request, and under "pods" how many they are."""
-        placements = self.placements(node)
-        amounts = {"pods": len(placements)}
-        for each in placements:
-            for resource, amount in each.pod.requests.items():
-                amounts[resource] = amounts.get(resource, 0) + amount
-        return amounts
-
     def _placement(self, uid: str) -> Placement:
         assumption = self._assumed.get(uid)
         if assumption is None:
@@ -154,22 +116,9 @@ class ClusterState:
         """Return the pods that are assumed or claimed, each as it will be on its node."""
         return [each.pod for each in self._assumed.values()]
 
-    def known_nodes(self) -> Sequence[str]:
-        """Return the names of all nodes."""
-        return list(self.rows.of)
-
     def known_pods(self) -> Sequence[str]:
         """Return the UIDs of all pods that were seen."""
         return list(self.pods)
-
-    def pods_by_profile(self) -> dict[str, tuple[int, int]]:
-        """Return how many pods name each schedulerName, and how many of them have no node."""
-        found: dict[str, tuple[int, int]] = {}
-        for pod in self.pods.values():
-            name = pod.spec.scheduler_name
-            pods, waiting = found.get(name, (0, 0))
-            found[name] = pods + 1, waiting + (not pod.spec.node_name)
-        return found
 
     # What the watches show.
 
@@ -443,12 +392,3 @@ class ClusterState:
                 backlog.note(key)
         for listener in self.listeners:
             listener()
-
-
-def placed(pod: Pod, node: str, annotations: Mapping[str, str] = NOTHING) -> Pod:
-    """Return the pod as the API server will show it once it is bound."""
-    there = replace(pod, spec=replace(pod.spec, node_name=node))
-    if annotations:
-        both = read_only({**pod.metadata.annotations, **annotations})
-        there = replace(there, metadata=replace(pod.metadata, annotations=both))
-    return there

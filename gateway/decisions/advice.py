@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from gateway.cluster.placements import requested
 from gateway.cluster.state import ClusterState
 from gateway.decisions.explanation import Obstacle, RejectedNodes, Survey
 from gateway.decisions.groups import SHOWN
@@ -139,7 +140,7 @@ class Surveyor:
         changed = int(self._state.rows.touched[self._state.rows.of[node]])
         kept = self._used.get(node)
         if kept is None or kept[0] != changed:
-            kept = self._used[node] = changed, self._state.requested(node)
+            kept = self._used[node] = changed, requested(self._state.placements(node))
         return kept[1]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from gateway.cluster.state import ClusterState, Placement
+from gateway.cluster.placements import Placement, requested
+from gateway.cluster.state import ClusterState
 from gateway.decisions.query import TablePart, refusing
 from moorage.models import NodeManifest
 from moorage_host.http.callers import readable
@@ -80,8 +81,8 @@ class Usage:
 
 def _line(node: NodeManifest, state: ClusterState, changed: int) -> NodeLine:
     placements = state.placements(node.name)
-    requested = {"cpu": 0, "memory": 0} | state.requested(node.name)
-    del requested["pods"]
+    amounts = {"cpu": 0, "memory": 0} | requested(placements)
+    del amounts["pods"]
     allocatable = dict(node.allocatable)
     return NodeLine(
         name=node.name,
@@ -92,10 +93,10 @@ def _line(node: NodeManifest, state: ClusterState, changed: int) -> NodeLine:
         pods=len(placements),
         assumed=sum(each.state == "assumed" for each in placements),
         claimed=sum(each.state == "claimed" for each in placements),
-        requested=requested,
+        requested=amounts,
         allocatable=allocatable,
-        cpu=_share(requested, allocatable, "cpu"),
-        memory=_share(requested, allocatable, "memory"),
+        cpu=_share(amounts, allocatable, "cpu"),
+        memory=_share(amounts, allocatable, "memory"),
         changed=changed,
     )
 

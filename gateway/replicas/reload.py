@@ -18,6 +18,7 @@ from gateway.cluster.kinds import AdditionalKinds
 from gateway.policy.policy import PolicyHolder, policy_for, reads_of
 from gateway.replicas.rollout import PolicyRefusedError, Rollout
 from moorage.errors import ConfigurationError
+from moorage.models import Pod
 from moorage_host.policy import Document, Kind, ResolvedPolicy, examine, parse, read
 
 Outcome = Literal["ok", "refused"]
@@ -73,7 +74,7 @@ class PolicyReloader:
         objects: AdditionalKinds,
         rollouts: Sequence[Rollout],
         between_cycles: Callable[[], AbstractAsyncContextManager[None]],
-        pods_by_profile: Callable[[], Mapping[str, tuple[int, int]]],
+        pods: Mapping[str, Pod],
         report: Callable[[str, str], None],
         metrics: ReloadMetrics,
     ) -> None:
@@ -86,13 +87,13 @@ class PolicyReloader:
             objects: Follows what plugins read.
             rollouts: Bring a policy to the replicas.
             between_cycles: No cycle runs inside this context.
-            pods_by_profile: Returns how many pods name a schedulerName, and how many of them wait.
+            pods: The pods that have not ended, by UID.
             report: Reports a problem to operators: its reason in CamelCase, and a sentence.
             metrics: Counts.
         """
         self.problem = ""
         self._lost: dict[str, str] = {}
-        self._pods_by_profile = pods_by_profile
+        self._pods = pods
         self._report = report
         self._path = path
         self._seen = self._tried = text
@@ -228,9 +229,11 @@ class PolicyReloader:
         now = _with_plugins(new)
         self._lost = {name: note for name, note in self._lost.items() if name not in now}
         gone = _with_plugins(former) - now
-        counts = self._pods_by_profile() if gone else {}
-        for name in sorted(gone & counts.keys()):
-            pods, waiting = counts[name]
+        waits: dict[str, list[bool]] = {}
+        for pod in self._pods.values() if gone else ():
+            waits.setdefault(pod.spec.scheduler_name, []).append(not pod.spec.node_name)
+        for name in sorted(gone & waits.keys()):
+            pods, waiting = len(waits[name]), sum(waits[name])
             self._lost[name] = note = (
                 f"profile {name} has gone from the file, or has no plugins any more; {pods} pods "
                 f"name it as their schedulerName, {waiting} of them wait, and they are placed "

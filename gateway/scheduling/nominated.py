@@ -14,7 +14,8 @@ Called by `gateway.scheduling.scheduler` after the filters were asked.
 import numpy as np
 from msgspec.structs import replace
 
-from gateway.cluster.state import ClusterState, placed
+from gateway.cluster.placements import placed
+from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, Judge
 from gateway.cycle.answers import UNKNOWN_NODE_CODE, PhaseVerdicts
 from gateway.cycle.nodes import Mask

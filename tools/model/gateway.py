@@ -150,7 +150,7 @@ class View:
 
     def relist(self) -> None:
         """Read everything, as after a watch that was lost."""
-        for name in self.state.known_nodes():
+        for name in list(self.state.rows.of):
             if name not in self.api.nodes:
                 self.state.drop_node(name)
         for uid in self.state.known_pods():

@@ -245,7 +245,7 @@ def test_no_table_keeps_what_is_gone(taken: list[Step]) -> None:
         take(state, step)
     for uid in {*state.known_pods(), *(each.uid for each in state.held())}:
         state.drop_pod(uid)
-    for node in state.known_nodes():
+    for node in list(state.rows.of):
         state.drop_node(node)
     now[0] = 1e6
     state.expire()
