@@ -6,7 +6,7 @@ import numpy as np
 
 from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.nodes import bitmap_of
-from gateway.replicas.joining import join_kept
+from gateway.replicas.sharding import join_kept
 from gateway.whatif.comparing import Outcome
 from moorage import Nodes, Pod
 from moorage.execution import PluginRun, PluginScores, Profile, Supervisor

@@ -10,7 +10,7 @@ import pytest
 from gateway.cycle.answers import PhaseScores
 from gateway.cycle.decision import PluginRecord, ScoreRecord
 from gateway.cycle.nodes import NodeRows
-from gateway.replicas.joining import add_shards, join_reports
+from gateway.replicas.sharding import add_shards, join_reports
 from moorage import FilterPlugin, Node, Nodes, Pod, ScorePlugin
 from moorage.execution import PluginScores
 from tests.gateway.sharing import NAMES, sharing
