@@ -5,8 +5,6 @@ nodes        the verdict and the scores of each node, for the newest attempts
 sentences    what a decision amounts to, in words; groups, what the trial placement of a group does
 explanation  why a pod is where it is: the one object, and what it is made of
 explaining   gathers that; why finds the reason, rejections who rejected nodes, advice what helps
-listing      pages of decisions, and of pods without a node
-query        what can be asked for
-routes       all that is kept of cycles, on the admin port
-stream       decisions as they come, for those who follow them
+query        what can be asked for, and the pages that answer
+routes       all that is kept of cycles, on the admin port; decisions as they come
 """

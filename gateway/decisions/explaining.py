@@ -32,10 +32,9 @@ from gateway.decisions.explanation import (
     preemptor_of,
     why_no_attempt,
 )
-from gateway.decisions.listing import COMPARED_AT_ONCE
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays, view
-from gateway.decisions.query import Parameters
+from gateway.decisions.query import COMPARED_AT_ONCE, MayRead, Parameters
 from gateway.decisions.sentences import facts, sentences
 from gateway.decisions.why import explain
 from gateway.policy.policy import PolicyHolder
@@ -96,9 +95,6 @@ async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | No
 
 
 PhaseT = TypeVar("PhaseT", FilterRecord | None, ScoreRecord | None)
-
-MayRead = Callable[[str], Awaitable[bool]]
-"""Returns whether the caller may read the pods of a namespace."""
 
 
 class AskedOfPod(Parameters, frozen=True):
