@@ -9,7 +9,7 @@ from typing import Any, Final
 from cli.capacity import RequestLimits
 from cli.capacity.autoscalers import Autoscaler
 from cli.capacity.cluster import ClusterView, WaitingPod, node_of
-from cli.capacity.judging import Judge
+from cli.capacity.judging import Judge, reasons_of
 from cli.capacity.nodes import FreeCapacity, NodeTracker
 from cli.capacity.placeholder import NODES_REJECTED, Manifest, Placeholder, placeholder_manifest
 from cli.capacity.reporting import MOST_REPORTED, Reporter
@@ -187,12 +187,13 @@ class NodeRequester:
 
 def is_curable(item: Mapping[str, Any]) -> bool:
     """Whether a new node would cure a rejection of a pod."""
-    return any(each["curedBy"] == CAPACITY for each in item["reasons"])
+    found = (reason for plugin in item["plugins"] for reason in plugin["reasons"])
+    return any(each.get("curedBy") == CAPACITY for each in found)
 
 
 def no_node_helps(item: Mapping[str, Any]) -> str:
     """Return why none would."""
-    reasons = "; ".join(f"{each['reason']} ({each['plugin']})" for each in item["reasons"][:3])
+    reasons = "; ".join(f"{reason} ({plugin})" for plugin, reason in reasons_of(item)[:3])
     return f"no new node would help: {reasons}"
 
 

@@ -193,12 +193,17 @@ def _obstacle(waiting: WaitingPod) -> str:
     return ""
 
 
+def reasons_of(item: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return why nodes are rejected for a pod: the plugins, and what each says."""
+    plugins = item["plugins"]
+    return [(each["plugin"], reason["reason"]) for each in plugins for reason in each["reasons"]]
+
+
 def _key(pod: Pod, item: Mapping[str, Any], count: int) -> bytes:
     """Return what equal pods share: all but names."""
     metadata = msgspec.structs.replace(pod.metadata, name="", uid="", creation_timestamp="")
     same = msgspec.structs.replace(pod, metadata=metadata)
-    reasons = [(each["plugin"], each["reason"]) for each in item["reasons"]]
-    return encode(same) + msgspec.json.encode((reasons, item["group"], count))
+    return encode(same) + msgspec.json.encode((reasons_of(item), item["group"], count))
 
 
 def _copy(node: NodeManifest, name: str) -> NodeManifest:

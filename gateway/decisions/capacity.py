@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
-from gateway.cycle.decision import Record
+from gateway.cycle.decision import PluginRecord, Record
 from gateway.decisions.log import DecisionLog
 from moorage.models import Pod
 
@@ -40,15 +40,6 @@ AT_ONCE = 50
 """Pods that are looked at before cycles get their turn; each takes up to 40 us."""
 
 
-class RejectionItem(Record, omit_defaults=False):
-    """Why a plugin of Moorage rejects some nodes; `cured_by` is "capacity" or ""."""
-
-    plugin: str
-    reason: str
-    nodes: int
-    cured_by: str
-
-
 class PodRejections(Record, omit_defaults=False):
     """A pod that no node suits, and for which Moorage has rejected some.
 
@@ -56,7 +47,7 @@ class PodRejections(Record, omit_defaults=False):
         namespace, pod, uid, profile: Which pod, and the profile that decided.
         group: The name of its group; "" for none.
         lacks: How many pods of the group have found no node in its trial placement.
-        reasons: Why plugins of Moorage reject nodes.
+        plugins: Those that reject nodes, and why.
     """
 
     namespace: str
@@ -65,7 +56,7 @@ class PodRejections(Record, omit_defaults=False):
     profile: str
     group: str
     lacks: int
-    reasons: list[RejectionItem]
+    plugins: list[PluginRecord]
 
 
 async def pod_rejections(
@@ -83,17 +74,7 @@ async def pod_rejections(
         newest = next((each.decision for each in attempts if each.uid == uid), None)
         if newest is None or newest.filter is None or newest.filter.feasible:
             continue
-        reasons = [
-            RejectionItem(
-                plugin=plugin.plugin,
-                reason=each.reason,
-                nodes=each.nodes,
-                cured_by=each.cured_by,
-            )
-            for plugin in newest.filter.plugins
-            for each in plugin.reasons
-        ]
-        if reasons:
+        if plugins := [each for each in newest.filter.plugins if each.reasons]:
             group = newest.group
             found.append(
                 PodRejections(
@@ -103,7 +84,7 @@ async def pod_rejections(
                     profile=newest.profile,
                     group=group.name if group is not None else "",
                     lacks=_lacks(group.min_count, group.on_nodes + group.fitting) if group else 0,
-                    reasons=reasons,
+                    plugins=plugins,
                 )
             )
     return found

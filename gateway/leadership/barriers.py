@@ -5,7 +5,7 @@ See `gateway.leadership.term` for why.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import grpc.aio
@@ -37,18 +37,6 @@ READ_AGAIN = 1.0
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownBind:
-    """A pod that a binder has bound, or may have if that is unknown."""
-
-    namespace: str
-    name: str
-    uid: str
-    node: str
-    is_unknown: bool = False
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-
 @dataclass(slots=True, kw_only=True)
 class BarrierAnswers:
     """What the binders have answered.
@@ -64,13 +52,13 @@ class BarrierAnswers:
 
     highest: int
     is_held: bool = True
-    binds: list[KnownBind] = field(default_factory=list)
+    binds: list[pb.WrittenBind] = field(default_factory=list)
     answered: float = 0.0
     complete_since: float = 0.0
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-Placed = list[tuple[Pod, KnownBind]]
+Placed = list[tuple[Pod, pb.WrittenBind]]
 """Pods, each with its bind."""
 
 
@@ -156,7 +144,7 @@ class Barriers:
                 continue
             self._fenced[address] = answer.moorage_version
             memories.append(answer.memory.ToTimedelta().total_seconds())
-            result.binds += map(_recorded, answer.binds)
+            result.binds += answer.binds
         memory = 0.0 if result.left_out else min(memories, default=0.0)
         result.answered = time.monotonic()
         result.complete_since = result.answered - memory
@@ -171,18 +159,6 @@ class Barriers:
                 return await stub.Barrier(request, timeout=self._timeout, wait_for_ready=True)
             except grpc.aio.AioRpcError as error:
                 return ending_of(error)
-
-
-def _recorded(bind: pb.WrittenBind) -> KnownBind:
-    pod = bind.pod
-    return KnownBind(
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        node=bind.node,
-        is_unknown=bind.unknown,
-        annotations=dict(bind.annotations),
-    )
 
 
 class StateRecovery:
@@ -204,16 +180,16 @@ class StateRecovery:
         """Return the pods that have to be assumed, once the state has everything else."""
         await self._cluster.until_synced()
         await self._cluster.until_pods_as_of(result.complete_since)
-        unknown = [bind for bind in result.binds if self._is_unknown(bind.uid)]
+        unknown = [bind for bind in result.binds if self._is_unknown(bind.pod.uid)]
         if len(unknown) > MOST_READ:
             await self._cluster.until_pods_as_of(result.answered)
             read: Sequence[Pod | None] = []
         else:
-            read = await asyncio.gather(*(self._read(bind) for bind in unknown))
+            read = await asyncio.gather(*(self._read(bind.pod) for bind in unknown))
         by_uid = {pod.uid: pod for pod in read if pod is not None}
         placed = []
         for bind in result.binds:
-            seen, read_now = self.state.pods.get(bind.uid), by_uid.get(bind.uid)
+            seen, read_now = self.state.pods.get(bind.pod.uid), by_uid.get(bind.pod.uid)
             if seen is not None and not seen.spec.node_name:
                 placed.append((seen, bind))
             # What was read may show its node already; the watch does not.
@@ -225,32 +201,32 @@ class StateRecovery:
         """Count pods as placed until the watch shows them."""
         for pod, bind in placed:
             if self.state.place_of(pod.uid) != bind.node and not self.state.has_ended(pod.uid):
-                self.state.assume(pod, bind.node, bind.annotations)
+                self.state.assume(pod, bind.node, dict(bind.annotations))
                 self.state.confirm(pod.uid)
-                if bind.is_unknown:
+                if bind.unknown:
                     self._resolve(_given_up(bind))
 
     def _is_unknown(self, uid: str) -> bool:
         return self.state.pods.get(uid) is None and not self.state.has_ended(uid)
 
-    async def _read(self, bind: KnownBind) -> Pod | None:
+    async def _read(self, pod: pb.PodReference) -> Pod | None:
         """Read a pod, however long the API server is away; None if the pod is gone."""
         while True:
             try:
                 return await read_pod(
-                    self._client, bind.namespace, bind.name, bind.uid, timeout=READ_SECONDS
+                    self._client, pod.namespace, pod.name, pod.uid, timeout=READ_SECONDS
                 )
             except UNREAD as error:
                 _log.warning("A pod that was bound is not read yet", error=str(error))
                 await asyncio.sleep(READ_AGAIN)
 
 
-def _given_up(bind: KnownBind) -> BindCall:
+def _given_up(bind: pb.WrittenBind) -> BindCall:
     """Return the call of a bind that no binder works on any more."""
     return BindCall(
-        namespace=bind.namespace,
-        name=bind.name,
-        uid=bind.uid,
+        namespace=bind.pod.namespace,
+        name=bind.pod.name,
+        uid=bind.pod.uid,
         node=bind.node,
         deadline=asyncio.get_running_loop().time(),
     )

@@ -140,7 +140,7 @@ class BindMetrics:
         """Count a barrier."""
         BARRIER_SECONDS.labels("held" if is_held else "lost").observe(seconds)
 
-    def ended(self, binding: Binding, result: BindResult | BindError, seconds: float) -> None:
+    def on_bind_end(self, binding: Binding, result: BindResult | BindError, seconds: float) -> None:
         """Count how a bind ended."""
         outcome = result.reason if isinstance(result, BindError) else result
         _ended(outcome.value).inc()

@@ -72,7 +72,7 @@ class Observed(BindMetrics):
     def barrier(self, seconds: float, *, is_held: bool) -> None:
         pass
 
-    def ended(self, binding: Binding, result: BindResult | BindError, seconds: float) -> None:
+    def on_bind_end(self, binding: Binding, result: BindResult | BindError, seconds: float) -> None:
         self.ends.append(result)
 
     def event(self, result: str) -> None:

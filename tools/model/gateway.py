@@ -21,7 +21,7 @@ from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import RowIndex
 from gateway.decisions.log import DecisionLog
 from gateway.decisions.nodes import KeptArrays
-from gateway.leadership.barriers import BarrierAnswers, Barriers, KnownBind, StateRecovery
+from gateway.leadership.barriers import BarrierAnswers, Barriers, StateRecovery
 from gateway.leadership.leadership import TermLoop, TermMetrics
 from gateway.leadership.term import Term
 from gateway.policy.policy import PolicyHolder
@@ -38,6 +38,7 @@ from moorage_host.kube import KubeClient
 from moorage_host.plugins import Replica
 from moorage_host.policy import parse
 from moorage_host.rpc.state import apply_state
+from services.binder.wire import barrier_to_proto
 from tools.model.api import DEVICE, DEVICES, KINDS, Api, Reads
 from tools.model.binder import BinderProcess
 
@@ -202,17 +203,7 @@ class DirectBarriers:
         return BarrierAnswers(
             highest=answer.epoch,
             is_held=(answer.epoch, answer.holder) == (epoch, self._holder),
-            binds=[
-                KnownBind(
-                    namespace=b.namespace,
-                    name=b.name,
-                    uid=b.uid,
-                    node=b.node,
-                    is_unknown=b.unknown,
-                    annotations=b.annotations,
-                )
-                for b in answer.binds
-            ],
+            binds=list(barrier_to_proto(answer, self._holder).binds),
             answered=now,
             complete_since=now - answer.memory,
         )

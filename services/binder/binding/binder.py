@@ -190,7 +190,7 @@ class Binder:
                 self._history.add(binding, unresolved.node, unknown=True)
         if attempt.is_given_up:
             self._metrics.fenced("waiting")
-        self._metrics.ended(binding, result, time.monotonic() - started)
+        self._metrics.on_bind_end(binding, result, time.monotonic() - started)
         if self._events is not None and (result is not self._events.unwanted or attempt.warning):
             self._events.record(binding, result, attempt.warning)
         if error is not None and result is not error:

@@ -136,8 +136,10 @@ async def test_rejections_show_the_namespaces_that_the_caller_may_read() -> None
         async with session.get("/decisions/rejected") as response:
             items = (await response.json())["items"]
         assert [(each["namespace"], each["pod"]) for each in items] == [("shop", "p")]
-        assert items[0]["reasons"] == [
-            {"plugin": "P", "reason": "busy", "nodes": 2, "curedBy": "capacity"}
+        (plugin,) = items[0]["plugins"]
+        assert plugin["plugin"] == "P"
+        assert plugin["reasons"] == [
+            {"reason": "busy", "nodes": 2, "unresolvable": False, "curedBy": "capacity"}
         ]
         async with session.get("/decisions/rejected?limit=1") as response:
             assert response.status == 400

@@ -14,7 +14,7 @@ import structlog.testing
 from cli.up.processes import free_ports
 from gateway.cluster.cluster import Cluster
 from gateway.cluster.state import ClusterState
-from gateway.leadership.barriers import KnownBind, StateRecovery
+from gateway.leadership.barriers import StateRecovery
 from moorage.testing import make_node, make_pod
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
@@ -163,7 +163,8 @@ def test_pods_that_an_earlier_term_bound_have_what_its_bind_wrote() -> None:
         cast("KubeClient", None), cast("Cluster", SimpleNamespace(state=state)), lambda _: None
     )
     device = {"example.com/device": "a"}
-    bind = KnownBind(namespace="default", name="p", uid=pod.uid, node="n1", annotations=device)
+    reference = pb.PodReference(namespace="default", name="p", uid=pod.uid)
+    bind = pb.WrittenBind(pod=reference, node="n1", annotations=device)
     recovery.assume([(pod, bind)])
     (placed,) = state.placements("n1")
     assert placed.pod.annotations == device
