@@ -17,11 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from cli.capacity.placeholder import Manifest
+from gateway.decisions.advice import HOSTNAME
+from gateway.inspector.nodes import is_ready
 from moorage.models import NodeManifest, Pod
 from moorage.rules.nodes import allows_node
 from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
-
-HOSTNAME: Final = "kubernetes.io/hostname"
 
 EXISTING: Final = "moorage.io/existing"
 """The label of nodes that existed when a node was asked for."""
@@ -152,11 +152,6 @@ class ClusterAutoscaler(Autoscaler):
 AUTOSCALERS: Final[Mapping[str, Autoscaler]] = {
     each.name: each for each in (Karpenter(), ClusterAutoscaler())
 }
-
-
-def is_ready(node: NodeManifest) -> bool:
-    """Whether a node does not report that it is not ready."""
-    return all(each.type != "Ready" or each.status == "True" for each in node.status.conditions)
 
 
 def suiting(pod: Pod, templates: Sequence[Template]) -> list[Template]:

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from cli.capacity.autoscalers import EXISTING, Autoscaler, Template, claimed_node, is_ready, suiting
+from cli.capacity.autoscalers import EXISTING, Autoscaler, Template, claimed_node, suiting
 from cli.capacity.cluster import ASKED_FOR, ClusterView
 from cli.capacity.placeholder import NODE_ADDED, Placeholder, moment
+from gateway.inspector.nodes import is_ready
 from moorage.models import NodeManifest, Pod
 
 SETTLED_SECONDS: Final = 10.0

@@ -6,7 +6,7 @@ rules by which totals become numbers and claims, in live cycles, what-ifs and si
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -179,6 +179,10 @@ class PhaseScores(msgspec.Struct, kw_only=True, eq=False):
                 )
             node = names[at.item(index)] or ""
             top.append(NodeScoreRecord(node=node, total=totals.item(index), plugins=parts))
+
+
+AnswerT = TypeVar("AnswerT", PhaseVerdicts, PhaseScores)
+"""What the plugins of either phase say."""
 
 
 def claimed(uid: str, names: Sequence[str], totals: npt.NDArray[Any] | None = None) -> int:

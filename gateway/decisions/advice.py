@@ -17,6 +17,7 @@ from gateway.decisions.explanation import Obstacle, RejectedNodes, Survey
 from gateway.decisions.groups import SHOWN
 from gateway.decisions.rejections import ANY_NODE, KUBE_SCHEDULER, OURS, general_step
 from moorage.models import NodeManifest, Pod, Taint
+from moorage.rules.device_classes import PREFIX as BY_DEVICE_CLASS
 from moorage.rules.nodes import allows_node
 from moorage.rules.taints import DO_NOT_SCHEDULE, tolerates, untolerated
 
@@ -29,9 +30,6 @@ MOST_SURVEYS = 200
 HOSTNAME = "kubernetes.io/hostname"
 
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-
-BY_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
-"""Resources that nodes do not offer: kube-scheduler allocates the devices itself."""
 
 MOST_STEPS = 2
 """Ways out that are listed; each is enough by itself."""

@@ -26,14 +26,13 @@ import numpy as np
 import structlog
 
 from gateway.cycle import CallFailedError, Cycle, Judge, NodeSet, Rank
-from gateway.cycle.answers import PhaseScores, PhaseVerdicts
+from gateway.cycle.answers import AnswerT, PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import PhaseName
 from gateway.cycle.nodes import NodeRows
 from gateway.policy.dependencies import EqualPodsRule
 from gateway.policy.policy import PolicyHolder
 from gateway.replicas.cached import (
     MOST_REASONS,
-    AnswerT,
     CachedAnswers,
     CachedScores,
     CachedVerdicts,

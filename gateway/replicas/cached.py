@@ -8,7 +8,7 @@ from raw scores, as replicas do.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import compress
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import Codes, PhaseScores, PhaseVerdicts
+from gateway.cycle.answers import AnswerT, Codes, PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import FilterRecord, PhaseName, PluginRecord, ScoreRecord
 from gateway.cycle.nodes import Mask, NodeRows, Rows
 from gateway.policy.dependencies import EqualPodsRule
@@ -34,8 +34,6 @@ REASON_BYTES = 200
 """What a reason takes in addition to its text, about."""
 
 Values = npt.NDArray[Any]
-
-AnswerT = TypeVar("AnswerT", PhaseVerdicts, PhaseScores)
 
 
 class CacheLookup(msgspec.Struct, eq=False, kw_only=True):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from gateway.cycle import Cycle, NodeSet
-from gateway.cycle.answers import PhaseScores, PhaseVerdicts
+from gateway.cycle.answers import AnswerT, PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import PhaseName, ScoreRecord
 from gateway.cycle.nodes import Positions
 from gateway.replicas.call import ReplicaAnswer, ask
@@ -26,8 +26,6 @@ from gateway.settings import GatewaySettings
 from moorage.execution.overruns import owner_of
 
 T = TypeVar("T")
-
-AnswerT = TypeVar("AnswerT", PhaseVerdicts, PhaseScores)
 
 
 class ReplicaClient(ABC, Generic[AnswerT]):

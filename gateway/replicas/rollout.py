@@ -5,13 +5,13 @@ they read are sent. Then all replicas switch between two cycles.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
+from gateway.cluster.kinds import Readers
 from gateway.replicas.session import SessionRefusedError
 from gateway.replicas.set import Member, ReplicaSet
-from moorage.models import ObjectKind
 from moorage.v1 import types_pb2 as pb
 from moorage_host.rpc.stream import StreamLostError
 
@@ -20,9 +20,6 @@ PREPARE_SECONDS = 30.0
 
 SWITCH_SECONDS = 1.0
 """How long a replica may take to switch; cycles wait. One that needs longer starts again."""
-
-Readers = Mapping[ObjectKind, Sequence[str]]
-"""Kinds with the plugins that read them."""
 
 
 class PolicyRefusedError(Exception):

@@ -24,6 +24,7 @@ import msgspec
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import BindCall, Cycle
+from moorage.groups import Name
 from moorage.models import Pod
 
 MOST_GROUPS = 1000
@@ -34,8 +35,6 @@ FIRST_PAUSE = 0.25
 
 LONGEST_PAUSE = 8.0
 """Seconds that a bind of a group waits at most; never more than half of what is left of a call."""
-
-Name = tuple[str, str]
 
 
 class Pass(msgspec.Struct, eq=False):

@@ -7,7 +7,7 @@ or retries.
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from opentelemetry.context import Context
@@ -15,12 +15,11 @@ from opentelemetry.trace import Link, Span, StatusCode, Tracer, get_current_span
 from opentelemetry.util.types import AttributeValue
 
 from gateway.cycle import BindCall, Cycle, Cycles, NodeSet
-from gateway.cycle.answers import PhaseScores, PhaseVerdicts
+from gateway.cycle.answers import AnswerT
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
 from gateway.decisions.log import DecisionLog
 from moorage_host.tracing.spans import sampled, span, traceparent
 
-AnswerT = TypeVar("AnswerT", PhaseVerdicts, PhaseScores)
 Asked = Coroutine[Any, Any, AnswerT]
 
 OPEN_LIMIT = 256

@@ -15,6 +15,7 @@ from multidict import MultiMapping
 
 from gateway.cluster.state import ClusterState
 from gateway.cycle import NodeSet
+from gateway.decisions.advice import HOSTNAME
 from gateway.edge.bodies import BadRequestError
 from gateway.edge.requests import RequestReader, decoding
 from gateway.policy.policy import PolicyHolder
@@ -154,8 +155,6 @@ MOST_NODES = 100
 
 HEAVIEST = 1000
 """The largest weight."""
-
-HOSTNAME = "kubernetes.io/hostname"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,9 @@ from moorage.rules.taints import DO_NOT_SCHEDULE, untolerated
 from moorage.snapshot import Amounts, Nodes
 from moorage.snapshot.verdicts import Mask
 
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+"""Kubernetes' own resources, in the order in which kube-scheduler lists what is short."""
+
 _NONE: Final = PodAffinity()
 
 

@@ -18,14 +18,12 @@ from moorage import (
     Verdicts,
 )
 from moorage.errors import UnknownNameError
+from moorage.in_tree.shared import NATIVE
 from moorage.plugin.pod_fields import REQUEST_FIELDS
 from moorage.rules.device_classes import PREFIX, DeviceClass, backed_resources
 
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient "
-
-NATIVE = ("cpu", "memory", "ephemeral-storage")
-"""Kubernetes' own resources, in the order in which kube-scheduler lists what is short."""
 
 MANY = 100
 """Requested resources from which on masks share arrays; those of 24,000 would take 240 MB."""

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from moorage import Amounts, Arguments, Meta, Nodes, Pod
-
-NATIVE = ("cpu", "memory", "ephemeral-storage")
-"""Kubernetes' own resources; all others count only for pods that request them."""
+from moorage.in_tree.shared import NATIVE
 
 
 class ResourceSpec(Arguments):
