@@ -23,7 +23,7 @@ from gateway.decisions.explaining import Explainer, read_events, read_pod
 from gateway.decisions.groups import group_route
 from gateway.decisions.routes import DecisionRoutes, Decisions
 from gateway.edge import Edge, run_edge
-from gateway.edge.last_calls import LastCalls
+from gateway.edge.metrics import LastCalls
 from gateway.inspector.assets import asset_routes
 from gateway.inspector.nodes import node_routes
 from gateway.inspector.policy import policy_route

@@ -28,8 +28,7 @@ from gateway.cycle import (
 from gateway.edge import answers
 from gateway.edge.answers import PROBLEM, JsonResponse, empty_response, in_header
 from gateway.edge.bodies import TOO_LARGE, BadRequestError, Bodies
-from gateway.edge.last_calls import LastCalls
-from gateway.edge.metrics import EdgeMetrics, Result, Verb
+from gateway.edge.metrics import EdgeMetrics, LastCalls, Result, Verb
 from gateway.edge.paths import Paths, Route
 from gateway.edge.requests import RequestReader, read_binding
 from gateway.edge.schedulers import Schedulers

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from gateway.cluster.cluster import Cluster
-from gateway.edge.last_calls import LastCalls
+from gateway.edge.metrics import LastCalls
 from gateway.leadership import Leadership
 from gateway.replicas.set import Member, ReplicaSet
 from gateway.settings import GatewaySettings
