@@ -6,10 +6,10 @@ import numpy as np
 
 from gateway.cycle.answers import PhaseScores, PhaseVerdicts
 from gateway.cycle.nodes import bitmap_of
-from gateway.replicas.sharding import join_kept
 from gateway.whatif.comparing import Outcome
 from moorage import Nodes, Pod
 from moorage.execution import PluginRun, PluginScores, Profile, Supervisor
+from moorage.plugin.cycle_state import join_kept
 from moorage_host.plugins.ranking import run_scores
 from services.filter.engine import run_filters
 

@@ -17,9 +17,7 @@ class _Kept:
         self.size = 0
 
     def add(self, key: str, value: KeptValue) -> None:
-        kept = self.values.setdefault(key, KeptValue())
-        kept.json = value.json or kept.json
-        kept.by_node.update(value.by_node)
+        self.values.setdefault(key, KeptValue()).add(value)
         texts = (value.json, *value.by_node.values())
         self.size += sum(len(text) + VALUE_BYTES for text in texts)
 

@@ -4,7 +4,7 @@ A second replica costs one more message. For scores, normalising costs another o
 the replica prepares again. So a cycle is scattered only if its plugins need enough time for nodes.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from gateway.cycle.decision import FilterRecord, PluginRecord
 from gateway.cycle.nodes import NodeRows
 from gateway.settings import GatewaySettings
 from moorage.execution import PluginRejection
-from moorage.plugin.cycle_state import KeptValue
+from moorage.plugin.cycle_state import join_kept
 
 DECAY = 0.9
 """The weight of a cycle relative to the next one."""
@@ -164,17 +164,6 @@ def join_reports(shards: Sequence[Sequence[PluginRecord]]) -> list[PluginRecord]
         )
         for plugin, reports in by_plugin.items()
     ]
-
-
-def join_kept(parts: Iterable[Mapping[str, KeptValue]]) -> dict[str, KeptValue]:
-    """Return what shards kept as one; of several values the last one counts."""
-    found: dict[str, KeptValue] = {}
-    for values in parts:
-        for key, value in values.items():
-            kept = found.setdefault(key, KeptValue())
-            kept.json = value.json or kept.json
-            kept.by_node.update(value.by_node)
-    return found
 
 
 def _common(shards: Sequence[PhaseScores]) -> list[str]:

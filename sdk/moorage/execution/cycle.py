@@ -13,7 +13,7 @@ from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
 from moorage.execution.failure import overrun_of, problem_of, where
 from moorage.execution.overruns import Owner
 from moorage.models import Pod
-from moorage.plugin.cycle_state import KeptValue
+from moorage.plugin.cycle_state import KeptValue, join_kept
 from moorage.plugin.errors import WrongTypeError
 from moorage.plugin.hooks import Plugin
 from moorage.plugin.values import Preparation
@@ -300,12 +300,7 @@ def joined_runs(parts: Sequence[Sequence[PluginRun]]) -> list[PluginRun]:
         whole.failure = whole.failure or run.failure
         whole.skipped = whole.skipped and run.skipped
         whole.note = run.note or whole.note
-        kept = dict(whole.kept)
-        for key, value in run.kept.items():
-            before = kept.get(key, value)
-            by_node = {**before.by_node, **value.by_node}
-            kept[key] = type(value)(json=value.json or before.json, by_node=by_node)
-        whole.kept = kept
+        whole.kept = join_kept((whole.kept, run.kept))
     return list(runs.values())
 
 

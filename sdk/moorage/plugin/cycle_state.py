@@ -3,7 +3,7 @@
 In memory as JSON: it goes from the replica to the gateway, and with the bind to the binder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -24,6 +24,11 @@ class KeptValue(msgspec.Struct, kw_only=True):
 
     json: JsonText = b""
     by_node: dict[str, JsonText] = {}
+
+    def add(self, later: "KeptValue") -> None:
+        """Take over values that were kept later with the same key, which count."""
+        self.json = later.json or self.json
+        self.by_node.update(later.by_node)
 
 
 class CycleState:
@@ -83,6 +88,15 @@ class CycleState:
         self.note = ""
         if self.values:
             self.values, self._size = {}, 0
+
+
+def join_kept(parts: Iterable[Mapping[str, KeptValue]]) -> dict[str, KeptValue]:
+    """Return what parts of a cycle kept as one; of several values the last one counts."""
+    found: dict[str, KeptValue] = {}
+    for values in parts:
+        for key, value in values.items():
+            found.setdefault(key, KeptValue()).add(value)
+    return found
 
 
 def values_at(values: Mapping[str, KeptValue], node: str) -> dict[str, JsonText]:
