@@ -20,8 +20,7 @@ from gateway.cycle import Cycles
 from gateway.cycle.cycle_states import CycleStates
 from gateway.decisions.advice import Surveyor
 from gateway.decisions.explaining import Explainer, read_events, read_pod
-from gateway.decisions.groups import group_route
-from gateway.decisions.routes import DecisionRoutes, Decisions
+from gateway.decisions.routes import DecisionRoutes, Decisions, group_route
 from gateway.edge import Edge, run_edge
 from gateway.edge.metrics import LastCalls
 from gateway.inspector.assets import asset_routes

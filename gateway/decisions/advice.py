@@ -14,8 +14,8 @@ import msgspec
 from gateway.cluster.placements import requested
 from gateway.cluster.state import ClusterState
 from gateway.decisions.explanation import Obstacle, RejectedNodes, Survey
-from gateway.decisions.groups import SHOWN
 from gateway.decisions.rejections import ANY_NODE, KUBE_SCHEDULER, OURS, general_step
+from gateway.decisions.sentences import SHOWN
 from moorage.models import NodeManifest, Pod, Taint
 from moorage.rules.device_classes import PREFIX as BY_DEVICE_CLASS
 from moorage.rules.nodes import allows_node

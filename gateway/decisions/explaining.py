@@ -32,10 +32,10 @@ from gateway.decisions.explanation import (
     preemptor_of,
     why_no_attempt,
 )
-from gateway.decisions.log import DecisionLog
+from gateway.decisions.log import DecisionLog, facts
 from gateway.decisions.nodes import KeptArrays, view
 from gateway.decisions.query import COMPARED_AT_ONCE, MayRead, Parameters
-from gateway.decisions.sentences import facts, sentences
+from gateway.decisions.sentences import sentences
 from gateway.decisions.why import explain
 from gateway.policy.policy import PolicyHolder
 from moorage.errors import suggestion

@@ -1,13 +1,13 @@
-"""What was decided about each pod, and why. In memory, for the newest pods."""
+"""What was decided about each pod, and what lists show of it. In memory, for the newest pods."""
 
 import secrets
+import sys
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from gateway.cycle.decision import Decision
-from gateway.decisions.sentences import Facts, facts
+from gateway.cycle.decision import Decision, NodeScoreRecord, Outcome
 
 UNPACKED = 256
 """Attempts that stay as they are, because the pods may not be bound yet."""
@@ -18,6 +18,81 @@ OVERHEAD_BYTES = 600
 
 _packed = msgspec.msgpack.Encoder().encode
 _unpacked = msgspec.msgpack.Decoder(Decision).decode
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What became of an attempt.
+
+    Attributes:
+        outcome: That.
+        node: The node that the pod went to, was to be bound to, or has claimed; "" for none.
+        plugins: The plugins that decided: they rejected nodes, failed, wanted the claim, or counted
+            most for the best node over the next.
+    """
+
+    outcome: Outcome
+    node: str
+    plugins: tuple[str, ...]
+
+    def at(self, place: str) -> "Facts":
+        """Return the facts if the cluster shows the pod on the node *place*, "" for none."""
+        if not place or self.outcome != "binding":
+            return self
+        return Facts(outcome="bound", node=place, plugins=self.plugins)
+
+
+def facts(decision: Decision) -> Facts:
+    """Return the facts of an attempt."""
+    record = decision.bind or decision.bind_check or decision.claim
+    plugins = dict.fromkeys(map(sys.intern, _plugins(decision)))
+    return Facts(
+        outcome=_outcome(decision),
+        node=record.node if record is not None else "",
+        plugins=tuple(plugins),
+    )
+
+
+def differences(one: NodeScoreRecord, other: NodeScoreRecord) -> Mapping[str, float]:
+    """Return what each plugin adds to the lead of *one* over *other*; their sum is the lead."""
+    weights = sum(score.weight for score in one.plugins)
+    others = {score.plugin: score.normalized for score in other.plugins}
+    return {
+        score.plugin: (score.normalized - others.get(score.plugin, 0.0)) * score.weight / weights
+        for score in one.plugins
+    }
+
+
+def _outcome(decision: Decision) -> Outcome:
+    if decision.bind is not None:
+        return "bind failed" if decision.bind.error else "bound"
+    if decision.bind_check is not None and decision.bind_check.error:
+        return "bind failed"
+    if decision.error:
+        return "failed"
+    if decision.preempt is not None:
+        return "preempting"
+    if decision.filter is None:
+        return "binding" if decision.score is not None else "deciding"
+    return "binding" if decision.filter.feasible else "unschedulable"
+
+
+def _plugins(decision: Decision) -> Iterator[str]:
+    for phase in (decision.filter, decision.preempt, decision.score):
+        if phase is not None:
+            yield from (each.plugin for each in phase.plugins if each.rejected or each.failure)
+    if decision.claim is not None:
+        yield from decision.claim.plugins
+    if decision.score is not None and len(decision.score.top) > 1:
+        parts = differences(*decision.score.top[:2])
+        plugin = max(parts, key=lambda name: parts[name], default="")
+        if plugin and parts[plugin] > 0:
+            yield plugin
+
+
+def runner_up(decision: Decision, node: str) -> str:
+    """Return the best node other than *node*; "" if there is none, or it is not known."""
+    top = decision.score.top if decision.score else []
+    return next((each.node for each in top if each.node != node), "")
 
 
 class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):

@@ -19,9 +19,9 @@ from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, DecisionItem, Outcome
 from gateway.decisions.capacity import is_placeholder
-from gateway.decisions.log import Attempt, DecisionLog
+from gateway.decisions.log import Attempt, DecisionLog, Facts, facts, runner_up
 from gateway.decisions.nodes import KeptArrays
-from gateway.decisions.sentences import Facts, facts, reason, runner_up
+from gateway.decisions.sentences import reason
 from moorage.errors import MoorageError
 from moorage.models import Pod
 from moorage.units.durations import parse_duration

@@ -1,16 +1,17 @@
-"""The routes of decisions on the admin port, and the stream of those that come."""
+"""The routes of decisions and groups on the admin port, and the stream of decisions that come."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from gateway.cycle import Cycle
-from gateway.cycle.decision import Decision, DecisionItem
+from gateway.cycle.decision import Decision, DecisionItem, GroupItem
 from gateway.decisions.capacity import pod_rejections
 from gateway.decisions.explaining import AskedOfPod, Explainer
 from gateway.decisions.explanation import Explanation
@@ -31,6 +32,7 @@ from gateway.decisions.query import (
     refusing,
     with_a_node,
 )
+from gateway.decisions.sentences import group_evidence, group_sentence, group_steps
 from gateway.settings import GatewaySettings
 from moorage_host.http.callers import UncheckedError, may_read, readable, require_read
 
@@ -312,6 +314,35 @@ class DecisionRoutes:
             )
         # Thousands of nodes take milliseconds, in which cycles go on.
         return _json(await asyncio.to_thread(node_table, arrays, part))
+
+
+def _group_shown(item: GroupItem) -> dict[str, Any]:
+    """Return a group as lists show it, in sentences too: which group waits for what since when."""
+    content: dict[str, Any] = msgspec.to_builtins(item)
+    group = item.group
+    content["sentence"] = group_sentence(group)
+    content["evidence"], content["next"] = list(group_evidence(group)), group_steps(group)
+    if group.fits and item.bound >= group.min_count:
+        content["sentence"] = f"group {group.name} runs: {item.bound} of {group.members} are bound"
+    elif item.released and not item.holding:
+        content["sentence"] += (
+            f"; it let go of its nodes after {group.timeout:g} s, when {item.bound} were bound"
+        )
+    return content
+
+
+def group_route(items: Callable[[], Sequence[GroupItem]]) -> web.RouteDef:
+    """Return the route of all groups, the newest first; callers see those of their namespaces."""
+
+    async def groups(request: web.Request) -> web.Response:
+        found = [each for each in reversed(items()) if await _may_see(request, each)]
+        return web.json_response({"items": list(map(_group_shown, found))})
+
+    return web.get("/groups", groups)
+
+
+async def _may_see(request: web.Request, item: GroupItem) -> bool:
+    return await may_read(request, item.pod.partition("/")[0])
 
 
 def _error(status: int, text: str) -> web.Response:

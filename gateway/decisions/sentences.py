@@ -1,27 +1,27 @@
 """Says in sentences what a decision amounts to: what decided, and what else counted.
 
-For people, so it is worked out when somebody asks, from what the record keeps. What lists show of a
-decision and are searched by, and what the binder's plugins get of it, is worked out here too.
+For people, so it is worked out when somebody asks, from what the record keeps. How the trial
+placement of a group ended is said here too, and what the plugins of the binder get of a decision.
 """
 
 import math
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.cycle.answers import whole
 from gateway.cycle.decision import (
     Decision,
     FilterRecord,
+    GroupRecord,
     NodeScoreRecord,
-    Outcome,
     PluginRecord,
     ReasonCount,
     ScoreRecord,
 )
-from gateway.decisions.groups import SHOWN, group_sentence
+from gateway.decisions.log import differences
 from moorage import DecisionSummary, ScoredNode
+
+SHOWN = 3
+"""Pods, nodes, plugins or reasons that a sentence names, those that count most."""
 
 FINEST_SCALE = 1000
 """The largest `scoreScale`."""
@@ -52,16 +52,6 @@ def sentences(decision: Decision, place: str = "", total_of: TotalOf | None = No
     Nothing that the record does not prove.
     """
     return list(dict.fromkeys(_sentences(decision, place, total_of)))
-
-
-def differences(one: NodeScoreRecord, other: NodeScoreRecord) -> Mapping[str, float]:
-    """Return what each plugin adds to the lead of *one* over *other*; their sum is the lead."""
-    weights = sum(score.weight for score in one.plugins)
-    others = {score.plugin: score.normalized for score in other.plugins}
-    return {
-        score.plugin: (score.normalized - others.get(score.plugin, 0.0)) * score.weight / weights
-        for score in one.plugins
-    }
 
 
 def _sentences(decision: Decision, place: str, total_of: TotalOf | None) -> Iterator[str]:
@@ -298,45 +288,90 @@ def _other_node(score: ScoreRecord, bound: str, total_of: TotalOf | None) -> str
     )
 
 
-# ---- what lists show, and what plugins of the binder get
+# ---- groups
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What became of an attempt.
+def group_sentence(group: GroupRecord) -> str:
+    """Return the state of a group in one sentence."""
+    place = f" in {_label(group)} {group.domain}" if group.domain else ""
+    placed = group.on_nodes + group.fitting
+    if group.fits:
+        return f"group {group.name} fits: {placed} of {group.members} have a node{place}"
+    if group.problem and group.members < group.min_count:
+        return f"group {group.name} has {group.members} of {group.min_count} pods"
+    if group.problem:
+        return f"group {group.name} waits: {group.problem}"
+    if group.ahead:
+        return f"group {group.name} waits for group {group.ahead}, which is ahead of it and fits"
+    missing = group.min_count - placed
+    head = f"group {group.name} does not fit: {placed} of {group.min_count} placed{place}"
+    if missing < 1:
+        return f"{head}, but {group.failing} found no node"
+    verb = "needs" if missing == 1 else "need"
+    if not group.lacking:
+        reason = f": {group.reasons[0].reason}" if group.reasons else ""
+        return f"{head}; {missing} found no node{reason}"
+    return f"{head}; {missing} {verb} {group.lacking}, which {_free(group)}"
 
-    Attributes:
-        outcome: That.
-        node: The node that the pod went to, was to be bound to, or has claimed; "" for none.
-        plugins: The plugins that decided: they rejected nodes, failed, wanted the claim, or counted
-            most for the best node over the next.
+
+def group_evidence(group: GroupRecord, gated: Sequence[str] = ()) -> Iterator[str]:
+    """Yield why the newest member that found no node was rejected, and who is *gated*."""
+    if gated and group.members < group.min_count:
+        more = ", ..." if len(gated) > SHOWN else ""
+        shown = ", ".join(gated[:SHOWN])
+        verb = "waits" if len(gated) == 1 else "wait"
+        yield f"{len(gated)} more {verb} for scheduling gates: {shown}{more}"
+    if group.failing and group.reasons:
+        counted = ", ".join(
+            f"{each.nodes} {each.reason} ({', '.join(each.examples)}"
+            f"{', ...' if each.nodes > len(each.examples) else ''})"
+            for each in group.reasons
+        )
+        yield f"nodes for {group.failing}: {counted}"
+
+
+def group_steps(group: GroupRecord, gated: Sequence[str] = (), existing: int = 0) -> list[str]:
+    """Return what would help.
+
+    Args:
+        group: How its trial placement ended.
+        gated: The pods of the group that wait for scheduling gates.
+        existing: How many pods of the group exist now.
     """
-
-    outcome: Outcome
-    node: str
-    plugins: tuple[str, ...]
-
-    def at(self, place: str) -> "Facts":
-        """Return the facts if the cluster shows the pod on the node *place*, "" for none."""
-        if not place or self.outcome != "binding":
-            return self
-        return Facts(outcome="bound", node=place, plugins=self.plugins)
-
-
-def facts(decision: Decision) -> Facts:
-    """Return the facts of an attempt."""
-    record = decision.bind or decision.bind_check or decision.claim
-    plugins = dict.fromkeys(map(sys.intern, _plugins(decision)))
-    return Facts(
-        outcome=_outcome(decision),
-        node=record.node if record is not None else "",
-        plugins=tuple(plugins),
-    )
+    if group.members < group.min_count:
+        missing = group.min_count - max(group.members + len(gated), existing)
+        if missing < 1 and not gated:
+            return ["wait: all pods of the group exist by now"]
+        steps = ["whoever set the gates has to remove them from spec.schedulingGates"][: len(gated)]
+        if missing > 0:
+            steps.append(f"{missing} more pod{'s' * (missing > 1)} of the group must be created")
+        return steps
+    if group.problem:
+        return ["change the labels of its pods, or its PodGroup"]
+    if group.ahead:
+        return [f"group {group.ahead} is placed first, or is passed over once it is not tried"]
+    if group.more_nodes:
+        nodes = f"{group.more_nodes} more node{'s' * (group.more_nodes > 1)} like {group.like}"
+        where = f" in {_label(group)} {group.domain}" if group.domain else ""
+        return [f"with {nodes}{where} it starts, or with as much {group.lacking} freed"]
+    return []
 
 
-def runner_up(decision: Decision, node: str) -> str:
-    """Return the best node other than *node*; "" if there is none, or it is not known."""
-    top = decision.score.top if decision.score else []
-    return next((each.node for each in top if each.node != node), "")
+def _free(group: GroupRecord) -> str:
+    if not group.lacking_free:
+        return "no node has free"
+    nodes = f"{group.lacking_free} node{'s' * (group.lacking_free > 1)}"
+    if group.lacking_domain:
+        return f"is free on {nodes} of {_label(group)} {group.lacking_domain} only"
+    return f"is free on {nodes} only"
+
+
+def _label(group: GroupRecord) -> str:
+    """Return the topology label as a word: "rack" for "example.com/rack"."""
+    return group.topology_key.rpartition("/")[2]
+
+
+# ---- what plugins of the binder get
 
 
 def summary(decision: Decision, node: str, total_of: TotalOf | None = None) -> DecisionSummary:
@@ -358,33 +393,6 @@ def summary(decision: Decision, node: str, total_of: TotalOf | None = None) -> D
         policy_revision=decision.policy_revision,
         generation=decision.generation,
     )
-
-
-def _outcome(decision: Decision) -> Outcome:
-    if decision.bind is not None:
-        return "bind failed" if decision.bind.error else "bound"
-    if decision.bind_check is not None and decision.bind_check.error:
-        return "bind failed"
-    if decision.error:
-        return "failed"
-    if decision.preempt is not None:
-        return "preempting"
-    if decision.filter is None:
-        return "binding" if decision.score is not None else "deciding"
-    return "binding" if decision.filter.feasible else "unschedulable"
-
-
-def _plugins(decision: Decision) -> Iterator[str]:
-    for phase in (decision.filter, decision.preempt, decision.score):
-        if phase is not None:
-            yield from (each.plugin for each in phase.plugins if each.rejected or each.failure)
-    if decision.claim is not None:
-        yield from decision.claim.plugins
-    if decision.score is not None and len(decision.score.top) > 1:
-        parts = differences(*decision.score.top[:2])
-        plugin = max(parts, key=lambda name: parts[name], default="")
-        if plugin and parts[plugin] > 0:
-            yield plugin
 
 
 def _scored(node: NodeScoreRecord) -> ScoredNode:

@@ -21,7 +21,6 @@ from gateway.decisions.explanation import (
     last_seen,
     reporter,
 )
-from gateway.decisions.groups import SHOWN, group_evidence, group_sentence, group_steps
 from gateway.decisions.rejections import (
     KUBE_SCHEDULER,
     STEPS,
@@ -31,6 +30,7 @@ from gateway.decisions.rejections import (
     on_node,
     rejections,
 )
+from gateway.decisions.sentences import SHOWN, group_evidence, group_sentence, group_steps
 
 RETRIED = "kube-scheduler tries it again when the cluster changes, at the latest after 5 min"
 
