@@ -1,6 +1,6 @@
 """Pods at the API server: how they are followed, what they show while they wait, reading one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from sys import intern
 from urllib.parse import quote
 
@@ -144,15 +144,22 @@ PODS = Resource(
 async def read_pod(
     client: KubeClient, namespace: str, name: str, uid: str, *, timeout: float
 ) -> Pod | None:
-    """Return a pod past the watch; None if it is gone. The gateway may list pods, not get one.
+    """Return a pod past the watch; None if it is gone.
 
     Raises:
         KubeError: The API server refuses, or cannot be reached.
         TimeoutError: It does not answer within *timeout* seconds.
         msgspec.DecodeError: Its answer is no list of pods.
     """
+    pods = map(decode_pod, await list_pod(client, namespace, name, timeout=timeout))
+    return next((pod for pod in pods if pod.uid == uid), None)
+
+
+async def list_pod(
+    client: KubeClient, namespace: str, name: str, *, timeout: float
+) -> Sequence[msgspec.Raw]:
+    """Return a pod as JSON, none if it is gone: the gateway may list pods, not get one."""
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     query = {"fieldSelector": f"metadata.name={name}"}
     answer = await client.request("GET", path, query=query, timeout=timeout)
-    pods = map(decode_pod, decode_list(answer.check().body).items or ())
-    return next((pod for pod in pods if pod.uid == uid), None)
+    return decode_list(answer.check().body).items or ()

@@ -7,13 +7,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from gateway.cluster.pods import Waiting
+from gateway.cluster.pods import UNREAD, Waiting, list_pod
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, FilterRecord, ScoreRecord
 from gateway.decisions.advice import Surveyor
@@ -82,15 +81,12 @@ async def read_events(client: KubeClient, pod: Object) -> Sequence[Object] | Non
 
 
 async def read_pod(client: KubeClient, namespace: str, name: str) -> Object | None:
-    """Return a pod; see `PodOf`. The gateway may list pods, not get one."""
-    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
-    query = {"fieldSelector": f"metadata.name={name}"}
+    """Return a pod; see `PodOf`."""
     try:
-        response = await client.request("GET", path, query=query, timeout=SECONDS)
-        items = msgspec.json.decode(response.check().body)["items"] or [{}]
-    except (KubeError, TimeoutError):
+        found = await list_pod(client, namespace, name, timeout=SECONDS)
+        pod: Object = msgspec.json.decode(found[0]) if found else {}
+    except UNREAD:
         return None
-    pod: Object = items[0]
     return pod
 
 
