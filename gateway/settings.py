@@ -49,8 +49,6 @@ class EdgeSettings(AdminSettings):
     given_nodes_cached: int = 5000
     """Whole nodes in calls that are recognised when unchanged: the largest cluster that
     Kubernetes supports, up to 50 kB of memory each."""
-    omit_zero_scores: bool = True
-    """Nodes with score 0 are left out unless all have 0: kube-scheduler adds 0 for them."""
     http_keep_alive: float = 300.0
     """Seconds that an idle connection stays open; kube-scheduler drops its own after 90."""
     http_connections: int = 1024

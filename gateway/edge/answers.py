@@ -76,7 +76,7 @@ def filter_error(message: str) -> bytes:
     )
 
 
-def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool) -> bytes:
+def prioritize_answer(nodes: NodeSet, scores: Sequence[int]) -> bytes:
     """Answer a prioritize call; scores are aligned with the nodes, or empty.
 
     Nodes at 0 count as 0 when they are missing, but kube-scheduler draws lots only between nodes
@@ -90,7 +90,7 @@ def prioritize_answer(nodes: NodeSet, scores: Sequence[int], *, omit_zeros: bool
     hosts = nodes.names
     if len(scores) != len(hosts):
         raise ValueError(f"{len(scores)} scores for {len(hosts)} nodes")
-    if omit_zeros and 0 in scores and any(scores):
+    if 0 in scores and any(scores):
         hosts, scores = list(compress(hosts, scores)), list(filter(None, scores))
     try:
         between = list(map(_BETWEEN.__getitem__, scores))

@@ -228,8 +228,7 @@ class Edge:
         came, left = self._metrics.nodes["prioritize"]
         came(len(cycle.nodes.names))
         left(len(scores))
-        omit_zeros = self.settings.omit_zero_scores
-        return answers.prioritize_answer(cycle.nodes, scores, omit_zeros=omit_zeros)
+        return answers.prioritize_answer(cycle.nodes, scores)
 
     async def _preempt(
         self, body: bytes, deadline: float, caller: str, profiles: Profiles

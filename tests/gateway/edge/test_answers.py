@@ -53,12 +53,6 @@ async def test_nodes_at_zero_are_left_out_unless_all_are(
     assert [entry["Host"] for entry in answer] == named
 
 
-async def test_nodes_at_zero_are_named_when_the_setting_says_so() -> None:
-    async with serving(scoring(0, 3), omit_zero_scores=False) as edge:
-        answer = (await edge.post("/prioritize", names_args("a", "b"))).json
-    assert answer == [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 3}]
-
-
 async def test_the_nodes_that_a_filter_call_left_are_ranked_by_name_in_their_order() -> None:
     async def keep(call: Cycle) -> Filtered:
         return Filtered(feasible=subset(call, 0, 1))
