@@ -240,6 +240,7 @@ class NodeView(Record):
     plugin: str = ""
     reason: str = ""
     unresolvable: bool = False
+    cured_by: str = ""
     rank: int = 0
     score: NodeScoreRecord | None = None
     chosen: bool = False
@@ -277,7 +278,7 @@ def _judge(seen: NodeView, arrays: NodeArrays) -> None:
         _score(seen, row, arrays)
     else:
         seen.verdict, seen.plugin, seen.reason = "rejected", verdict.plugin, verdict.text
-        seen.unresolvable = verdict.unresolvable
+        seen.unresolvable, seen.cured_by = verdict.unresolvable, verdict.cured_by
 
 
 def _score(seen: NodeView, row: int, arrays: NodeArrays) -> None:
