@@ -225,16 +225,19 @@ NO_SCORE = "its total is not kept: it is not among the best"
 
 
 class NodeView(Record):
-    """What an attempt found out about a node.
+    """What an attempt, or a question, found out about a node.
 
     Attributes:
+        time: When the attempt began; "" for a question.
         verdict: "unknown" if it is not kept.
+        unresolvable: Whether evicting pods does not cure the rejection.
+        cured_by: "capacity" if a new node would not be rejected.
         detail: Why there is no verdict, or no score.
         rank: The node's place in Moorage's order, from 1 on; 0 if it is not kept.
         chosen: Whether the pod was bound to it.
     """
 
-    time: str
+    time: str = ""
     node: str
     verdict: Literal["rejected", "feasible", "not named", "unknown"]
     plugin: str = ""

@@ -22,6 +22,7 @@ from gateway.cycle.decision import (
     Record,
     ScoreRecord,
 )
+from gateway.decisions.nodes import NodeView
 from gateway.decisions.sentences import sentences
 from gateway.replicas.reading import read_group, read_reports
 from gateway.whatif.question import Question
@@ -29,19 +30,6 @@ from moorage.v1 import filter_pb2, scorer_pb2
 
 SHOWN = 5
 """Nodes of the ranking that a side of a comparison shows."""
-
-
-class Verdict(Record):
-    """Why a node is rejected, and by which plugin; "" if the cluster does not have the node.
-
-    Evicting pods does not cure an unresolvable reason; a new node does if `cured_by` is "capacity".
-    """
-
-    node: str
-    plugin: str
-    reason: str
-    unresolvable: bool = False
-    cured_by: str = ""
 
 
 class Ranked(NodeScoreRecord, kw_only=True):
@@ -62,7 +50,7 @@ class Answer(Record):
         words: The same in sentences; the first is what decides.
         nodes: How many nodes the question is about.
         feasible: The nodes that the pod may use.
-        rejected: The others.
+        rejected: The others; no plugin rejects one that the cluster does not have.
         filter: What each filter plugin did.
         score: What each score plugin did.
         ranking: The feasible nodes, the best first; empty without scores.
@@ -78,7 +66,7 @@ class Answer(Record):
     words: list[str]
     nodes: int
     feasible: list[str]
-    rejected: list[Verdict]
+    rejected: list[NodeView]
     filter: list[PluginRecord]
     score: list[PluginRecord]
     ranking: list[Ranked]
@@ -102,15 +90,16 @@ def compose(
     although the profile has score plugins.
     """
     verdicts = [
-        Verdict(node=name, plugin="", reason=UNKNOWN_NODE, unresolvable=True)
+        NodeView(node=name, verdict="rejected", reason=UNKNOWN_NODE, unresolvable=True)
         for name in question.unknown
     ]
     feasible, claimants = list(question.names), list[str]()
     if filtered is not None:
         feasible, claimants = list(filtered.feasible), list(filtered.claimants)
         verdicts += [
-            Verdict(
+            NodeView(
                 node=each.node,
+                verdict="rejected",
                 plugin=each.reason.plugin,
                 reason=each.reason.text,
                 unresolvable=each.reason.unresolvable,
@@ -224,7 +213,7 @@ def _ranking(nodes: Iterable[scorer_pb2.NodeScore]) -> list[NodeScoreRecord]:
     ]
 
 
-def _count(plugins: Sequence[PluginRecord], verdicts: Sequence[Verdict]) -> None:
+def _count(plugins: Sequence[PluginRecord], verdicts: Sequence[NodeView]) -> None:
     by_name = {each.plugin: each for each in plugins}
     counts = Counter(
         (v.plugin, v.reason, v.unresolvable, v.cured_by) for v in verdicts if v.plugin in by_name

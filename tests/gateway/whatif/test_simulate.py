@@ -150,7 +150,8 @@ async def test_the_verdicts_and_the_ranking_are_there_by_plugin_and_in_words(
     assert answer["feasible"] == ["n1", "n9"]
     (verdict,) = answer["rejected"]
     assert verdict == {
-        "node": "n2", "plugin": "Cool", "reason": "node is too hot", "unresolvable": True
+        "node": "n2", "verdict": "rejected", "plugin": "Cool", "reason": "node is too hot",
+        "unresolvable": True,
     }  # fmt: skip
     assert [(each["node"], each["score"]) for each in answer["ranking"]] == [("n9", 9), ("n1", 1)]
     assert answer["ranking"][0]["plugins"][0]["plugin"] == "ByNumber"
