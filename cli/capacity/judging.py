@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from cli.capacity.autoscalers import (
-    HOSTNAME,
     MOST_TEMPLATES,
     Autoscaler,
     Template,
@@ -20,6 +19,7 @@ from cli.capacity.cluster import ClusterView, WaitingPod
 from cli.capacity.placeholder import Manifest
 from cli.shared.gateway.client import Gateway
 from cli.shared.gateway.finding import GatewayError
+from gateway.decisions.advice import HOSTNAME
 from moorage.models import NodeManifest, Pod, encode
 
 POOLS_SECONDS: Final = 10.0

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from gateway.cluster.endings import WatchLimits
 from gateway.cluster.kinds import AdditionalKinds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.cluster.pods import PODS, SeenPod, Waiting, decode_seen_pod
-from gateway.cluster.endings import WatchLimits
 from gateway.cluster.reflector import Reflector
-from gateway.cluster.wire import Resource
 from gateway.cluster.rows import NodeEntry, Rows
 from gateway.cluster.state import ClusterState
+from gateway.cluster.wire import Resource
 from gateway.settings import GatewaySettings
 from moorage.models import NodeManifest, decode_node
 from moorage.models.decoding import decode_passing_node, share_changed_node, share_node

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import structlog
 
+from gateway.cluster.endings import Restart, WatchLimits
 from gateway.cluster.metrics import WatchMetrics
 from gateway.cluster.objects import (
     ObjectContent,
@@ -20,7 +21,6 @@ from gateway.cluster.objects import (
     decode_object,
     decode_pod_content,
 )
-from gateway.cluster.endings import Restart, WatchLimits
 from gateway.cluster.reflector import Reflector
 from gateway.cluster.wire import Resource
 from moorage.models import ObjectKind

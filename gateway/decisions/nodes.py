@@ -224,7 +224,7 @@ NOT_KNOWN = "there was no such node when the attempt was made"
 NO_SCORE = "its total is not kept: it is not among the best"
 
 
-class NodeView(Record):
+class NodeView(Record, kw_only=True):
     """What an attempt, or a question, found out about a node.
 
     Attributes:

@@ -165,6 +165,7 @@ def _moment(kind: type, text: str) -> object:
         pass
     raise ValueError(TIMES)
 
+
 # ---- pages
 
 SLICE = 100

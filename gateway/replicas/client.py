@@ -17,11 +17,11 @@ from gateway.cycle.answers import AnswerT, PhaseScores, PhaseVerdicts
 from gateway.cycle.decision import PhaseName, ScoreRecord
 from gateway.cycle.nodes import Positions
 from gateway.replicas.call import ReplicaAnswer, ask
-from gateway.replicas.sharding import Sharding, add_shards, agree, join_raw, join_verdicts
 from gateway.replicas.metrics import ReplicaMetrics
 from gateway.replicas.reading import SINGLE, NonsenseError, read_scores, read_verdicts
 from gateway.replicas.session import Part, Stage
 from gateway.replicas.set import ReplicaSet, VersionGoneError
+from gateway.replicas.sharding import Sharding, add_shards, agree, join_raw, join_verdicts
 from gateway.settings import GatewaySettings
 from moorage.execution.overruns import owner_of
 

@@ -67,6 +67,7 @@ class Misbehaving(FilterServicer):
                 done = types_pb2.Acknowledgement(generation=request.state.generation)
                 yield replica_pb2.SessionResponse(acknowledgement=done)
 
+
 @asynccontextmanager
 async def misbehaving_filter(result: Answer) -> AsyncIterator[str]:
     """Run a filter service that answers cycles with *result*; give its address."""

@@ -13,9 +13,9 @@ from aiohttp.test_utils import TestServer
 from prometheus_client import Counter
 
 from gateway.cluster.cluster import NODES
+from gateway.cluster.endings import Restart, WatchLimits
 from gateway.cluster.pods import PODS as POD_RESOURCE
 from gateway.cluster.pods import SeenPod
-from gateway.cluster.endings import Restart, WatchLimits
 from gateway.cluster.reflector import Reflector
 from gateway.cluster.wire import Resource
 from moorage.models import NodeManifest, Pod

@@ -18,9 +18,9 @@ from gateway.cycle.decision import (
 )
 from gateway.decisions.explaining import as_shown
 from gateway.decisions.explanation import Explanation, PodEvidence, why_no_attempt
-from gateway.decisions.sentences import group_evidence, group_sentence, group_steps
 from gateway.decisions.nodes import NodeView
 from gateway.decisions.rejections import NO_NODE_LEFT
+from gateway.decisions.sentences import group_evidence, group_sentence, group_steps
 from gateway.decisions.why import explain
 from moorage.groups import ReasonNodes
 
