@@ -6,10 +6,9 @@ though the filter call is answered with its verdicts: the next cycle must see wh
 and replicas are to be free for it. On the stream to a replica, what has changed in the cluster goes
 before the cycle, so the plugins see the state that the cycle is decided by.
 
-The edge makes it of the call. `gateway.scheduling` decides, and tells it by the methods here, which
-alone write it, what happened. Observers look at it at its end. It has the pod and the names of
-thousands of nodes, so nobody keeps it for long. What is kept is its `decision`, in which nothing
-refers back.
+The edge makes it of the call. Only the methods here write it: whoever finds something out calls the
+one of that name. Observers look at it at its end. It has the pod and the names of thousands of
+nodes, so nobody keeps it for long. What is kept is its `decision`, in which nothing refers back.
 """
 
 import time

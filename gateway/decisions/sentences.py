@@ -1,7 +1,7 @@
 """Says in sentences what a decision amounts to: what decided, and what else counted.
 
 For people, so it is worked out when somebody asks, from what the record keeps. How the trial
-placement of a group ended is said here too, and what the plugins of the binder get of a decision.
+placement of a group ended is here too, and what the plugins of the binder get of a decision.
 """
 
 import math
