@@ -308,6 +308,7 @@ async def test_an_attempt_without_scores_and_rejections_has_no_blank_heat_map(pa
         nodes = page.locator(".nodes")
         await expect(nodes).to_contain_text("No plugin rejected or scored a node in this attempt.")
         await expect(nodes.locator("canvas")).to_have_count(0)
+        await expect(nodes.get_by_role("columnheader", name="Total")).to_have_count(0)
         await expect(nodes.locator(".window .row").first).to_contain_text("feasible")
 
 

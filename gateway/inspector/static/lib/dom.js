@@ -66,8 +66,13 @@ export function plain(label, titles, rows, numbers = []) {
 const TAIL = 12; // characters
 
 export function named(name, href, before = "") {
+  return el("a", { class: "name cut", href, title: before + name }, ended(name, before && el("span", { class: "muted" }, before)));
+}
+
+// Two parts, for a class "cut": of the first, the end may be cut off.
+export function ended(name, before = "") {
   const cut = name.includes(".") ? name.length : Math.max(0, name.length - TAIL);
-  return el("a", { class: "name cut", href, title: before + name }, el("span", {}, before && el("span", { class: "muted" }, before), name.slice(0, cut)), el("span", {}, name.slice(cut)));
+  return [el("span", {}, before, name.slice(0, cut)), el("span", {}, name.slice(cut))];
 }
 
 export const podName = ({ namespace, pod }, href) => named(pod, href, `${namespace}/`);

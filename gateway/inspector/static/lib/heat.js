@@ -1,6 +1,6 @@
 // Colours of scores and rejections, and the strip that shows all nodes at once.
 
-import { TOUCH, el, printable } from "./dom.js";
+import { TOUCH, el, ended, printable } from "./dom.js";
 
 const ROW = 18;
 const GAP = 2;
@@ -62,7 +62,7 @@ export class Strip {
   show(nodes, lines) {
     this.nodes = nodes;
     this.lines = lines;
-    this.labels.replaceChildren(...lines.map((line) => el("span", { title: line.title }, line.title)));
+    this.labels.replaceChildren(...lines.map((line) => el("span", { class: "cut", title: line.title }, ended(line.title))));
     this.draw();
     this.read(nodes.includes(this.marked) ? this.marked : undefined);
   }

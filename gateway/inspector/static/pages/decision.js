@@ -120,8 +120,9 @@ function evidence(attempt, reason) {
   const funnel = el("div", { class: "funnel" });
   append(funnel, [line("offered", phase.nodes, phase.nodes, "named", phase === attempt.preempt ? "by kube-scheduler, with pods that it might evict" : ""), rejecting.map((each) => line(each.plugin, each.rejected, phase.nodes, "rejected", reasonsOf(each))), line("feasible", phase.feasible, phase.nodes, "feasible")]);
   section.append(funnel);
-  const failed = [...(attempt.filter?.plugins || []), ...(attempt.score?.plugins || [])].filter((each) => each.failure || each.note);
-  if (failed.length) section.append(el("ul", { class: "why" }, failed.map((each) => el("li", {}, `${each.plugin}: ${each.failure || each.note}`))));
+  const told = [...(attempt.filter?.plugins || []), ...(attempt.score?.plugins || [])].map((each) => (each.failure ? `${each.plugin} failed: ${each.failure}` : each.note && `${each.plugin}: ${each.note}`));
+  const more = told.filter((each) => each && !attempt.why?.includes(each));
+  if (more.length) section.append(el("ul", { class: "why" }, more.map((each) => el("li", {}, each))));
   return section;
 }
 

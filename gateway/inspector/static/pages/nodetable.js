@@ -12,6 +12,7 @@ export async function nodeTable(base, attempt) {
   const counted = el("span", { class: "muted" });
   const bound = attempt.bind && !attempt.bind.error ? attempt.bind.node : "";
   const only = { value: "" };
+  const scored = items.some((row) => row.total !== undefined && row.total !== null);
 
   const table = new Table({
     label: "Nodes of this attempt",
@@ -20,9 +21,9 @@ export async function nodeTable(base, attempt) {
     open: (row) => { location.hash = path("node", row.node); },
     sort: (key, descending) => { table.setOrder(key, descending); show(); },
     columns: [
-      { key: "rank", title: "#", width: "62px", number: true, sort: true, hint: "Moorage's order", cell: (row) => (row.rank ? String(row.rank) : "–") },
+      ...(scored ? [{ key: "rank", title: "#", width: "62px", number: true, sort: true, hint: "Moorage's order", cell: (row) => (row.rank ? String(row.rank) : "–") }] : []),
       { key: "node", title: "Node", width: "minmax(120px, 1.4fr)", narrow: "minmax(0, 1fr)", sort: true, cell: (row) => el("a", { class: row.node === bound ? "name bound" : "name", href: path("node", row.node), title: row.node === bound ? `${row.node}: the pod is bound here` : row.node }, row.node === bound ? "● " : "", row.node) },
-      { key: "total", title: "Total", width: "62px", number: true, sort: true, cell: (row) => score(row.total), paint: (row, cell) => paint(cell, row.total) },
+      ...(scored ? [{ key: "total", title: "Total", width: "62px", number: true, sort: true, cell: (row) => score(row.total), paint: (row, cell) => paint(cell, row.total) }] : []),
       ...plugins.score.map(({ plugin, weight }) => ({ key: plugin, title: plugin, hint: `${plugin}, weight ${weight}`, width: "minmax(56px, 1fr)", number: true, sort: true, phone: "hide", cell: (row) => score(row.scores?.[plugin]?.normalized), paint: (row, cell) => { const one = row.scores?.[plugin]; if (one) { paint(cell, one.normalized); cell.title = `${plugin}: raw ${one.raw}, normalised ${one.normalized}, weight ${weight}`; } } })),
       { key: "reason", title: "Verdict", width: plugins.score.length > 4 ? "minmax(140px, 1.6fr)" : "minmax(140px, 3fr)", sort: true, phone: "line", cell: (row) => row.verdict === "rejected" ? el("span", { title: `${row.plugin}: ${row.reason}` }, badge("rejected"), " ", el("b", {}, row.plugin), `: ${row.reason}`) : el("span", { class: "muted" }, row.verdict) },
     ],
@@ -54,7 +55,6 @@ export async function nodeTable(base, attempt) {
   const choices = el("select", { "aria-label": "Verdict", onchange: () => { only.value = choices.value; show(); } }, [["", "all verdicts"], ["feasible", "feasible"], ["rejected", "rejected"]].map(([name, title]) => el("option", { value: name }, title)));
   table.setOrder("rank", false);
   show();
-  const scored = items.some((row) => row.total !== undefined && row.total !== null);
   const rejected = items.some((row) => row.verdict === "rejected");
   const legend = el("div", { class: "legend" }, scored && [el("span", {}, "0"), el("i", { class: "ramp" }), el("span", {}, "100")], rejected && [el("i", { class: "no" }), el("span", {}, "rejected")]);
   const element = el("section", {}, el("div", { class: "toolbar" }, el("h2", {}, "Nodes"), counted, legend, choices, search), scored || rejected ? strip.element : el("p", { class: "muted" }, "No plugin rejected or scored a node in this attempt."), table.element);

@@ -15,7 +15,7 @@ export function whatIf(namespace, pod) {
   const off = el("select", { "aria-label": "Plugin that is off" });
   const result = el("div", {});
   const form = el("div", { class: "toolbar", hidden: true },
-    el("label", {}, "weight of", weighed, "is", weight), el("label", {}, nodes, "more nodes like", like, copied), el("label", {}, "without", off),
+    el("label", {}, "weight of", weighed, "is", weight), el("label", {}, nodes, "more nodes like", like, copied), el("label", {}, "leave out", off),
     el("button", { type: "button", onclick: () => compare() }, "Compare"));
   let plugins;
 
@@ -28,7 +28,7 @@ export function whatIf(namespace, pod) {
     if (!answer) return;
     if (!plugins) await offer(answer.plugins);
     const { before, after, profile } = answer;
-    replace(result, el("div", { class: "sides" }, side(`Now, by profile ${profile}`, before), side([...asked].length ? "With the change" : "Choose a change", after, before)));
+    replace(result, el("div", { class: "sides" }, side(`Now, by profile ${profile}`, before), [...asked].length && side("With the change", after, before)));
   }
 
   async function offer(found) {
@@ -39,7 +39,7 @@ export function whatIf(namespace, pod) {
     const shown = () => { weight.value = found.score[weighed.value] ?? ""; };
     weighed.addEventListener("change", shown);
     shown();
-    replace(off, el("option", { value: "" }, "no plugin less"), choose([...new Set([...Object.keys(found.filter), ...scores])]));
+    replace(off, el("option", { value: "" }, "nothing"), choose([...new Set([...Object.keys(found.filter), ...scores])]));
     const { items } = await get("../nodes?limit=200").catch(() => ({ items: [] }));
     replace(copied, choose(items.map((node) => node.name)));
     like.value = items[0]?.name || "";
