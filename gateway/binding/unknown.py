@@ -19,9 +19,9 @@ from moorage_host.kube import KubeClient
 INTERVAL = 0.5
 """How often it is looked which binds are due."""
 
-WATCH_SECONDS = 2.5
-"""How long after a bind was sent the watch may show it, before another binder is asked for it: for
-most API servers that is long, and a binder is not back sooner than in one second."""
+WATCH_SECONDS = 0.5
+"""How long after a bind was sent the watch may show it, before another binder is asked for it: an
+only binder is not back sooner. An API server may not carry out what a dead binder asked for."""
 
 LOOK_SECONDS = 0.05
 

@@ -34,9 +34,7 @@ class Round:
 
     @property
     def limits_posts(self) -> bool:
-        """Whether few Bindings must be sent again: the watch shows those that are cut off."""
-        if self.row.startswith("kill -9 binder"):
-            return True
+        """Whether nothing happens that cuts Bindings off, so that few must be sent again."""
         return self.row != SLOWER and all(each.fault in API_FAULTS for each in self.injections)
 
     @property
