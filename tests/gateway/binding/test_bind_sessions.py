@@ -107,8 +107,9 @@ async def test_a_pod_that_the_watch_has_not_shown_counts_from_the_begin_of_its_b
 
 
 async def test_binds_that_a_binder_leaves_behind_are_shown_by_the_watch(
-    tmp_path: Path, port: int, process: Gateway
+    tmp_path: Path, port: int, process: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("gateway.binding.unknown.WATCH_SECONDS", 60.0)
     posts = process.api.count(*BINDINGS, delay_seconds=0.3)
     async with binder_service(tmp_path, port=port):  # without grace: its streams break
         binds = begin(process, "a", "b", "c")
