@@ -135,6 +135,12 @@ class Attempt(msgspec.Struct, kw_only=True, eq=False, gc=False):
         return self.packed_facts
 
     @property
+    def rejected_all(self) -> bool:
+        """Whether no node was feasible."""
+        filtered = self.decision.filter
+        return filtered is not None and not filtered.feasible
+
+    @property
     def packed_bytes(self) -> int:
         """What it takes if it is packed, else 0."""
         return OVERHEAD_BYTES + len(self.content) if isinstance(self.content, bytes) else 0

@@ -156,7 +156,7 @@ class Scheduler:
                     verdicts = await self._judge(cycle)
                     if self._state.nominated:
                         verdicts = await self._nominated.count(cycle, verdicts)
-                    if not verdicts.record.feasible and _rejected_all(previous):
+                    if not verdicts.record.feasible and previous and previous.rejected_all:
                         verdicts = await self._recheck.run(cycle, verdicts)
                     self._take(cycle, verdicts)
                     if verdicts.record.claimants and verdicts.record.feasible:
@@ -358,10 +358,8 @@ class Scheduler:
         self._metrics.foreign()
         return None
 
-    def _begin(self, cycle: Cycle, age: float, *, again: bool = False) -> Attempt | None:
+    def _begin(self, cycle: Cycle, state_age: float, *, again: bool = False) -> Attempt | None:
         """Begin an attempt on a pod, or (*again*) another cycle of the attempt before.
-
-        The state is *age* seconds old.
 
         Returns:
             The attempt before on this very pod, if it is kept.
@@ -375,7 +373,7 @@ class Scheduler:
             profile=cycle.profile,
             policy_revision=self._policy.revision,
             epoch=self._term.epoch,
-            snapshot_age_seconds=age,
+            snapshot_age_seconds=state_age,
             traceparent=cycle.traceparent,
             cluster_nodes=len(rows.of),
             caller=cycle.caller,
@@ -400,8 +398,3 @@ async def _collected(scored: Cycle, scoring: Scoring, nodes: NodeSet) -> Sequenc
         return points
     points_of = dict(zip(feasible.names, points, strict=True))
     return [points_of[name] for name in nodes.names]
-
-
-def _rejected_all(previous: Attempt | None) -> bool:
-    filtered = previous.decision.filter if previous is not None else None
-    return filtered is not None and not filtered.feasible
