@@ -331,13 +331,7 @@ def group_evidence(group: GroupRecord, gated: Sequence[str] = ()) -> Iterator[st
 
 
 def group_steps(group: GroupRecord, gated: Sequence[str] = (), existing: int = 0) -> list[str]:
-    """Return what would help.
-
-    Args:
-        group: How its trial placement ended.
-        gated: The pods of the group that wait for scheduling gates.
-        existing: How many pods of the group exist now.
-    """
+    """Return what would help; so many pods of the group are *existing*, the *gated* ones wait."""
     if group.members < group.min_count:
         missing = group.min_count - max(group.members + len(gated), existing)
         if missing < 1 and not gated:
