@@ -213,9 +213,10 @@ async def gateway(
     scorer: str | Sequence[str] = "127.0.0.1:1",
     binder: str = "127.0.0.1:1",
     fault: Fault | None = None,
+    server: ApiServer | None = None,
     **more: Any,
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway on an API server of its own; wait until it has read the cluster.
+    """Run a gateway on an API server, one of its own by default; wait until it has read it.
 
     Without a *config* its policy enables the in-tree plugins. With a *fault* it does not wait.
     """
@@ -228,11 +229,11 @@ async def gateway(
         "http_drain_time": 0,
     }
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(ApiServer())
+        api = await stack.enter_async_context(ApiServer()) if server is None else server
         if fault is not None:
-            server.faults.add(fault)
+            api.faults.add(fault)
         kubeconfig = directory / "kubeconfig"
-        kubeconfig.write_text(server.kubeconfig())
+        kubeconfig.write_text(api.kubeconfig())
         (directory / "in-tree.yaml").write_text(IN_TREE)
         registry = CollectorRegistry(support_collectors_without_names=True)
         settings = GatewaySettings(
@@ -252,7 +253,7 @@ async def gateway(
         running_gateway = Gateway(
             url=f"{scheme}://{process.extender}",
             admin=f"{scheme}://{process.admin}",
-            api=Api(server),
+            api=Api(api),
             session=session,
             registry=registry,
         )
@@ -274,14 +275,16 @@ async def plane(
     filter_gates: Sequence[Gate] = (is_open,),
     scorer_gates: Sequence[Gate] = (is_open,),
     also: Mapping[str, str] | None = None,
-    binder: bool | str = False,
+    binder: bool | str | Options = False,
+    port: int = 0,
     waits: bool = True,
     **more: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway and replicas with these plugins too: one for each gate.
 
     But for *filters* and *scorer* whose addresses are given. It looks for replicas at further
-    addresses *also*: of `filters`, of `scorer`. A *binder* runs as well if it is True. It *waits*
+    addresses *also*: of `filters`, of `scorer`. A *binder* runs as well if it is True or options
+    for it: before the gateway, which would wait a second for one that comes later. It *waits*
     until the gateway knows the nodes, and all replicas answer.
     """
     filtering: list[Any] = [kind for kind in plugins if issubclass(kind, FilterPlugin)]
@@ -293,16 +296,19 @@ async def plane(
             filters = [await enter(filter_service(*filtering, gate=each)) for each in filter_gates]
         if scorer is None:
             scorer = [await enter(scorer_service(*scoring, gate=each)) for each in scorer_gates]
-        port = free_ports(1)[0]
-        if binder:
-            more["binder"] = binder if isinstance(binder, str) else f"127.0.0.1:{port}"
+        if isinstance(binder, str):
+            more["binder"] = binder
+        elif binder:
+            port = port or free_ports(1)[0]
+            more |= {"binder": f"127.0.0.1:{port}", "server": await enter(ApiServer())}
+            (directory / "kubeconfig").write_text(more["server"].kubeconfig())
+            given: Options = {} if binder is True else dict(binder)
+            await enter(binder_service(directory, *given.pop("plugin", ()), port=port, **given))
         options: dict[str, Any] = {"filters": filters, "scorer": scorer}
         for service, address in (also or {}).items():
             options[service] = [*options[service], address]
         config = directory / "policy.yaml"
         process = await enter(gateway(directory, **{"config": config, **options, **more}))
-        if binder is True:
-            await enter(binder_service(directory, port=port))
         await process.node(*nodes)
         if waits:
             await ready(process)

@@ -50,12 +50,10 @@ class Scan(BindPlugin):
 """
 
 
-def running(
-    folder: Path, policy: str, port: int, **more: Any
-) -> AbstractAsyncContextManager[Gateway]:
-    """Run everything but the binder, with a policy."""
+def running(folder: Path, policy: str, **more: Any) -> AbstractAsyncContextManager[Gateway]:
+    """Run everything with a policy; the binder only if *more* says so."""
     options: Options = {"policy": policy, "waits": False, "resolve_interval": 0.1, **more}
-    return plane(folder, binder=f"127.0.0.1:{port}", **options)
+    return plane(folder, **options)
 
 
 @pytest.fixture
@@ -85,8 +83,8 @@ async def told(process: Gateway, check: str, text: str) -> None:
     await until(is_said)
 
 
-async def test_the_decision_is_written_onto_the_pod(tmp_path: Path, port: int) -> None:
-    async with running(tmp_path, ANNOTATED, port) as process, binder_service(tmp_path, port=port):
+async def test_the_decision_is_written_onto_the_pod(tmp_path: Path) -> None:
+    async with running(tmp_path, ANNOTATED, binder=True) as process:
         await process.node("n1", "n2")
         await ready(process)
         obj = process.api.pod("web", schedulerName="moorage")
@@ -107,11 +105,9 @@ async def test_the_decision_is_written_onto_the_pod(tmp_path: Path, port: int) -
     assert written["runnerUp"] == {"node": "n1", "score": totals["n1"]}
 
 
-async def test_nothing_is_written_by_default(tmp_path: Path, port: int) -> None:
-    async with (
-        running(tmp_path, HEADER + "schedulerName: moorage\n", port) as process,
-        binder_service(tmp_path, port=port),
-    ):
+async def test_nothing_is_written_by_default(tmp_path: Path) -> None:
+    policy = HEADER + "schedulerName: moorage\n"
+    async with running(tmp_path, policy, binder=True) as process:
         await process.node("n1")
         await ready(process)
         obj = process.api.pod("web", schedulerName="moorage")
@@ -119,12 +115,9 @@ async def test_nothing_is_written_by_default(tmp_path: Path, port: int) -> None:
         assert "annotations" not in process.api.read_pod()["metadata"]
 
 
-async def test_an_event_says_why_without_a_bind_plugin(tmp_path: Path, port: int) -> None:
+async def test_an_event_says_why_without_a_bind_plugin(tmp_path: Path) -> None:
     policy = HEADER + "plugins: {score: {enabled: [{name: NodeResourcesLeastAllocated}]}}\n"
-    async with (
-        running(tmp_path, policy, port) as process,
-        binder_service(tmp_path, port=port, events="all"),
-    ):
+    async with running(tmp_path, policy, binder={"events": "all"}) as process:
         await process.node("n1", "n2")
         await ready(process)
         obj = process.api.pod("web", schedulerName="moorage")
@@ -150,11 +143,8 @@ async def event_note(process: Gateway) -> str:
     return str(items[0]["note"])
 
 
-async def test_a_refusal_is_told_and_frees_the_place(tmp_path: Path, port: int, scan: Path) -> None:
-    async with (
-        running(tmp_path, SCANNED, port) as process,
-        binder_service(tmp_path, scan, port=port),
-    ):
+async def test_a_refusal_is_told_and_frees_the_place(tmp_path: Path, scan: Path) -> None:
+    async with running(tmp_path, SCANNED, binder={"plugin": (scan,)}) as process:
         await process.node("n1")
         await ready(process)
         obj = process.api.pod("web", schedulerName="moorage")
@@ -171,12 +161,9 @@ async def test_a_refusal_is_told_and_frees_the_place(tmp_path: Path, port: int, 
 
 
 async def test_pods_that_the_gateway_has_not_seen_have_their_plugins_too(
-    tmp_path: Path, port: int, scan: Path
+    tmp_path: Path, scan: Path
 ) -> None:
-    async with (
-        running(tmp_path, SCANNED, port) as process,
-        binder_service(tmp_path, scan, port=port),
-    ):
+    async with running(tmp_path, SCANNED, binder={"plugin": (scan,)}) as process:
         await process.node("n1")
         await ready(process)
         process.api.fault("watch", "pods", status=500, times=1000)
@@ -184,9 +171,9 @@ async def test_pods_that_the_gateway_has_not_seen_have_their_plugins_too(
         assert "the scan is not over" in await bind(process, obj)
 
 
-async def test_a_policy_without_bind_plugins_needs_no_binder(tmp_path: Path, port: int) -> None:
+async def test_a_policy_without_bind_plugins_needs_no_binder(tmp_path: Path) -> None:
     policy = HEADER + "plugins: {multiPoint: {enabled: [{name: NodeGroup}]}}\n"
-    async with running(tmp_path, policy, port, http_timeout=0.5) as process:
+    async with running(tmp_path, policy, binder="127.0.0.1:1", http_timeout=0.5) as process:
         await process.node("n1")
         await ready(process)
         obj = process.api.pod("web", schedulerName="moorage")
@@ -198,7 +185,7 @@ async def test_a_policy_without_bind_plugins_needs_no_binder(tmp_path: Path, por
 async def test_a_policy_with_bind_plugins_waits_for_the_binder(
     tmp_path: Path, port: int, scan: Path
 ) -> None:
-    async with running(tmp_path, SCANNED, port, http_timeout=0.5) as process:
+    async with running(tmp_path, SCANNED, binder=f"127.0.0.1:{port}", http_timeout=0.5) as process:
         await told(process, "policy", "waiting for the binder to say whether it has Scan")
         obj = process.api.pod("web", schedulerName="moorage")
         assert await bind(process, obj) == ("Moorage has no policy yet; see /readyz of its gateway")
@@ -243,7 +230,7 @@ async def test_no_pod_is_bound_without_the_plugins_that_it_may_have(
 async def test_a_plugin_that_nobody_has_is_reported_until_a_binder_has_it(
     tmp_path: Path, port: int, scan: Path
 ) -> None:
-    async with running(tmp_path, SCANNED, port) as process:
+    async with running(tmp_path, SCANNED, binder=f"127.0.0.1:{port}") as process:
         async with binder_service(tmp_path, port=port):
             await told(process, "policy", "policy.yaml:4: profiles[0].plugins.multiPoint")
             assert "unknown plugin `Scan`" in await problem_of(process, "policy")
@@ -251,8 +238,8 @@ async def test_a_plugin_that_nobody_has_is_reported_until_a_binder_has_it(
             await ready(process)
 
 
-async def test_names_of_the_binders_plugins_are_suggested(tmp_path: Path, port: int) -> None:
-    async with running(tmp_path, MISSPELT, port) as process, binder_service(tmp_path, port=port):
+async def test_names_of_the_binders_plugins_are_suggested(tmp_path: Path) -> None:
+    async with running(tmp_path, MISSPELT, binder=True) as process:
         await told(process, "policy", "did you mean `DecisionAnnotation`?")
 
 

@@ -24,11 +24,9 @@ from tools.inprocess.gateway import (
     Gateway,
     Options,
     bind,
-    binder_service,
     gateway,
     plane,
     pod,
-    ready,
 )
 from tools.waiting import until
 
@@ -39,11 +37,9 @@ LEASE = {"leader_election": "lease", "lease_retry_period": 0.1}
 @asynccontextmanager
 async def running(folder: Path, **more: Any) -> AsyncIterator[tuple[Gateway, str]]:
     (port,) = free_ports(1)
-    binder = f"127.0.0.1:{port}"
-    options: Options = {"nodes": ("n1",), "waits": False, "binder": binder, **more}
-    async with plane(folder, **options) as process, binder_service(folder, port=port):
-        await ready(process)
-        yield process, binder
+    options: Options = {"nodes": ("n1",), "binder": True, "port": port, **more}
+    async with plane(folder, **options) as process:
+        yield process, f"127.0.0.1:{port}"
 
 
 async def test_a_bind_of_an_earlier_epoch_is_repeated_in_a_new_term(tmp_path: Path) -> None:
