@@ -13,9 +13,9 @@ import platform
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import version
 from typing import Any, TypeVar
 
-import grpc
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
@@ -63,9 +63,8 @@ TASKS.set_function(_tasks)
 
 def show_build(service: str) -> None:
     """Set `moorage_build_info` for this process."""
-    BUILD_INFO.labels(
-        service, __version__, revision(), platform.python_version(), grpc.__version__
-    ).set(1)
+    grpc = version("grpcio")  # not imported here: moorage_host.rpc sets how it works before
+    BUILD_INFO.labels(service, __version__, revision(), platform.python_version(), grpc).set(1)
 
 
 def revision() -> str:

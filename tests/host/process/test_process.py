@@ -164,6 +164,7 @@ async def test_a_process_serves_after_few_imports(module: str, tmp_path: Path) -
         loaded = await reading
     assert b'"event":"serving"' in line
     assert 0 < len(loaded) <= MODULES[module], Counter(name.partition(".")[0] for name in loaded)
+    assert loaded.index("moorage_host.rpc") < loaded.index("grpc"), "gRPC reads its settings once"
 
 
 async def _modules(stderr: asyncio.StreamReader) -> list[str]:
