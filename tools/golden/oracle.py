@@ -4,8 +4,9 @@ What `make test` compares our plugins with is recorded by: python -m tools.golde
 
 The clusters that it asks about are those of the last recording, which has them beside the answers.
 A new case is a new object there: a pod under `scored` with `"outcomes": {}`, or under `filtered`
-with its plugin. The four clusters are small but mean: about resources (fractions, zeros, defaults,
-overcommitment), what nodes are and have, who stands near whom, and everything mixed.
+with its plugin. The five clusters are small but mean: about resources (fractions, zeros, defaults,
+overcommitment), what nodes are and have, who stands near whom, domains and who is the first in
+them, and everything mixed.
 
 Each pod is scheduled, bound and deleted again before the next comes, so that all see the same
 cluster. kube-scheduler logs every plugin's normalised score at -v=10, if at least two nodes are

@@ -67,41 +67,6 @@ def normal(pigeon: PigeonHoling, nodes: Nodes, pod: Pod | None = None) -> list[f
     return list(pigeon.normalize(scored(pigeon, nodes, pod)))
 
 
-def test_load_balance_is_the_deviation_of_what_is_used_with_the_pod() -> None:
-    # 20, 50 and 80 % with 10 % more on one of them: means of 160/3 %; the squared distances are
-    # (30, 50, 80): 545.. + 11.. + 711.. = 1266.67; (20, 60, 80): 1866.67; (20, 50, 90): 2466.67
-    expected = [math.sqrt(s / 3) / 100 for s in (1266.6667, 1866.6667, 2466.6667)]
-    assert raw(plugin("LOAD_BALANCE"), cluster(20, 50, 80)) == pytest.approx(expected)
-
-
-def test_consolidate_is_how_far_nodes_are_from_full_or_empty() -> None:
-    # With the pod on the first: 40, 60 and a mean of 50 %: terms of 1/5 and 1/5.
-    # On the second: 30, 70: 2/5 and 2/5.
-    assert raw(plugin("CONSOLIDATE"), cluster(30, 60)) == pytest.approx([0.8, 0.6])
-    # (10, 0): mean 5 %: (10 - 5)/95 and 1. (0, 10) likewise.
-    decided = math.sqrt(((5 / 95) ** 2 + 1) / 2)
-    assert raw(plugin("CONSOLIDATE"), cluster(0, 0)) == pytest.approx([1 - decided] * 2)
-
-
-def test_adaptive_packing_is_the_difference_in_variation() -> None:
-    # One resource. Of use: (30, 50): 10/40; (20, 60): 20/40. Of demand, after a single pod: 0.
-    assert raw(plugin(resources=["cpu"]), cluster(20, 50)) == pytest.approx([0.25, 0.5])
-    # After pods of 1 and 3 cores: a mean of 2 and a deviation of 1: 0.5.
-    pigeon = plugin(resources=["cpu"])
-    raw(pigeon, cluster(20, 50), asks(cpu="3"))
-    assert raw(pigeon, cluster(20, 50)) == pytest.approx([0.25, 0], abs=1e-6)
-
-
-def test_the_variation_of_several_resources_is_that_of_albert_and_zhang() -> None:
-    # CPU (30, 50) and memory (50, 10) with the pod on the first, in percent: means of 40 and 30,
-    # covariance [[100, -200], [-200, 400]]: mean' S mean = 40^2*100 - 2*40*30*200 + 30^2*400
-    # = 160000 - 480000 + 360000 = 40000, so 200 / 2500.
-    # On the second (20, 60) and (40, 20): means 40 and 30, S [[400, -200], [-200, 100]]:
-    # 640000 - 480000 + 90000 = 250000, so 500 / 2500.
-    nodes = cluster(20, 50, memory=(40, 10))
-    assert raw(plugin(), nodes) == pytest.approx([0.08, 0.2])
-
-
 def test_the_history_of_demand_is_a_mean_of_the_last_pods() -> None:
     # Remembering 2: 1 core, 3 cores: mean 2, squares 5. Then 2 cores: mean 2, squares 4.5.
     pigeon = plugin(resources=["cpu"], demandHistory=2)

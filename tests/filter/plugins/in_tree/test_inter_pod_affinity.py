@@ -45,20 +45,6 @@ def test_namespaces_by_labels_that_nobody_knows_are_a_failure() -> None:
         verdicts(make_pod("new", affinity=apart(wide)))
 
 
-def test_the_first_pod_of_a_group_may_go_wherever_the_labels_are() -> None:
-    own = PodAffinityTerm(
-        label_selector=LabelSelector(match_labels={"app": "new"}), topology_key="zone"
-    )
-    near = Affinity(pod_affinity=PodAffinity(required=(own,)))
-    pod = make_pod("new", labels={"app": "new"}, affinity=near)
-    assert verdicts(pod) == [None, None, None, NO_AFFINITY]
-    first = make_pod("first", labels={"app": "new"}, node="b1")
-    assert verdicts(pod, first) == [NO_AFFINITY, NO_AFFINITY, None, NO_AFFINITY]
-    # A member without the label is in no domain; the next one is first there again.
-    outside = make_pod("first", labels={"app": "new"}, node="x")
-    assert verdicts(pod, outside) == [None, None, None, NO_AFFINITY]
-
-
 @given(clusters(), affinities, pod_labels, st.sampled_from(NAMESPACES))
 def test_agrees_with_a_look_at_each_node(
     cluster: Cluster, affinity: Affinity | None, labels: dict[str, str], namespace: str

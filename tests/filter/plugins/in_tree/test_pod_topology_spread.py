@@ -10,7 +10,6 @@ from moorage.models import (
     NodeManifest,
     OwnerReference,
     Requirement,
-    Taint,
     Toleration,
     TopologySpreadConstraint,
 )
@@ -25,16 +24,6 @@ UNLABELLED = Rejection(
     "node(s) didn't match pod topology spread constraints (missing required label)",
     unresolvable=True,
 )
-WEB = LabelSelector(match_labels={"app": "web"})
-
-
-def constraint(key: str = "zone", skew: int = 1, **fields: object) -> TopologySpreadConstraint:
-    spread = TopologySpreadConstraint(max_skew=skew, topology_key=key, label_selector=WEB)
-    return replace(spread, **fields)
-
-
-def spreading(*constraints: TopologySpreadConstraint, **fields: str) -> Pod:
-    return make_pod("new", labels={"app": "web", **fields}, topology_spread=constraints)
 
 
 def web(name: str, node: str, **fields: str) -> Pod:
@@ -49,121 +38,6 @@ NODES = (
 )
 # Zone a: 2, zone b: 1. The pod matches itself, so it makes them 3 and 2; the minimum is 1.
 PODS = (web("p1", "a1"), web("p2", "a1"), web("p3", "b1"))
-
-
-def passing(pod: Pod, *pods: Pod, nodes: tuple[NodeManifest, ...] = NODES) -> set[str]:
-    verdicts = run_filter(PodTopologySpread(), pod, *nodes, pods=pods)
-    assert set(verdicts.values()) <= {None, SKEWED, UNLABELLED}
-    return {name for name, verdict in verdicts.items() if verdict is None}
-
-
-def test_domains_above_the_skew_are_resolvable_and_nodes_without_label_are_not() -> None:
-    # a: 2 + 1 - 1 = 2 > 1; b: 1 + 1 - 1 = 1
-    verdicts = run_filter(PodTopologySpread(), spreading(constraint()), *NODES, pods=PODS)
-    assert verdicts == {"a1": SKEWED, "a2": SKEWED, "b1": None, "x": UNLABELLED}
-
-
-@pytest.mark.parametrize(
-    ("pod", "names"),
-    [
-        pytest.param(spreading(), {"a1", "a2", "b1", "x"}, id="no constraints"),
-        pytest.param(
-            spreading(constraint(when_unsatisfiable="ScheduleAnyway")),
-            {"a1", "a2", "b1", "x"},
-            id="soft constraints",
-        ),
-        # a: 2 + 1 - 1 = 2
-        pytest.param(spreading(constraint(skew=2)), {"a1", "a2", "b1"}, id="a larger skew"),
-        # a: 2 + 0 - 1 = 1
-        pytest.param(
-            make_pod("new", topology_spread=[constraint()]),
-            {"a1", "a2", "b1"},
-            id="a pod that does not match itself",
-        ),
-        # hostname: a1 2, a2 0, b1 1, x 0; minimum 0: a1 3, b1 2
-        pytest.param(
-            spreading(constraint("kubernetes.io/hostname")), {"a2", "x"}, id="by hostname"
-        ),
-        # Of nodes with both labels: zones a 2, b 1; hosts 2, 0, 1: b1 has 1 + 1 - 0 = 2
-        pytest.param(
-            spreading(constraint(skew=2), constraint("kubernetes.io/hostname")),
-            {"a2"},
-            id="all constraints must hold",
-        ),
-        # 2 domains of 3: the minimum is 0; a: 3, b: 2
-        pytest.param(spreading(constraint(skew=2, min_domains=3)), {"b1"}, id="too few domains"),
-        pytest.param(
-            spreading(constraint(skew=2, min_domains=2)), {"a1", "a2", "b1"}, id="enough domains"
-        ),
-        # Nothing matches but the pod itself: 0 + 1 - 0
-        pytest.param(
-            spreading(constraint(label_selector=LabelSelector())),
-            {"a1", "a2", "b1"},
-            id="an empty selector counts no pods",
-        ),
-        pytest.param(
-            spreading(constraint(label_selector=None)), {"a1", "a2", "b1"}, id="no selector"
-        ),
-    ],
-)
-def test_pods_go_where_the_skew_stays_small(pod: Pod, names: set[str]) -> None:
-    assert passing(pod, *PODS) == names
-
-
-def test_only_pods_of_the_namespace_that_stay_are_counted() -> None:
-    leaving = web("p4", "b1")
-    leaving = replace(
-        leaving, metadata=replace(leaving.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
-    )
-    elsewhere = make_pod("p5", namespace="team", labels={"app": "web"}, node="b1")
-    assert passing(spreading(constraint()), *PODS, leaving, elsewhere) == {"b1"}
-
-
-def test_match_label_keys_count_pods_with_the_same_values_only() -> None:
-    # version 2: a 0, b 1: a is at the minimum
-    pods = (
-        web("p1", "a1", version="1"),
-        web("p2", "a1", version="1"),
-        web("p3", "b1", version="2"),
-    )
-    spread = constraint(match_label_keys=("version", "unheard-of"))
-    assert passing(spreading(spread, version="2"), *pods) == {"a1", "a2"}
-    assert passing(spreading(spread), *pods) == {"b1"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "names"),
-    [
-        # Only b1 counts for the minimum, but a's count is then 0: 0 + 1 - 1 = 0; b: 1 + 1 - 1 = 1
-        pytest.param("Honor", {"a1", "a2", "b1"}, id="selected nodes count"),
-        # a 2, b 1: a has 2 + 1 - 1 = 2
-        pytest.param("Ignore", {"b1"}, id="all nodes count"),
-    ],
-)
-def test_nodes_that_the_pod_cannot_use_count_on_demand(policy: str, names: set[str]) -> None:
-    pod = make_pod(
-        "new",
-        labels={"app": "web"},
-        node_selector={"zone": "b"},
-        topology_spread=[constraint(node_affinity_policy=policy)],
-    )
-    assert passing(pod, *PODS) == names
-
-
-def test_tainted_nodes_count_unless_the_policy_says_otherwise() -> None:
-    # Zone c is empty but tainted: with it the minimum is 0 and only c has room.
-    tainted = make_node("c1", labels={"zone": "c"}, taints=[Taint(key="x", effect="NoSchedule")])
-    nodes = (*NODES, tainted)
-    assert passing(spreading(constraint()), *PODS, nodes=nodes) == {"c1"}
-    honoring = constraint(node_taints_policy="Honor")
-    assert passing(spreading(honoring), *PODS, nodes=nodes) == {"b1", "c1"}
-    tolerant = make_pod(
-        "new",
-        labels={"app": "web"},
-        topology_spread=[honoring],
-        tolerations=[Toleration(key="x", operator="Exists")],
-    )
-    assert passing(tolerant, *PODS, nodes=nodes) == {"c1"}
 
 
 def test_default_constraints_hold_for_pods_of_a_replica_set_without_their_own() -> None:

@@ -1,7 +1,6 @@
 import asyncio
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -46,43 +45,6 @@ def spreading(*constraints: TopologySpreadConstraint) -> Pod:
     return make_pod("new", labels={"app": "web"}, topology_spread=constraints)
 
 
-@pytest.mark.parametrize(
-    ("pod", "scores"),
-    [
-        # 2 zones: weight ln 4 = 1.386; a 3 * 1.386 = 4.16 -> 4, b 1.386 -> 1; x is left out.
-        # 100 * (4 + 1 - 4) // 4 = 25, 100 * (4 + 1 - 1) // 4 = 100
-        pytest.param(spreading(soft(ZONE)), {"a1": 25, "a2": 25, "b1": 100, "x": 0}, id="by zone"),
-        # 4 hosts: weight ln 6 = 1.792; 3.58 -> 4, 1.79 -> 2: 100 * (4 + 2 - 4) // 4 = 50
-        pytest.param(
-            spreading(soft(HOSTNAME)), {"a1": 50, "a2": 100, "b1": 100, "x": 100}, id="by hostname"
-        ),
-        # maxSkew 5 adds 4: a 8.16 -> 8, b 5.39 -> 5: 100 * (8 + 5 - 8) // 8 = 62
-        pytest.param(
-            spreading(soft(ZONE, 5)), {"a1": 62, "a2": 62, "b1": 100, "x": 0}, id="larger skew"
-        ),
-        # 3 hosts with a zone: ln 5 = 1.609. a1 4.16 + 3.22 = 7.38 -> 7, a2 4.16 + 1.61 = 5.77 -> 6,
-        # b1 1.39 + 1.61 = 2.996 -> 3: 100 * (7 + 3 - 7) // 7 = 42, 100 * 4 // 7 = 57, 100
-        pytest.param(
-            spreading(soft(ZONE), soft(HOSTNAME)),
-            {"a1": 42, "a2": 57, "b1": 100, "x": 0},
-            id="both",
-        ),
-        # No pods match: all cost nothing
-        pytest.param(
-            spreading(soft(ZONE, label_selector=LabelSelector(match_labels={"app": "db"}))),
-            {"a1": 100, "a2": 100, "b1": 100, "x": 0},
-            id="no matching pods",
-        ),
-        pytest.param(
-            spreading(soft(ZONE, when_unsatisfiable="DoNotSchedule")), {}, id="hard: skipped"
-        ),
-        pytest.param(make_pod("new", labels={"app": "web"}), {}, id="no owner: no defaults"),
-    ],
-)
-def test_domains_with_few_pods_are_preferred(pod: Pod, scores: dict[str, float]) -> None:
-    assert run_score(PodTopologySpread(), pod, *NODES, pods=PODS) == scores
-
-
 def test_pods_of_a_replica_set_are_spread_by_default() -> None:
     # Hosts: ln(4+2) = 1.792 and + 2; zones: a, b and none, ln(3+2) = 1.609 and + 4, not for x.
     # a1 3.58 + 2 + 4.83 + 4 = 14.41 -> 14; a2 1.79 + 2 + 4.83 + 4 = 12.62 -> 13;
@@ -117,35 +79,6 @@ def test_a_list_of_defaults_replaces_those_of_the_system_and_wants_all_labels() 
     assert scores == {"a1": 25, "a2": 25, "b1": 100, "x": 0}
     empty = PodTopologySpread(PodTopologySpread.Args(defaulting_type="List"))
     assert run_score(empty, pod, *NODES, pods=PODS) == {}
-
-
-@pytest.mark.parametrize(
-    ("policy", "scores"),
-    [
-        # Only a2 counts: zone a 1 * ln 4 = 1.39 -> 1, b 0: 100 * (1 + 0 - 1) // 1, 100 * 1 // 1
-        pytest.param("Honor", {"a1": 0, "a2": 0, "b1": 100}, id="selected nodes count"),
-        # Zone a 3: 4, b 1: 1: as without a selector
-        pytest.param("Ignore", {"a1": 25, "a2": 25, "b1": 100}, id="all nodes count"),
-    ],
-)
-def test_pods_on_nodes_that_the_pod_cannot_use_count_on_demand(
-    policy: str, scores: dict[str, float]
-) -> None:
-    pod = make_pod(
-        "new",
-        labels={"app": "web"},
-        node_selector={HOSTNAME: "a2"},
-        topology_spread=[soft(ZONE, node_affinity_policy=policy)],
-    )
-    assert run_score(PodTopologySpread(), pod, *NODES[:3], pods=PODS[:4]) == scores
-
-
-def test_pods_on_nodes_that_lack_another_label_do_not_count() -> None:
-    # Zone a: a1 has no rack; a2's 1: 1.39 + 1.39 = 2.77 -> 3, b1's 1 alike; a1 has no score
-    nodes = [NODES[0], *(make_node(n, labels={ZONE: n[0], "rack": n[0]}) for n in ("a2", "b1"))]
-    pod = spreading(soft(ZONE), soft("rack"))
-    scores = run_score(PodTopologySpread(), pod, *nodes, pods=PODS[:4])
-    assert scores == {"a1": 0, "a2": 100, "b1": 100}
 
 
 def test_pods_on_nodes_that_were_rejected_count_in_their_domain() -> None:

@@ -26,41 +26,6 @@ def plugin(shape: Shape, **resources: int) -> RequestedToCapacityRatio:
     return RequestedToCapacityRatio(check_arguments(args, RequestedToCapacityRatio.Args, "args"))
 
 
-@pytest.mark.parametrize(
-    ("shape", "requests", "score"),
-    [
-        # cpu 75 %, memory 25 %: (75 + 25) / 2
-        pytest.param([(0, 0), (100, 10)], {"cpu": "3", "memory": "2Gi"}, 50, id="fuller is better"),
-        pytest.param(
-            [(0, 10), (100, 0)], {"cpu": "3", "memory": "2Gi"}, 50, id="emptier is better"
-        ),
-        # cpu 1333m is 33 %: (33 + 26) / 2 = 29.5 -> 30
-        pytest.param(
-            [(0, 0), (100, 10)], {"cpu": "1333m", "memory": "2130Mi"}, 30, id="rounded half up"
-        ),
-        # cpu 100 % scores 0 and does not count: memory 75 / 1
-        pytest.param(
-            [(0, 10), (100, 0)], {"cpu": "4", "memory": "2Gi"}, 75, id="a score of 0 does not count"
-        ),
-        pytest.param([(0, 10), (100, 0)], {"cpu": "4", "memory": "8Gi"}, 0, id="all 0"),
-        # More than there is counts as 100 %
-        pytest.param([(0, 0), (100, 10)], {"cpu": "9", "memory": "8Gi"}, 100, id="overfull"),
-        # Between 20 and 70: 20 + 60 * 30 // 50 = 56 at 50 %; 25 %: 20 + 60 * 5 // 50 = 26: 41
-        pytest.param([(20, 2), (70, 8)], {"cpu": "2", "memory": "2Gi"}, 41, id="between points"),
-        # Flat outside: 12 % -> 20, 75 % -> 80
-        pytest.param([(20, 2), (70, 8)], {"cpu": "500m", "memory": "6Gi"}, 50, id="outside"),
-        # Falling by 10 over 30: at 33 %, 13 / 30 of 70: 70 * 13 // 30 = 30.3 -> 30: 80 - 30 = 50
-        pytest.param(
-            [(20, 8), (50, 1)], {"cpu": "1333m", "memory": "2705Mi"}, 50, id="falling, cut to zero"
-        ),
-        pytest.param([(50, 3)], {"cpu": "4", "memory": "0"}, 30, id="one point"),
-    ],
-)
-def test_scores_follow_the_shape(shape: Shape, requests: dict[str, str], score: int) -> None:
-    node = make_node("n1", allocatable=SPACE)
-    assert run_score(plugin(shape), make_pod(requests=requests), node) == {"n1": score}
-
-
 def test_by_default_fuller_is_better() -> None:
     pod = make_pod(requests={"cpu": "3", "memory": "2Gi"})
     scores = run_score(RequestedToCapacityRatio(), pod, make_node("n1", allocatable=SPACE))
