@@ -65,9 +65,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: (groups[item].endswith(".py"), _number(groups[item])))
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Let no garbage collection look at what thousands of collected tests consist of."""
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _group(item: pytest.Item) -> str:
@@ -77,8 +83,8 @@ def _group(item: pytest.Item) -> str:
         for name in SHARED:
             if name in item.fixturenames:
                 shared = str(params.get(name, name))
-                # Quick to set up, and the longest: there are two of it, side by side.
-                return f"{shared} {_number(file) % 2}" if shared == "embedded" else shared
+                # The longest: there are two of it, side by side.
+                return f"{shared} {_number(file) % 2}" if name == "shared_world" else shared
     return file
 
 

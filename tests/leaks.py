@@ -25,8 +25,9 @@ SHARED_THREADS = ("asyncio_", "(_poll_wrapper)", "alarm")
 """Parts of names: executors, which end with their event loop, gRPC's, which it ends itself, and the
 one of the process that takes the alarm of plugins."""
 
-SHARED_PROCESSES = ("forkserver",)
-"""Parts of names and commands: the fork server runs once for all tests, with what it forks."""
+SHARED_PROCESSES = ("forkserver", "chrom")
+"""Parts of names and commands: the fork server runs once for all tests, with what it forks, and a
+browser starts and ends its own at any time."""
 
 RESTARTING = ("layouts", "shared_world", "stack")
 """Fixtures for many tests that start processes anew, and read their pipes."""

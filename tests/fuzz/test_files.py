@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.doctor.installation.schedulers import parsed
@@ -19,6 +19,7 @@ from cli.up.workload import read_workload
 from moorage.errors import ConfigurationError
 from moorage_host.kube.config import find_server
 from tests.cli.support import dump, pod
+from tests.conftest import EXAMPLES
 from tests.fuzz.cases import ODD, bodies
 from tests.fuzz.test_texts import DOCUMENT
 from tools.golden.configurations import RECORDED, text_of
@@ -132,6 +133,7 @@ COMMANDS: dict[tuple[str, ...], str] = {
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@settings(max_examples=max(EXAMPLES // 2, 5))  # each is a whole command
 @given(data=st.data())
 def test_a_command_ends_with_a_sentence_whatever_its_file_is(
     tmp_path_factory: pytest.TempPathFactory, command: tuple[str, ...], data: st.DataObject

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.monitoring.chart import ROOT, RULES, alerts
@@ -213,12 +212,14 @@ def test_pages_and_tickets_are_in_their_parts_of_the_runbooks() -> None:
         assert f"\n### {alert.name}\n" in part
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_people_read_has_every_value(case: Case, tmp_path: Path) -> None:
+def test_what_people_read_has_every_value(tmp_path: Path) -> None:
     """promtool shows the annotations where it finds others than expected."""
-    wrong = {"alertname": case.alert, "eval_time": f"{case.fires_at}m", "exp_alerts": []}
-    shown = unit_tests(tmp_path, [group("read", case.series, alert_rule_test=[wrong])])
+    groups = []
+    for case in CASES:
+        wrong = {"alertname": case.alert, "eval_time": f"{case.fires_at}m", "exp_alerts": []}
+        groups.append(group(str(case), case.series, alert_rule_test=[wrong]))
+    shown = unit_tests(tmp_path, groups)
     found = re.findall(r'description="((?:[^"\\]|\\.)*)"', shown)
-    assert found, shown
+    assert len(found) >= len(CASES), shown
     for text in found:
         assert not re.search(r"error|no value|<nil>|\{\{|NaN|  | [.,]", text), text

@@ -19,7 +19,7 @@ from tools.planes.objects import node, pod
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(1800)]
 
-SIZES = {"embedded": (300, 100), "real": (5000, 2000)}
+SIZES = {"embedded": (300, 100), "real": (5000, 600)}
 """Nodes, and pods in all runs together: what suits `make test`, and what is worth measuring."""
 
 SAMPLES = {"all nodes scored": 100, "a sample scored": 0}

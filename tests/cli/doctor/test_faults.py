@@ -358,7 +358,7 @@ async def test_where_nothing_answers_the_next_step_is_named() -> None:
 async def test_what_is_no_api_server_is_told_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
-    monkeypatch.setattr("cli.doctor.installation.objects.SECONDS", 0.5)
+    monkeypatch.setattr("cli.doctor.installation.objects.SECONDS", 0.5 if body else 0.05)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if body:

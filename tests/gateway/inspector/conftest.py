@@ -15,9 +15,9 @@ Scheme = Literal["light", "dark"]
 expect.set_options(timeout=30_000)  # milliseconds; a busy machine is no failure
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    """Start Chromium."""
+    """Start Chromium, once for each file: that takes longer than most tests."""
     if (program := chromium()) is None:
         pytest.skip("chromium is not installed")
     async with async_playwright() as playwright:
@@ -41,7 +41,7 @@ def noting_problems(page: Page) -> Iterator[list[str]]:
     yield problems
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """Open a window in which nothing may go wrong."""
     page = await browser.new_page(viewport={"width": 1280, "height": 800})

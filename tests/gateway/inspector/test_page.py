@@ -9,6 +9,8 @@ from playwright.async_api import Page, expect
 from tests.gateway.inspector.conftest import Scheme, all_can_use, look
 from tests.gateway.inspector.fixture import BEGIN, Cluster, serving, shadow_report, summary, waiting
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 GROUP = {
     "pod": "batch/worker-0070",
     "group": {

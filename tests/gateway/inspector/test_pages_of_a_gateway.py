@@ -17,6 +17,8 @@ from tools.inprocess.gateway import (
     pod,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 POLICY = """
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration

@@ -1,6 +1,6 @@
 """A rollout that never ends: replicas with two versions of a plugin come and go, cycle after cycle.
 
-Every answer is one of the versions' own. `MOORAGE_EXAMPLES` sets the number of steps, eight for
+Every answer is one of the versions' own. `MOORAGE_EXAMPLES` sets the number of steps, four for
 each example, `MOORAGE_MIXED_SEED` the seed that a failure shows.
 """
 
@@ -22,7 +22,7 @@ from tests.conftest import EXAMPLES
 from tests.gateway.scheduling.noting import NAMES, fill, of_set, policy, told
 from tools.inprocess.gateway import Gateway, filter_service, gateway, ready, scorer_service
 
-STEPS = 8 * EXAMPLES
+STEPS = 4 * EXAMPLES
 SEED = int(os.environ.get("MOORAGE_MIXED_SEED", "17"))
 
 CODE = '''

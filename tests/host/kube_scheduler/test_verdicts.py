@@ -24,11 +24,14 @@ def refusal(case: dict[str, Any], version: str) -> str:
 
 
 @pytest.mark.parametrize("version", RECORDING["versions"])
-@pytest.mark.parametrize("name", CASES)
-def test_the_verdict_is_kube_schedulers(name: str, version: str) -> None:
-    case = CASES[name]
-    said = refusal(case, version)
-    assert (not said) is (version in case["starts"]), said or "it is read"
+def test_the_verdict_is_kube_schedulers(version: str) -> None:
+    said = {name: refusal(case, version) for name, case in CASES.items()}
+    wrong = {
+        name: text or "it is read"
+        for name, text in said.items()
+        if (not text) is not (version in CASES[name]["starts"])
+    }
+    assert wrong == {}
 
 
 def compared(path: str) -> str:
@@ -37,13 +40,14 @@ def compared(path: str) -> str:
     return re.sub(r"\[[^]]*\]", "", named).replace(".preference.", ".").lower()
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.get("paths")])
-def test_each_field_that_kube_scheduler_names_is_named_with_its_line(name: str) -> None:
-    case = CASES[name]
-    version = [each for each in RECORDING["versions"] if each not in case["starts"]][-1]
-    lines = refusal(case, version).splitlines()
-    found = [re.match(r"f:\d+: (\S+): ", line) for line in lines]
-    assert all(found), lines
-    ours = [compared(each[1]) for each in found if each]
-    for path in map(compared, case["paths"]):
-        assert any(path in each for each in ours), (path, lines)
+def test_each_field_that_kube_scheduler_names_is_named_with_its_line() -> None:
+    for name, case in CASES.items():
+        if not case.get("paths"):
+            continue
+        version = [each for each in RECORDING["versions"] if each not in case["starts"]][-1]
+        lines = refusal(case, version).splitlines()
+        found = [re.match(r"f:\d+: (\S+): ", line) for line in lines]
+        assert all(found), (name, lines)
+        ours = [compared(each[1]) for each in found if each]
+        for path in map(compared, case["paths"]):
+            assert any(path in each for each in ours), (name, path, lines)
