@@ -217,13 +217,6 @@ async def test_nodes_of_another_name_are_named(
         await run()
 
 
-async def test_nodes_that_the_cluster_does_not_have_are_told(
-    api: Api, run: Run, prometheus: FakePrometheus
-) -> None:
-    prometheus.measures(measured(n1=(1, 1), gone=(1, 1), away=(1, 1)))
-    assert (await run()).unknown_nodes == ["away", "gone"]
-
-
 @pytest.mark.parametrize("effects", [{"status": 429}, {"status": 503}, {"delay_seconds": 5}])
 async def test_a_node_that_was_not_written_is_written_in_the_next_round(
     api: Api, run: Run, effects: dict[str, Any]
@@ -234,15 +227,6 @@ async def test_a_node_that_was_not_written_is_written_in_the_next_round(
     assert ended.failure == ""
     ended = await run()
     assert (ended.count(WriteResult.WRITTEN), ended.count(Need.NONE)) == (1, 2)
-
-
-@pytest.mark.parametrize("status", [401, 403, 422])
-async def test_a_refusal_fails_the_round(api: Api, run: Run, status: int) -> None:
-    patches = api.count("patch", "nodes", status=status)
-    ended = await run()
-    assert patches() == ended.count(WriteResult.FAILED) == 3
-    assert ended.failure.startswith("none of 3 nodes could be written: PATCH /api/v1/nodes/n1")
-    assert str(status) in ended.failure
 
 
 async def test_nodes_that_may_not_be_read_end_the_round(api: Api, run: Run) -> None:

@@ -87,53 +87,6 @@ async def test_filter(world: World) -> None:
     assert answer["feasible"] == ["n1"]
 
 
-async def test_score(world: World) -> None:
-    manifest = pod("p", score={"n1": 30, "n2": 80})
-    manifest["metadata"]["uid"] = "u"
-    request = {"pod": {"manifest": manifest}, "profile": "steered"}
-    answer = await call(world, "scorer", "Score", request)
-    assert [entry["node"] for entry in answer["nodes"]] == ["n2", "n1"]
-
-
-@pytest.mark.parametrize("kind", ["filter", "scorer"])
-async def test_plugins_and_state(world: World, kind: str) -> None:
-    plugins = (await call(world, kind, "ListPlugins", {}))["plugins"]
-    assert "Steered" in {plugin["name"] for plugin in plugins}
-    state = await call(world, kind, "GetState", {"nodeNames": ["n1"]})
-    assert state["nodeCount"] == 2
-    assert state["nodes"][0]["name"] == "n1"
-
-
-@pytest.mark.parametrize("kind", ["filter", "scorer"])
-async def test_a_session_says_hello(world: World, kind: str) -> None:
-    manifest = pod("p")
-    manifest["metadata"]["uid"] = "u"
-    cycle = {"id": 7, "timeout": "2s", "profile": "steered", "pod": {"manifest": manifest}}
-    cycle |= {"nodeNames": ["n1", "n2"]}
-    answer = await call(world, kind, "Session", {"cycle": cycle})
-    assert answer["hello"]["plugins"]
-
-
-async def test_plugins_of_the_binder(world: World) -> None:
-    plugins = (await call(world, "binder", "ListPlugins", {}))["plugins"]
-    assert "DecisionAnnotation" in {plugin["name"] for plugin in plugins}
-
-
-async def test_bind(world: World) -> None:
-    (made,) = await world.create(pod("by-hand", "nobody"))
-    names = {"namespace": "default", "name": "by-hand", "uid": made["metadata"]["uid"]}
-    answer = await call(world, "binder", "Bind", {**names, "node": "n1"})
-    assert answer["outcome"] == "OUTCOME_BOUND"
-    assert (await world.places())["by-hand"] == "n1"
-
-
-async def test_pods_are_tried_again_by_hand(world: World) -> None:
-    (made,) = await world.create(pod("stuck", "nobody"))
-    names = {"namespace": "default", "name": "stuck", "uid": made["metadata"]["uid"]}
-    request = {"pods": [names], "plugin": "Budget", "reason": "a new month"}
-    assert await call(world, "binder", "RetryPods", request) == {"written": 1}
-
-
 @pytest.mark.parametrize("kind", ["filter", "scorer", "binder"])
 async def test_health(world: World, kind: str) -> None:
     text = await grpcurl(world, kind, "grpc.health.v1.Health/Check", data={})

@@ -22,7 +22,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
         directory=directory,
         kubeconfig=None,
         config=PLUGINS.parent / "policy.yaml",
-        profiles=("moorage", "traced", "loaded"),
+        profiles=("moorage", "traced"),
         plugins=(PLUGINS,),
         scorers=2,
         # A process that was killed has this long, less the margin, to come back on a busy machine.

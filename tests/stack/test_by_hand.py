@@ -207,7 +207,7 @@ async def test_a_session_by_hand_takes_names_and_no_state(stack: Stack) -> None:
         ),
         pytest.param(
             {"pod": {"manifest": pod("p")}, "profile": "nobody"},
-            "unknown profile 'nobody'; profiles here: blind, deadly, loaded, moorage, traced",
+            "unknown profile 'nobody'; profiles here: deadly, moorage, traced",
             id="unknown profile",
         ),
         pytest.param(

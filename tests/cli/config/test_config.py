@@ -115,14 +115,6 @@ def test_warnings_of_the_policy_are_told(policy: Path) -> None:
     assert result.stderr == f"{place}plugin `NodeGroup` is configured but not enabled\n"
 
 
-@pytest.mark.parametrize("command", ["validate", "show"])
-def test_a_mistake_in_a_policy_is_told_with_line_and_path(policy: Path, command: str) -> None:
-    policy.write_text(f"{HEADER}profiles:\n- plugins: {{multiPoint: {{enabeld: []}}}}\n")
-    result = moorage("config", command, policy)
-    assert result.exit_code == 1
-    assert result.stderr.startswith(f"{policy}:4: profiles[0].plugins.multiPoint.enabeld: ")
-
-
 @pytest.mark.parametrize(
     ("code", "place", "problem"),
     [

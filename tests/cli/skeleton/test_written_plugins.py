@@ -36,28 +36,23 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"--cache-dir={tmp_path_factory.mktemp('mypy')}"
 
 
-@pytest.mark.parametrize(("kind", "form"), FORMS)
-@pytest.mark.parametrize("name", ["MaxTemperature", LONG])
-def test_the_skeleton_passes_ruff_and_its_own_tests(
-    tmp_path: Path, kind: str, form: str, name: str
-) -> None:
-    result = moorage("new-plugin", name, tmp_path, "--kind", kind, "--form", form)
-    assert result.exit_code == 0, result.stderr
-    run(
-        tmp_path,
-        BIN / "ruff",
-        "check",
-        "--isolated",
-        "--ignore=D103,D203,D213",
-        "--select",
-        CHECKED,
-    )
+ALONE = ("-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider")
+"""The plugin for pytest-asyncio warns when it finds no configuration."""
+
+RUFF = ("check", "--ignore=D103,D203,D213", "--select", CHECKED)
+
+
+def test_skeletons_pass_ruff_and_their_own_tests(tmp_path: Path) -> None:
+    for name in ("MaxTemperature", LONG):
+        for kind, form in FORMS:
+            folder = tmp_path / name / f"{kind}-{form}"
+            result = moorage("new-plugin", name, folder, "--kind", kind, "--form", form)
+            assert result.exit_code == 0, result.stderr
+    run(tmp_path, BIN / "ruff", *RUFF, "--isolated")
     run(tmp_path, BIN / "ruff", "format", "--isolated", "--check")
     run(tmp_path, BIN / "ruff", "format", "--isolated", "--check", "--line-length=100")
-    # The plugin for pytest-asyncio warns when it finds no configuration.
-    run(
-        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
-    )
+    for folder in (tmp_path / "MaxTemperature").iterdir():
+        run(folder, sys.executable, *ALONE)
 
 
 def test_skeletons_are_typed(tmp_path: Path, cache: str) -> None:
@@ -80,10 +75,8 @@ def test_a_project_passes_its_own_checks(tmp_path: Path, cache: str, kind: str, 
         "src/of_my_own/py.typed",
         "tests/test_of_my_own.py",
     }
-    run(
-        tmp_path, sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "-p", "no:cacheprovider"
-    )
-    run(tmp_path, BIN / "ruff", "check", "--ignore=D103,D203,D213", "--select", CHECKED)
+    run(tmp_path, sys.executable, *ALONE)
+    run(tmp_path, BIN / "ruff", *RUFF)
     run(tmp_path, BIN / "ruff", "format", "--check")
     if form == "node":  # mypy takes seconds, and the other form is checked above
         run(tmp_path, sys.executable, "-m", "mypy", cache)

@@ -10,7 +10,7 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from moorage import FilterPlugin, Node, Pod, ScorePlugin
+from moorage import FilterPlugin, Node, Pod
 from moorage.v1 import replica_pb2, types_pb2
 from moorage.v1.replica_pb2_grpc import add_ReplicaServiceServicer_to_server
 from moorage_host.plugins.registry import Registry
@@ -18,12 +18,10 @@ from services.filter.servicer import FilterServicer
 from tools.inprocess.gateway import (
     Gateway,
     filter_service,
-    gateway,
     plane,
     pod,
     policy_of,
     ready,
-    scorer_service,
 )
 from tools.waiting import until
 
@@ -79,17 +77,6 @@ async def misbehaving_filter(result: Answer) -> AsyncIterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         await server.stop(None)
-
-
-async def test_a_filter_that_is_down_is_an_error_and_no_veto(tmp_path: Path) -> None:
-    async with scorer_service() as scorer, gateway(tmp_path, scorer=scorer) as running:
-        await until(lambda: running.sample("moorage_leader") == 1)
-        status, answer = await running.get("/readyz")
-        assert status == 503
-        assert {check["name"] for check in answer["checks"]} == {"filter", "policy"}
-        answer = await running.filter(pod(), "n1")
-        assert answer["Error"] == "Moorage has no policy yet; see /readyz of its gateway"
-        assert answer["NodeNames"] is None
 
 
 async def test_a_gateway_that_cannot_follow_the_cluster_is_not_ready_until_it_can(
@@ -155,20 +142,6 @@ async def test_calls_fail_at_once_when_there_has_been_no_filter_for_a_while(tmp_
                 assert answer["Error"] == "filter service is not available"
 
 
-async def test_a_scorer_that_goes_away_costs_the_scores_only(tmp_path: Path) -> None:
-    service = scorer_service()
-    address = await service.__aenter__()
-    async with plane(tmp_path, nodes=("n1", "n2"), scorer=address, scorer_wait=0) as running:
-        await service.__aexit__(None, None, None)
-        answer = await running.filter(pod(), "n1", "n2")
-        assert answer["NodeNames"] == ["n1", "n2"]
-        assert await running.prioritize(pod(), "n1", "n2") == []
-        hidden = running.sample("moorage_extender_hidden_failures_total", result="failed")
-        assert hidden == 1
-        _, decision = await running.get("/decisions/default/p")
-        assert decision["attempts"][0]["scoreError"] == "scorer service is not available"
-
-
 async def test_a_slow_filter_is_an_error_within_the_deadline(tmp_path: Path) -> None:
     async with (
         misbehaving_filter(never) as filters,
@@ -211,64 +184,6 @@ async def test_garbage_from_the_filter_is_an_error_and_no_veto(
         assert answer["FailedNodes"] is None
         nonsense = running.sample("moorage_invalid_results_total", service="filter")
         assert nonsense == ("nonsense" in error)
-
-
-async def test_a_new_filter_gets_the_whole_state_before_its_first_cycle(tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    class Counts(FilterPlugin):
-        def filter_node(self, pod: Pod, node: Node) -> None:
-            seen.append(len(node.pods))
-
-    policy = policy_of("{filter: {enabled: [{name: Counts}]}}")
-    first = filter_service(Counts)
-    address = await first.__aenter__()
-    async with plane(tmp_path, policy=policy, nodes=("n1",), filters=address) as running:
-        running.api.pod("bound", nodeName="n1")
-        await until(lambda: running.sample("moorage_cache_size", type="pods") == 1)
-        await running.filter(pod(), "n1")
-        sent = "moorage_session_sent_bytes_total"
-        before = running.sample(sent, service="filter", part="full")
-        await first.__aexit__(None, None, None)
-        async with filter_service(Counts, port=int(address.rpartition(":")[2])):
-            answer = await running.filter(pod("q"), "n1")
-            assert answer["NodeNames"] == ["n1"]
-            assert seen == [1, 1]
-            assert running.sample(sent, service="filter", part="full") > before
-
-
-async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -> None:
-    class Broken(FilterPlugin):
-        def filter_node(self, pod: Pod, node: Node) -> None:
-            raise ValueError("no temperature")
-
-    class BrokenScore(ScorePlugin):
-        def score_node(self, pod: Pod, node: Node) -> float:
-            raise KeyError("x")
-
-    policy = (
-        "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\nprofiles:\n"
-        "- schedulerName: aborts\n  plugins: {filter: {enabled: [{name: Broken}]}}\n"
-        "- schedulerName: ignores\n  plugins: {multiPoint: {enabled: [{name: Broken}, "
-        "{name: BrokenScore}, {name: NodeResourcesLeastAllocated}]}}\n"
-        "  pluginConfig: [{name: Broken, failurePolicy: Ignore}]\n"
-    )
-    plugins = (Broken, BrokenScore)
-    async with plane(tmp_path, *plugins, policy=policy, nodes=("n1", "n2")) as running:
-        answer = await running.filter(pod(schedulerName="aborts"), "n1", "n2")
-        problem = "filter_node: ValueError: no temperature for node n1 (tests/gateway/cluster/"
-        assert answer["Error"].startswith(f"filter service: plugin Broken failed in {problem}")
-        answer = await running.filter(pod("q", schedulerName="ignores"), "n1", "n2")
-        assert answer["NodeNames"] == ["n1", "n2"]
-        assert len(await running.prioritize(pod("q", schedulerName="ignores"), "n1", "n2")) == 2
-        _, decision = await running.get("/decisions/default/q")
-        attempt = decision["attempts"][0]
-        failures = {p["plugin"]: p.get("failure", "") for p in attempt["filter"]["plugins"]}
-        assert "for node n1 (tests/gateway/cluster/test_outages.py:" in failures["Broken"]
-        failures = {p["plugin"]: p.get("failure", "") for p in attempt["score"]["plugins"]}
-        assert "(tests/gateway/cluster/test_outages.py:" in failures["BrokenScore"]
-        for name, half in (("Broken", "filter"), ("BrokenScore", "score")):
-            assert running.sample("moorage_plugin_failures_total", plugin=name, phase=half) == 1
 
 
 async def test_a_replica_that_is_too_far_behind_starts_anew(tmp_path: Path) -> None:

@@ -181,33 +181,11 @@ def world() -> World:
     return World()
 
 
-def test_a_node_that_reads_the_same_is_no_change(world: World) -> None:
-    before = world.state.generation
-    world.state.set_node(make_node("a"))
-    assert world.state.generation == before
-
-
 def test_an_unbound_pod_is_no_change_for_replicas(world: World) -> None:
     before = world.state.generation
     world.state.set_pod(place("p"))
     assert world.state.generation == before
     assert world.state.pods.get(place("p").uid) == place("p")
-
-
-def test_a_row_stays_with_its_node_and_is_given_away_when_it_is_gone(world: World) -> None:
-    row = world.state.rows.of["a"]
-    world.state.set_node(make_node("a", labels={"x": "y"}))
-    assert world.state.rows.of["a"] == row
-    world.state.drop_node("a")
-    world.state.set_node(make_node("c"))
-    assert world.state.rows.of["c"] == row
-
-
-def test_a_pod_waits_for_its_node(world: World) -> None:
-    world.state.set_pod(place("p", "late"))
-    assert world.placed() == {}
-    world.state.set_node(make_node("late"))
-    assert world.placed() == {"p": "late"}
 
 
 def test_an_assumed_pod_stays_until_it_is_seen_bound(world: World) -> None:
@@ -322,26 +300,6 @@ def test_a_bind_makes_a_claim_last_and_is_no_change_on_the_same_node(world: Worl
     assert world.placed() == {"p": "a"}
 
 
-def test_a_bind_elsewhere_moves_a_claimed_pod(world: World) -> None:
-    world.state.claim(place("p"), "a")
-    world.state.assume(place("p"), "b")
-    assert world.placed() == {"p": "b"}
-
-
-def test_a_joining_replica_is_told_of_what_changes_meanwhile(world: World) -> None:
-    joining = Replica()
-    joining.clear([STATEFUL_SETS])
-    parts = world.state.everything(1)
-    apply(joining, next(parts))
-    world.state.set_node(make_node("late"))
-    world.state.set_pod(place("p", "late"))
-    world.state.drop_node("a")
-    for part in parts:
-        apply(joining, part)
-    assert joining.generation == world.state.generation
-    assert picture(joining) == picture(synchronised(world.state))
-
-
 def test_a_joining_replica_reaches_a_state_that_changes_all_the_time() -> None:
     world = World(kept_changes=5)
     for number in range(50):
@@ -375,21 +333,3 @@ def test_an_assumed_pod_looks_as_it_will_when_it_is_bound(world: World) -> None:
     world.state.assume(place("p"), "a")
     ((_, pod),) = [placed for part in world.state.everything(9) for placed in part.pods]
     assert pod.spec.node_name == "a"
-
-
-def test_nodes_that_change_rows_within_one_delta_are_found(world: World) -> None:
-    replica = synchronised(world.state)
-    for name in ("a", "b"):
-        world.state.drop_node(name)
-    for name in ("b", "a"):
-        world.state.set_node(make_node(name))
-    changes = world.state.changes_since(replica.generation)
-    assert changes is not None
-    apply(replica, changes)
-    assert {n: replica.snapshot.row_of(n) for n in "ab"} == world.state.rows.of
-    for name in ("a", "b"):
-        world.state.drop_node(name)
-    changes = world.state.changes_since(replica.generation)
-    assert changes is not None
-    apply(replica, changes)
-    assert len(replica.snapshot) == 0

@@ -19,7 +19,7 @@ from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
 from moorage.models import STATEFUL_SETS, ObjectName, encode
 from moorage.testing import make_node, make_pod
-from tests.gateway.cluster.state_changes import StateChanges, place
+from tests.gateway.cluster.state_changes import NAMES, StateChanges, place
 
 Change = Callable[[ClusterState], object]
 
@@ -54,17 +54,6 @@ def world() -> World:
     return World()
 
 
-def test_a_node_that_is_new_changes_or_goes(world: World) -> None:
-    assert world.touched(lambda s: s.set_node(make_node("d"))) == {"d"}
-    assert world.touched(lambda s: s.set_node(make_node("d"))) == set()
-    assert world.touched(lambda s: s.set_node(make_node("b", labels={"x": "y"}))) == {"b"}
-    assert world.touched(lambda s: s.drop_node("a")) == {"a"}
-    assert world.touched(lambda s: s.drop_node("a")) == set()
-    row = world.state.rows.capacity - 4
-    assert world.touched(lambda s: s.set_node(make_node("e"))) == {"e"}
-    assert world.state.rows.of["e"] == row, "it got the row of another"
-
-
 def test_only_nodes_change_manifests(world: World) -> None:
     def changed(change: Change) -> bool:
         before = world.state.generation
@@ -80,51 +69,6 @@ def test_only_nodes_change_manifests(world: World) -> None:
     assert changed(lambda s: s.drop_node("d"))
     assert not changed(lambda s: s.drop_node("d"))
     assert not changed(lambda s: s.drop_pod(UID))
-
-
-def test_a_pod_that_is_placed_changes_moves_or_goes(world: World) -> None:
-    assert world.touched(lambda s: s.set_pod(place("p"))) == set()
-    assert world.touched(lambda s: s.set_pod(place("p", "a"))) == {"a"}
-    assert world.touched(lambda s: s.set_pod(place("p", "a"))) == set()
-    assert world.touched(lambda s: s.set_pod(place("p", "a", "2"))) == {"a"}
-    assert world.touched(lambda s: s.set_pod(place("p", "b"))) == {"a", "b"}
-    assert world.touched(lambda s: s.drop_pod(UID)) == {"b"}
-    assert world.touched(lambda s: s.drop_pod(UID)) == set()
-    assert world.touched(lambda s: s.set_pod(place("q")), lambda s: s.drop_pod("q")) == set()
-
-
-def test_a_pod_whose_node_is_not_known_yet(world: World) -> None:
-    assert world.touched(lambda s: s.set_pod(place("p", "late"))) == set()
-    assert world.touched(lambda s: s.set_node(make_node("late"))) == {"late"}
-    assert world.touched(lambda s: s.drop_pod(UID)) == {"late"}
-
-
-def test_an_assumed_pod(world: World) -> None:
-    world.state.set_pod(place("p"))
-    assert world.touched(lambda s: s.assume(place("p"), "a")) == {"a"}
-    assert world.touched(lambda s: s.assume(place("p"), "a")) == set()
-    assert world.touched(lambda s: s.confirm(UID)) == set()
-    assert world.touched(lambda s: s.forget(UID)) == {"a"}
-    assert world.touched(lambda s: s.forget(UID)) == set()
-
-
-def test_an_assumed_pod_that_is_seen_elsewhere_or_expires(world: World) -> None:
-    world.state.assume(place("p"), "a")
-    assert world.touched(lambda s: s.set_pod(place("p", "c"))) == {"a", "c"}
-    world.state.assume(place("q"), "b")
-    world.state.confirm(place("q").uid)
-    world.now = 10
-    assert world.touched(lambda s: s.expire()) == {"b"}
-
-
-def test_a_claim(world: World) -> None:
-    assert world.touched(lambda s: s.claim(place("p"), "a")) == {"a"}
-    assert world.touched(lambda s: s.assume(place("p"), "a")) == set()
-    assert world.touched(lambda s: s.release(UID)) == set(), "a bind has come"
-    assert world.touched(lambda s: s.claim(place("q"), "b")) == {"b"}
-    assert world.touched(lambda s: s.release(place("q").uid)) == {"b"}
-    assert world.touched(lambda s: s.claim(place("r"), "c")) == {"c"}
-    assert world.touched(lambda s: s.assume(place("r"), "b")) == {"b", "c"}
 
 
 def test_further_objects_are_on_no_node(world: World) -> None:
@@ -143,18 +87,14 @@ def test_thousands_of_rows(world: World) -> None:
     assert (world.state.rows.touched[: world.state.rows.capacity] > 0).all()
 
 
-class RowsThatLookTheSameAreTheSame(StateChanges):
-    """Whatever happens, a row that was not touched since has the same node and pods."""
+class RowsAreTouchedIfTheyLookDifferent(StateChanges):
+    """Whatever happens, the rows that were touched are those whose node or pods changed."""
 
     @initialize()
     def begin(self) -> None:
         self.world = World()
         self.state = self.world.state
-        self.remember()
-
-    @rule()
-    def remember(self) -> None:
-        self.then, self.picture = self.state.generation, self.look()
+        self.generation, self.picture = self.state.generation, self.look()
 
     def look(self) -> dict[int, object]:
         """Return what replicas are told of each row."""
@@ -167,20 +107,26 @@ class RowsThatLookTheSameAreTheSame(StateChanges):
                 seen[row].append(pod)
         return dict(seen)
 
+    @rule(name=NAMES, node=NAMES)
+    def claimed(self, name: str, node: str) -> None:
+        if not self.state.place_of(place(name).uid):  # else the row is touched all the same
+            super().claimed(name, node)
+
     @rule()
     def later(self) -> None:
         self.world.now += 6
         self.state.expire()
 
     @invariant()
-    def untouched_rows_are_the_same(self) -> None:
+    def touched_rows_look_different(self) -> None:
         now = self.look()
-        for row, seen in self.picture.items():
-            if self.state.rows.touched[row] <= self.then:
-                assert now[row] == seen
+        changed = {row for row, seen in now.items() if seen != self.picture.get(row, [])}
+        (touched,) = np.nonzero(self.state.rows.touched > self.generation)
+        assert set(touched.tolist()) == changed
+        self.generation, self.picture = self.state.generation, now
 
 
-TestRows = RowsThatLookTheSameAreTheSame.TestCase
+TestRows = RowsAreTouchedIfTheyLookDifferent.TestCase
 TestRows.settings = settings(stateful_step_count=30)
 
 NODES = ("n1", "n2", "n3")

@@ -132,31 +132,12 @@ def scored(*totals: float, scale: int = 100, bound: str = "n1", claim: str = "")
     ("decision", "first"),
     [
         (
-            scored(90, 80),
-            (
-                "kube-scheduler's own scores outvoted Moorage's: it chose n1, 80, over n0, 90, "
-                "a lead of 10 x 10 x the extender's weight"
-            ),
-        ),
-        (
             scored(90, 80, bound="n9"),
             (
                 "kube-scheduler chose n9, whose total is not kept: it is not among Moorage's best "
                 "2, of which n0 is the first, 90"
             ),
         ),
-        (
-            scored(74.4, 70.9, scale=10),
-            (
-                "kube-scheduler chose n1, 70.9, by its own scores or by lot: after rounding it "
-                "ties with n0, 74.4"
-            ),
-        ),
-        (
-            scored(90, 90),
-            "kube-scheduler chose n1 among 2 nodes that tie for Moorage's best total, 90",
-        ),
-        (scored(90, 80, bound="n0"), "Moorage prefers n0 to n1, 90 to 80: P +10"),
         (
             scored(90, 90, scale=0, claim="n1"),
             f"n1 was drawn among 2 nodes that tie for Moorage's best total, 90; {CLAIMED}",

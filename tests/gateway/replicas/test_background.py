@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from moorage_host.rpc.session import ReplicaServicer
-from tools.inprocess.gateway import Gateway, Options, plane, pod, policy_of, ready, scorer_service
+from tools.inprocess.gateway import Gateway, Options, plane, pod, policy_of, ready
 from tools.waiting import until
 
 POLICY = policy_of("{multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}")
@@ -84,27 +83,6 @@ async def test_reports_begin_again_when_they_end_before_the_session(
         await noted(found, "Reads", "Ranks")
         opened = found.sample("moorage_sessions_opened_total", service="filter")
         assert (opened, len(calls)) == (1, 3)
-
-
-async def test_the_gateway_notes_that_there_is_no_scorer(tmp_path: Path) -> None:
-    Reads.works = True
-    async with AsyncExitStack() as scorers:
-        scorer = await scorers.enter_async_context(scorer_service(Ranks))
-        options: Options = {"policy": POLICY, "nodes": ("n1",), "scorer": scorer}
-        async with plane(tmp_path, Reads, **options) as found:
-            await scorers.aclose()
-            note = ""
-
-            async def is_noted() -> bool:
-                nonlocal note
-                status, answer = await found.get("/readyz")
-                assert status == 200
-                notes = {each["name"]: each["note"] for each in answer.get("notes", ())}
-                note = notes.get("scorer", "")
-                return bool(note)
-
-            await until(is_noted)
-            assert note.startswith("pods are placed without scores: ")
 
 
 class Broken(ScorePlugin):

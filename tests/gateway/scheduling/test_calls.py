@@ -113,13 +113,6 @@ async def test_a_pod_on_a_node_that_is_to_grow_keeps_all_candidates(running: Gat
     assert answer == {"NodeNameToMetaVictims": victims}
 
 
-async def test_attempts_on_a_pod_are_kept_newest_first(running: Gateway) -> None:
-    await running.filter(pod(), "n1")
-    await running.filter(pod(), "n1", "n2")
-    _, answer = await running.get("/decisions/default/p")
-    assert [attempt["filter"]["nodes"] for attempt in answer["attempts"]] == [2, 1]
-
-
 async def test_a_decision_that_is_not_kept_is_a_404_that_says_so(running: Gateway) -> None:
     status, answer = await running.get("/decisions/default/nobody")
     assert status == 404

@@ -91,14 +91,12 @@ async def test_the_answer_is_about_the_state_that_the_gateway_shows(process: Gat
         assert sorted(answer["NodeNames"]) == (["n2"] if labels else ["n1", "n2"])
 
 
-@pytest.mark.parametrize("names", [NAMES, ("n2",), ("n3", "gone", "n1"), ("gone",)])
-@pytest.mark.parametrize("cpu", ["1", "5"])
-async def test_names_are_answered_as_the_edge_answers_them(
-    process: Gateway, names: tuple[str, ...], cpu: str
-) -> None:
-    asked = {"Pod": pod(cpu=cpu), "Nodes": None, "NodeNames": list(names)}
-    _, edge = await process.call("filter", asked)
-    assert await filtered(process, **asked) == edge
+async def test_names_are_answered_as_the_edge_answers_them(process: Gateway) -> None:
+    for names in (NAMES, ("n2",), ("n3", "gone", "n1"), ("gone",)):
+        for cpu in ("1", "5"):
+            asked = {"Pod": pod(cpu=cpu), "Nodes": None, "NodeNames": list(names)}
+            _, edge = await process.call("filter", asked)
+            assert await filtered(process, **asked) == edge
 
 
 async def test_large_questions_are_read_one_after_another(
@@ -173,33 +171,25 @@ async def test_another_profile_can_be_asked(process: Gateway) -> None:
     assert "moorage, scores" in wrong["error"]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "text"),
-    [
-        (b"{", 400, "Input data was truncated - at `$`"),
-        (b"{}", 400, "missing required field `pod` - at `$`"),
-        (b'{"pod": 5}', 400, "Expected `object` - at `$.pod`"),
-        (b'{"pod": {"spec": {"containers": 5}}}', 400, "at `$.pod.spec.containers`"),
-        (b'{"pod": {"spec": {"schedulerName": "moorage"}}, "nodes": [5]}', 400, "at `$.nodes[0]`"),
-        (b'{"pod": {"spec": {"schedulerName": "moorage"}}, "nodes": ["n1", {}]}', 400, "$.nodes"),
-        (b'{"pod": {}, "node": []}', 400, "unknown field `node`"),
-        (b" " * (5 << 20), 413, "more than 4194304 bytes"),
-    ],
+WRONG = (
+    (b"{", 400, "Input data was truncated - at `$`"),
+    (b"{}", 400, "missing required field `pod` - at `$`"),
+    (b'{"pod": 5}', 400, "Expected `object` - at `$.pod`"),
+    (b'{"pod": {"spec": {"containers": 5}}}', 400, "at `$.pod.spec.containers`"),
+    (b'{"pod": {"spec": {"schedulerName": "moorage"}}, "nodes": [5]}', 400, "at `$.nodes[0]`"),
+    (b'{"pod": {"spec": {"schedulerName": "moorage"}}, "nodes": ["n1", {}]}', 400, "$.nodes"),
+    (b'{"pod": {}, "node": []}', 400, "unknown field `node`"),
+    (b" " * (5 << 20), 413, "more than 4194304 bytes"),
 )
-async def test_what_is_wrong_is_said_with_its_path(
-    process: Gateway, body: bytes, status: int, text: str
-) -> None:
-    answered, answer = await post(process, "/simulate", body)
-    assert answered == status
-    assert text in answer["error"]
-    as_extender = await filtered_bytes(process, body)
-    assert as_extender["Error"].startswith("moorage: the request was not understood")
 
 
-async def filtered_bytes(process: Gateway, body: bytes) -> Any:
-    status, answer = await post(process, "/simulate/filter", body)
-    assert status == 200
-    return answer
+async def test_what_is_wrong_is_said_with_its_path(process: Gateway) -> None:
+    for body, status, text in WRONG:
+        answered, answer = await post(process, "/simulate", body)
+        assert (answered, text in answer["error"]) == (status, True), answer
+        answered, as_extender = await post(process, "/simulate/filter", body)
+        assert answered == 200
+        assert as_extender["Error"].startswith("moorage: the request was not understood")
 
 
 async def test_amounts_that_are_none_are_refused(process: Gateway) -> None:

@@ -178,24 +178,6 @@ def test_what_is_no_effective_policy_is_refused() -> None:
         decode_effective(b'{"profile": []}')
 
 
-def test_the_order_of_arguments_does_not_change_the_bytes() -> None:
-    assert encode_effective(policy(args={"a": 1, "b": 2})) == encode_effective(
-        policy(args={"b": 2, "a": 1})
-    )
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"weight": 2}, {"args": {"a": 1}}, {"failurePolicy": "Ignore"}, {"timeBudgetSeconds": 2.0}],
-)
-def test_any_content_changes_the_revision(changes: dict[str, object]) -> None:
-    assert policy(**changes).revision != policy().revision
-
-
-def test_the_place_in_a_file_does_not_change_the_revision() -> None:
-    assert policy(path="p.yaml:9: x").revision == policy().revision
-
-
 def test_a_profile_is_found_by_name() -> None:
     (profile,) = policy().profiles
     assert policy().profile("p") == profile

@@ -127,56 +127,6 @@ IN_TREE = "{name: InTree}"
             IN_TREE_FILTERS,
             IN_TREE_SCORES.replace("=3", "=9"),
         ),
-        (
-            (
-                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
-                " score: {enabled: [{name: ImageLocality, weight: 5}]}}"
-            ),
-            IN_TREE_FILTERS,
-            "ImageLocality=5 " + IN_TREE_SCORES.replace(" ImageLocality=1", ""),
-        ),
-        (  # the weight of the point counts, even when it is not written
-            (
-                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
-                " score: {enabled: [{name: TaintToleration}]}}"
-            ),
-            IN_TREE_FILTERS,
-            IN_TREE_SCORES.replace("=3", "=1"),
-        ),
-        (
-            (
-                f"{{multiPoint: {{enabled: [{IN_TREE}, {{name: TaintToleration, weight: 9}}]}},"
-                " score: {enabled: [{name: TaintToleration, weight: 4}]}}"
-            ),
-            IN_TREE_FILTERS,
-            IN_TREE_SCORES.replace("=3", "=4"),
-        ),
-        (
-            f"{{multiPoint: {{enabled: [{IN_TREE}], disabled: [{{name: TaintToleration}}]}}}}",
-            IN_TREE_FILTERS.replace("TaintToleration ", ""),
-            IN_TREE_SCORES.replace("TaintToleration=3 ", ""),
-        ),
-        (
-            (
-                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
-                " score: {disabled: [{name: TaintToleration}]}}"
-            ),
-            IN_TREE_FILTERS,
-            IN_TREE_SCORES.replace("TaintToleration=3 ", ""),
-        ),
-        (
-            (
-                f"{{multiPoint: {{enabled: [{IN_TREE}]}},"
-                " score: {disabled: [{name: '*'}], enabled: [{name: Extra}]}}"
-            ),
-            IN_TREE_FILTERS,
-            "Extra=1",
-        ),
-        (
-            "{multiPoint: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity}]}}",
-            "NodeAffinity",
-            "NodeAffinity=1",
-        ),
         ("{filter: {enabled: [{name: NodeGroup}]}}", "NodeGroup", ""),
     ],
 )

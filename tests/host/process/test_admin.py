@@ -86,15 +86,6 @@ async def test_a_check_that_crashes_is_not_ready() -> None:
     assert (status, answer["checks"][0]["name"]) == (503, "cache")
 
 
-async def test_metrics_come_in_the_text_format_of_prometheus() -> None:
-    registry = CollectorRegistry()
-    Counter("moorage_things", "Things.", registry=registry).inc(3)
-    async with serve(registry=registry) as admin:
-        status, text = await ask(admin, "/metrics")
-    assert status == 200
-    assert "\nmoorage_things_total 3.0\n" in text
-
-
 async def test_metrics_come_in_the_format_and_encoding_that_are_accepted() -> None:
     registry = CollectorRegistry()
     Counter("moorage_things", "Things.", ["kind"], registry=registry).labels("a").inc(3)

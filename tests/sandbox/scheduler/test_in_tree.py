@@ -8,7 +8,7 @@ import pytest
 from moorage.execution import PluginRejection
 from moorage_host.kube_scheduler import parse_configuration
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
-from moorage_host.kube_scheduler.in_tree import InTreePlugins, named_nodes
+from moorage_host.kube_scheduler.in_tree import InTreePlugins
 from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
 from tools.golden.configurations import RECORDED, text_of
 from tools.inprocess.api import Object
@@ -75,47 +75,11 @@ async def test_a_disabled_filter_rejects_nothing() -> None:
     assert await rejection(plugins, known_pod(**requesting(cpu="99")), unschedulable=True) is None
 
 
-@pytest.mark.parametrize("case", STARTING, ids=[case["case"] for case in STARTING])
-def test_profiles_that_kube_scheduler_starts_with_run_here_too(case: dict[str, Any]) -> None:
-    configuration = parse_configuration(text_of(case))
-    for profile in configuration.profiles:
-        InTreePlugins(profile, configuration.ignored_resources)
-
-
-def test_pods_of_a_daemon_set_name_their_node() -> None:
-    def required(*terms: Any) -> Any:
-        selector = {"nodeSelectorTerms": list(terms)}
-        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
-
-    def names(*values: str) -> Any:
-        return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": values}]}
-
-    assert named_nodes(known_pod().pod) is None
-    assert named_nodes(known_pod(affinity=required(names("a"), names("b"))).pod) == frozenset("ab")
-    free = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
-    assert named_nodes(known_pod(affinity=required(names("a"), free)).pod) is None
-
-
-async def test_nodes_that_a_pod_does_not_name_are_not_evaluated(world: World) -> None:
-    world.node("a", cpu="1")
-    world.node("b", taints=[TAINT])
-    world.node("c")
-    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
-    agent = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    torn = {"nodeSelectorTerms": [{"matchFields": [field, {**field, "values": ["b"]}]}]}
-    for name, required in (("agent", agent), ("torn", torn)):
-        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-        world.pod(name, cpu="2", affinity=affinity)
-    async with world.scheduler():
-        await until(lambda: world.condition("agent")[0] and world.condition("torn")[0])
-    hopeless = " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
-    assert world.condition("agent")[1] == (
-        "0/3 nodes are available: 1 Insufficient cpu, "
-        f"2 node(s) didn't satisfy plugin(s) [NodeAffinity].{hopeless}"
-    )
-    assert world.condition("torn")[1] == (
-        f"0/3 nodes are available: pod affinity terms conflict.{hopeless}"
-    )
+def test_profiles_that_kube_scheduler_starts_with_run_here_too() -> None:
+    for case in STARTING:
+        configuration = parse_configuration(text_of(case))
+        for profile in configuration.profiles:
+            InTreePlugins(profile, configuration.ignored_resources)
 
 
 async def test_in_tree_scores_decide_where_no_extender_does(world: World) -> None:

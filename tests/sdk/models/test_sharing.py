@@ -15,7 +15,7 @@ from moorage.models import (
     interning,
 )
 from moorage.models.decoding import decode_passing_node, share_changed_node, share_changed_pod
-from moorage.models.interning import Interned, InternedTexts, ValueCache
+from moorage.models.interning import Interned
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -125,16 +125,6 @@ def test_the_garbage_collector_has_nothing_of_pods_to_look_at() -> None:
     assert (len(gc.get_objects()) - before) / len(pods) < 0.1
 
 
-def test_a_table_keeps_what_is_used_and_loses_what_is_not() -> None:
-    interned: Interned[list[int]] = Interned()
-    used, unused = interned([0]), interned([1])
-    for number in range(interning.CAPACITY):
-        interned([number, number])
-        assert interned([0]) is used
-    assert interned([1]) is not unused
-    assert interned([1]) == unused
-
-
 def test_pods_that_are_all_unlike_leave_no_more_behind_than_the_tables_hold() -> None:
     def churn(start: int) -> int:
         for number in range(start, start + interning.TEXT_CAPACITY):
@@ -147,35 +137,6 @@ def test_pods_that_are_all_unlike_leave_no_more_behind_than_the_tables_hold() ->
 
     full = churn(1)
     assert abs(churn(10**6) - full) < interning.CAPACITY
-
-
-def test_what_is_made_of_equal_values_is_made_once_and_kept_within_a_bound() -> None:
-    made: list[object] = []
-
-    def make(value: object) -> int:
-        made.append(value)
-        return len(made)
-
-    remembered: ValueCache[object, int] = ValueCache(make)
-
-    def ask(value: object) -> int:
-        return remembered.get(value, value)
-
-    assert [ask([0]), ask([1]), ask([0]), ask(2**70), ask(2**70)] == [1, 2, 1, 3, 4]
-    for number in range(interning.CAPACITY):
-        ask([number, number])
-    made.clear()
-    assert ask([0]) == 1
-
-
-def test_texts_are_kept_within_their_bound_too() -> None:
-    texts = InternedTexts()
-    first = texts("".join(["node", "-1"]))
-    assert texts("".join(["node", "-1"])) is first
-    for number in range(interning.TEXT_CAPACITY):
-        texts(f"other-{number}")
-    assert texts("".join(["node", "-1"])) is not first
-    assert texts(f"other-{number}") is texts("".join(["other-", str(number)]))
 
 
 values = st.recursive(

@@ -38,29 +38,6 @@ def count(snapshot: Snapshot, *terms: PodAffinityTerm) -> list[int]:
     return counts
 
 
-def test_pods_are_counted_by_labels_and_namespace() -> None:
-    nodes = make_nodes(
-        make_node("n1"),
-        make_node("n2"),
-        pods=[
-            make_pod("a", labels={"app": "web", "tier": "front"}, node="n1"),
-            make_pod("b", labels={"app": "web"}, node="n1"),
-            make_pod("c", labels={"app": "db"}, node="n1"),
-            make_pod("d", labels={"app": "web"}, node="n2", namespace="team"),
-        ],
-    )
-    web = PodAffinityTerm(label_selector=WEB)
-    front = PodAffinityTerm(label_selector=LabelSelector(match_labels={"tier": "front"}))
-    assert nodes.count_pods([web], "default").tolist() == [2, 0]
-    assert nodes.count_pods([web], "team").tolist() == [0, 1]
-    assert nodes.count_pods([web, front], "default").tolist() == [1, 0]
-    assert nodes.count_pods([replace(web, namespaces=("team",))], "default").tolist() == [0, 1]
-    everywhere = replace(web, namespace_selector=LabelSelector())
-    assert nodes.count_pods([everywhere], "default").tolist() == [2, 1]
-    assert nodes[1:].count_pods([everywhere], "default").tolist() == [1]
-    assert nodes.count_pods([PodAffinityTerm()], "default").tolist() == [0, 0]
-
-
 def test_a_namespace_selector_may_ask_for_names_only() -> None:
     nodes = make_nodes(make_node("n1"), pods=[make_pod("a", node="n1", namespace="team")])
     name = {"kubernetes.io/metadata.name": "team"}
@@ -77,51 +54,6 @@ def test_a_namespace_selector_may_ask_for_names_only() -> None:
     unknown = replace(ALL, namespace_selector=LabelSelector(match_expressions=(exists,)))
     with pytest.raises(ValueError, match="the label 'env' of namespaces is not known here"):
         nodes.count_pods([unknown], "default")
-
-
-def test_pods_that_are_being_deleted_count_only_on_demand() -> None:
-    pod = make_pod("a", node="n1")
-    leaving = replace(
-        pod, metadata=replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
-    )
-    nodes = make_nodes(make_node("n1"), pods=[leaving, make_pod("b", node="n1")])
-    assert nodes.count_pods([ALL], "default").tolist() == [2]
-    assert nodes.count_pods([ALL], "default", terminating=False).tolist() == [1]
-
-
-def test_a_pod_whose_labels_change_changes_its_group() -> None:
-    snapshot = Snapshot()
-    snapshot.set_node(0, make_node("n0"))
-    web = PodAffinityTerm(label_selector=WEB)
-    absent = Requirement(key="app", operator="DoesNotExist")
-    other = PodAffinityTerm(label_selector=LabelSelector(match_expressions=(absent,)))
-    for labels, expected in (({}, [0]), ({"app": "web"}, [1]), ({"app": "db"}, [0])):
-        snapshot.place_pod(0, make_pod("p", labels=labels))
-        assert count(snapshot, web) == expected
-        assert count(snapshot, other) == [0 if labels else 1]
-    snapshot.remove_pod(make_pod("p").uid)
-    assert count(snapshot, other) == [0]
-
-
-def test_pods_that_are_alike_come_and_go_one_by_one() -> None:
-    snapshot, web = Snapshot(), PodAffinityTerm(label_selector=WEB)
-    pods = [make_pod(f"p{n}", labels={"app": "web"}, affinity=apart(WEB)) for n in range(4)]
-    for row in range(2):
-        snapshot.set_node(row, make_node(f"n{row}"))
-
-    def seen() -> tuple[list[int], list[int], list[int]]:
-        ((_, carried),) = snapshot.nodes().terms_about(pods[0]).items()
-        return count(snapshot), count(snapshot, web), carried.tolist()
-
-    for pod in pods[:3]:
-        snapshot.place_pod(0, pod)
-    snapshot.remove_pod(pods[0].uid)
-    assert seen() == ([2, 0], [2, 0], [2, 0])
-    snapshot.place_pod(1, pods[3])
-    assert seen() == ([2, 1], [2, 1], [2, 1])
-    snapshot.place_pod(1, pods[0])
-    snapshot.remove_pod(pods[2].uid)
-    assert seen() == ([1, 2], [1, 2], [1, 2])
 
 
 def test_many_different_pods_come_and_go() -> None:
@@ -149,30 +81,6 @@ def test_numbers_are_used_again_so_that_tables_stay_small() -> None:
     assert (len(shared), shared.bound, shared.value(kept)) == (1, 3, "kept")
     shared.release(kept)
     assert list(shared.items()) == []
-
-
-def test_terms_of_others_are_found_and_counted() -> None:
-    wish = WeightedPodAffinityTerm(
-        weight=7, pod_affinity_term=PodAffinityTerm(label_selector=WEB, topology_key="rack")
-    )
-    near = Affinity(pod_affinity=PodAffinity(preferred=(wish,)))
-    nodes = make_nodes(
-        make_node("n1"),
-        make_node("n2"),
-        pods=[
-            make_pod("a", node="n1", affinity=apart(WEB)),
-            make_pod("b", node="n2", affinity=apart(WEB)),
-            make_pod("c", node="n2", affinity=apart(WEB, times=2)),
-            make_pod("d", node="n1", affinity=near),
-            make_pod("e", node="n1", affinity=apart(LabelSelector(match_labels={"app": "db"}))),
-            make_pod("f", node="n1", affinity=apart(WEB), namespace="team"),
-        ],
-    )
-    about = nodes.terms_about(make_pod(labels={"app": "web", "tier": "front"}))
-    assert {term: amounts.tolist() for term, amounts in about.items()} == {
-        CarriedTerm(topology_key="zone", anti=True): [1, 3],
-        CarriedTerm(topology_key="rack", weight=7): [1, 0],
-    }
 
 
 def test_what_cannot_be_decided_about_others_selects_nothing() -> None:

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from moorage import NodeManifest
-from moorage.models import ContainerPort
 from moorage.snapshot import Snapshot
 from moorage.snapshot.columns.encoded import MAX_ENCODED_COLUMNS, SLACK
-from moorage.snapshot.snapshot import FIRST_CAPACITY
 from moorage.testing import make_node, make_nodes, make_pod
 from moorage.units.quantity import QuantityError
 
@@ -24,61 +22,9 @@ class Counting:
         return node.metadata.labels.get(self.key)
 
 
-def test_a_row_can_be_used_again_for_another_node() -> None:
-    snapshot = Snapshot()
-    snapshot.set_node(3, make_node("old", images={"app": 5}))
-    snapshot.place_pod(3, make_pod("p", requests={"cpu": "1"}))
-    snapshot.remove_row(3)
-    snapshot.set_node(3, make_node("new"))
-    nodes = snapshot.nodes()
-    assert nodes.names == ["new"]
-    assert nodes.requested("cpu").tolist() == [0]
-    assert nodes.image_sizes("app")[1] == 0
-    assert (snapshot.row_of("old"), snapshot.row_of("new")) == (None, 3)
-
-
-def test_a_node_that_replaces_another_in_its_row_does_not_inherit_its_pods() -> None:
-    snapshot = Snapshot()
-    snapshot.set_node(0, make_node("old"))
-    snapshot.place_pod(0, make_pod("p"))
-    snapshot.set_node(0, make_node("new"))
-    assert (snapshot.pod_count, snapshot.nodes()[0].pods) == (0, ())
-
-
-def test_a_changed_node_keeps_its_pods() -> None:
-    snapshot = Snapshot()
-    snapshot.set_node(0, make_node("n1"))
-    snapshot.place_pod(0, make_pod("p", requests={"cpu": "1"}))
-    snapshot.set_node(0, make_node("n1", labels={"zone": "a"}))
-    node = snapshot.nodes()[0]
-    assert (node.labels["zone"], node.requested["cpu"], len(node.pods)) == ("a", 1000, 1)
-
-
-def test_a_pod_that_moves_is_counted_once() -> None:
-    snapshot = Snapshot()
-    for row in (0, 1):
-        snapshot.set_node(row, make_node(f"n{row}"))
-        snapshot.place_pod(row, make_pod("p", requests={"cpu": "1"}))
-    assert snapshot.nodes().requested("cpu").tolist() == [0, 1000]
-    assert snapshot.pod_count == 1
-
-
 def test_a_pod_needs_a_node() -> None:
     with pytest.raises(KeyError, match="no node in row 5 for pod default/p"):
         Snapshot().place_pod(5, make_pod("p"))
-
-
-@pytest.mark.parametrize("row", [FIRST_CAPACITY - 1, FIRST_CAPACITY, 10 * FIRST_CAPACITY])
-def test_rows_beyond_the_capacity_make_it_grow(row: int) -> None:
-    snapshot = Snapshot()
-    snapshot.set_node(0, make_node("n0", labels={"zone": "a"}, allocatable={"cpu": "1"}))
-    before = snapshot.nodes().label("zone").codes
-    snapshot.set_node(row, make_node("far", labels={"zone": "b"}, allocatable={"cpu": "2"}))
-    nodes = snapshot.nodes()
-    assert before.tolist() == [1]
-    assert nodes.rows.tolist() == [0, row]
-    assert nodes.allocatable("cpu").tolist() == [1000, 2000]
-    assert nodes.label("zone").isin(("b",)).tolist() == [False, True]
 
 
 def test_bitmaps_select_rows_and_leave_out_those_without_a_node() -> None:
@@ -194,28 +140,6 @@ def test_overrides_last_as_long_as_their_context_even_if_it_fails() -> None:
     assert nodes.requested("cpu").tolist() == [1000]
 
 
-def test_pods_that_are_added_for_a_context_leave_no_trace_and_move_nobody() -> None:
-    snapshot = Snapshot()
-    for row in (0, 1):
-        snapshot.set_node(row, make_node(f"n{row}"))
-    there, other = make_pod("there", requests={"cpu": "1"}), make_pod("o", requests={"cpu": "2"})
-    snapshot.place_pod(0, there)
-    with snapshot.overlaid({}, (), [(1, other), (1, there)]):
-        assert [[pod.name for pod in node.pods] for node in snapshot.nodes()] == [["there"], ["o"]]
-        assert snapshot.nodes().requested("cpu").tolist() == [1000, 2000]
-    assert [[pod.name for pod in node.pods] for node in snapshot.nodes()] == [["there"], []]
-    assert snapshot.nodes().requested("cpu").tolist() == [1000, 0]
-
-
-def test_an_override_that_replaces_a_node_gives_its_pods_back() -> None:
-    snapshot = Snapshot()
-    snapshot.set_node(0, make_node("n0"))
-    snapshot.place_pod(0, make_pod("p"))
-    with snapshot.overlaid({0: make_node("other")}, ()):
-        assert snapshot.nodes()[0].pods == ()
-    assert [pod.name for pod in snapshot.nodes()[0].pods] == ["p"]
-
-
 def test_an_amount_that_is_no_quantity_changes_nothing() -> None:
     snapshot = Snapshot()
     snapshot.set_node(0, make_node("n0"))
@@ -239,18 +163,6 @@ def test_a_selection_keeps_its_order() -> None:
     assert nodes.where(np.array([True, False, True])).names == ["n3", "n2"]
     assert (nodes[1].name, nodes[1:].names) == ("n1", ["n1", "n2"])
     assert (nodes.position("n2"), nodes.position("n0"), nodes.position("x")) == (2, None, None)
-
-
-def test_ports_are_free_again_once_the_last_pod_that_took_them_is_gone() -> None:
-    snapshot = Snapshot()
-    snapshot.set_node(0, make_node("n0"))
-    port = ContainerPort(host_port=80)
-    for name in ("a", "b"):
-        snapshot.place_pod(0, make_pod(name, host_ports=[80]))
-    snapshot.remove_pod(make_pod("a").uid)
-    assert snapshot.nodes().port_conflicts([port]).tolist() == [True]
-    snapshot.remove_pod(make_pod("b").uid)
-    assert snapshot.nodes().port_conflicts([port]).tolist() == [False]
 
 
 def test_made_up_resources_cost_as_much_as_there_are_and_go_with_their_pods() -> None:

@@ -26,19 +26,6 @@ metadata: {name: NAME, labels: {app: web}}
 spec:
   containers: [{name: main, image: "web:1", resources: {requests: {cpu: 500m, memory: 1Gi}}}]
 """
-EVENT = """
-apiVersion: events.k8s.io/v1
-kind: Event
-metadata: {name: NAME.1, namespace: default}
-regarding: {apiVersion: v1, kind: Pod, name: NAME, namespace: default, uid: UID}
-note: Successfully assigned default/NAME to n1
-reason: Scheduled
-action: Binding
-type: Normal
-reportingController: default-scheduler
-reportingInstance: host-1
-eventTime: "2026-01-01T00:00:00.000000Z"
-"""
 
 
 @pytest.fixture
@@ -82,35 +69,12 @@ def test_get_prints_columns_and_wide_ones(kubectl: Kubectl, pod: str) -> None:
     assert "n7" in row.split()
 
 
-def test_get_nodes_wide(kubectl: Kubectl, node: str) -> None:
-    header, row = kubectl.run("get", "nodes", node, "-o", "wide").splitlines()
-    expected = ["NAME", "STATUS", "ROLES", "AGE", "VERSION", "INTERNAL-IP"]
-    assert header.split()[:6] == expected
-    assert row.split()[:3] == [node, "Ready", "worker"]
-    assert {"v1.36.0", "10.0.0.1"} <= set(row.split())
-
-
 def test_get_of_all_namespaces_and_kinds(kubectl: Kubectl, pod: str) -> None:
     lines = kubectl.run("get", "pods", "-A").splitlines()
     assert lines[0].split()[0] == "NAMESPACE"
     assert any(line.split()[:2] == ["default", pod] for line in lines)
     assert pod in kubectl.run("get", "all")
     assert f"pod/{pod}" in kubectl.run("get", "po,ns,no,pc,leases")
-
-
-def test_get_by_labels_and_fields(kubectl: Kubectl, pod: str) -> None:
-    assert pod in kubectl.run("get", "pods", "-l", "app in (web),!other")
-    assert "No resources found" in kubectl.run("get", "pods", "-l", "app=other")
-    selector = f"metadata.name={pod},status.phase=Pending"
-    assert pod in kubectl.run("get", "pods", "--field-selector", selector)
-    assert "No resources" in kubectl.run("get", "pods", "--field-selector", "spec.nodeName=n9")
-    error = kubectl.run("get", "pods", "--field-selector", "spec.foo=a", code=1)
-    assert "field label not supported: spec.foo" in error
-
-
-def test_get_in_pages(kubectl: Kubectl, pod: str) -> None:
-    assert pod in kubectl.run("get", "pods", "-A", "--chunk-size=1")
-    assert "kube-system" in kubectl.run("get", "namespaces", "--chunk-size=1")
 
 
 def test_output_as_json_yaml_names_and_paths(kubectl: Kubectl, pod: str) -> None:
@@ -135,25 +99,6 @@ def test_watch_prints_changes_as_they_happen(kubectl: Kubectl, pod: str) -> None
             watching.kill()
     assert changed[0] == pod
     assert "n7" in changed
-
-
-def test_describe_a_pod_with_its_events(kubectl: Kubectl, pod: str) -> None:
-    uid = kubectl.json("pod", pod)["metadata"]["uid"]
-    kubectl.run("create", "-f", "-", stdin=EVENT.replace("NAME", pod).replace("UID", uid))
-    described = kubectl.run("describe", "pod", pod)
-    assert "Scheduled" in described
-    assert "default-scheduler" in described
-    assert f"Successfully assigned default/{pod} to n1" in described
-    assert f"pod/{pod}" in kubectl.run("get", "events")
-    assert f"Successfully assigned default/{pod}" in kubectl.run("events", "--for", f"pod/{pod}")
-
-
-def test_describe_a_node_with_the_requests_on_it(kubectl: Kubectl, node: str, pod: str) -> None:
-    bind(kubectl, pod, node)
-    described = kubectl.run("describe", "node", node)
-    assert "Non-terminated Pods:          (1 in total)" in described
-    assert pod in described
-    assert "500m (12%)" in described
 
 
 def test_apply_twice_and_change(kubectl: Kubectl, name: str) -> None:
@@ -193,25 +138,6 @@ def test_label_annotate_and_patch(kubectl: Kubectl, pod: str) -> None:
     assert metadata["annotations"] == {"example.com/a": "b"}
 
 
-def test_taint_cordon_and_uncordon(kubectl: Kubectl, node: str) -> None:
-    kubectl.run("taint", "node", node, "gpu=yes:NoSchedule")
-    kubectl.run("cordon", node)
-    assert kubectl.json("node", node)["spec"] == {
-        "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
-        "unschedulable": True,
-    }
-    assert "Ready,SchedulingDisabled" in kubectl.run("get", "node", node)
-    kubectl.run("uncordon", node)
-    kubectl.run("taint", "node", node, "gpu-")
-    assert not kubectl.json("node", node)["spec"]
-
-
-def test_drain_deletes_the_pods_of_a_node(kubectl: Kubectl, node: str, pod: str) -> None:
-    bind(kubectl, pod, node)
-    assert "drained" in kubectl.run("drain", node, "--force")
-    assert "not found" in kubectl.run("get", "pod", pod, code=1)
-
-
 def test_run_and_wait(kubectl: Kubectl, name: str) -> None:
     assert f"pod/{name} created" in kubectl.run("run", name, "--image=web:1")
     kubectl.run("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Pending", "--timeout=5s")
@@ -225,13 +151,6 @@ def test_namespaces_come_and_go(kubectl: Kubectl, name: str) -> None:
     kubectl.run("delete", "namespace", name)
     assert "not found" in kubectl.run("get", "namespace", name, code=1)
     assert "No resources found" in kubectl.run("get", "pods", "-n", name)
-
-
-def test_priority_classes_give_pods_their_priority(kubectl: Kubectl, name: str) -> None:
-    kubectl.run("create", "priorityclass", name, "--value=1000")
-    overrides = json.dumps({"apiVersion": "v1", "spec": {"priorityClassName": name}})
-    kubectl.run("run", name, "--image=web:1", f"--overrides={overrides}")
-    assert kubectl.json("pod", name)["spec"]["priority"] == 1000
 
 
 def test_mistakes_are_told_as_by_a_real_cluster(kubectl: Kubectl, pod: str) -> None:
