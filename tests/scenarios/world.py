@@ -168,7 +168,6 @@ class World(Caller):
         """
         config = shipped_config()
         config["leaderElection"] = {"leaderElect": False}
-        config["podMaxBackoffSeconds"] = 2  # a failed attempt is repeated soon
         config["profiles"] = [{"schedulerName": p} for p in profiles or ("steered",)]
         changed = config["extenders"][0] | self.entry | extender
         config["extenders"] = [{k: v for k, v in changed.items() if v is not None}]

@@ -1,5 +1,7 @@
 """What follows a scheduling cycle: the bind, and what its outcome does."""
 
+from typing import Any
+
 import pytest
 
 from tests.sandbox.scheduler.support import World
@@ -19,6 +21,18 @@ async def test_without_a_binding_extender_the_default_binder_binds(world: World)
     assert (event["reason"], event["action"], event["type"]) == ("Scheduled", "Binding", "Normal")
     assert event["note"] == "Successfully assigned default/web to a"
     assert event["regarding"]["uid"] == world.api.read_pod("web")["metadata"]["uid"]
+
+
+async def test_a_failed_bind_frees_the_room_and_is_tried_again(world: World) -> None:
+    answers: list[Any] = [{"Error": "device is busy"}]
+    world.extender.on["bind"] = lambda body: answers.pop() if answers else world.binds(body)
+    world.node("a", cpu="1")
+    world.pod("web", cpu="1")
+    async with world.scheduler(BINDER):
+        await until(lambda: world.condition("web")[0])
+        assert world.condition("web") == ("SchedulerError", "device is busy")
+        await until(world.placed("web"))
+    assert world.extender.verbs("web") == ["bind", "bind"]
 
 
 async def test_a_bind_that_succeeded_but_said_otherwise_is_not_repeated(world: World) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.scheduler.support import World
+from tests.sandbox.scheduler.support import World, never
 from tools.inprocess.api import Object
 from tools.inprocess.extender import ScriptedExtender, keep, node_names
 from tools.waiting import until
@@ -31,6 +31,31 @@ def two_nodes(world: World) -> World:
     return world
 
 
+@pytest.mark.parametrize("names_only", [True, False])
+async def test_a_pod_is_filtered_scored_and_bound(two_nodes: World, names_only: bool) -> None:
+    world = two_nodes
+    world.node("c")
+    world.extender.on["filter"] = lambda body: keep(body, lambda name: name != "c")
+    world.extender.on["prioritize"] = score(a=3, b=4)
+    world.pod("web")
+    async with world.scheduler({**FULL, "nodeCacheCapable": names_only}):
+        await until(world.placed("web"))
+    filtering, scoring, binding = world.extender.calls
+    assert [call.verb for call in world.extender.calls] == ["filter", "prioritize", "bind"]
+    assert sorted(node_names(filtering.json)) == ["a", "b", "c"]
+    assert sorted(node_names(scoring.json)) == ["a", "b"]
+    assert (scoring.json["Nodes"] is None) == names_only
+    assert (scoring.json["NodeNames"] is None) != names_only
+    uid = world.api.read_pod("web")["metadata"]["uid"]
+    assert binding.json == {
+        "PodName": "web",
+        "PodNamespace": "default",
+        "PodUID": uid,
+        "Node": "b",
+    }
+    assert world.place("web") == "b"
+
+
 async def test_filters_are_serial_and_binds_are_not(two_nodes: World) -> None:
     world, gate = two_nodes, asyncio.Event()
 
@@ -47,6 +72,15 @@ async def test_filters_are_serial_and_binds_are_not(two_nodes: World) -> None:
     assert world.extender.most_busy == {"filter": 1, "prioritize": 1, "bind": 5}
 
 
+async def test_prioritize_is_skipped_with_one_feasible_node(two_nodes: World) -> None:
+    world = two_nodes
+    world.extender.on["filter"] = lambda body: keep(body, lambda name: name == "a")
+    world.pod("web")
+    async with world.scheduler(FULL):
+        await until(world.placed("web"))
+    assert world.extender.verbs("web") == ["filter", "bind"]
+
+
 async def test_filter_is_skipped_with_no_feasible_node(two_nodes: World) -> None:
     world = two_nodes
     world.pod("huge", cpu="5")
@@ -55,6 +89,29 @@ async def test_filter_is_skipped_with_no_feasible_node(two_nodes: World) -> None
         await until(world.placed("web"))
         await until(lambda: world.condition("huge")[0])
     assert world.extender.verbs("huge") == []
+
+
+async def test_a_rejection_is_unschedulable_and_counted_by_reason(two_nodes: World) -> None:
+    world = two_nodes
+    world.extender.on["filter"] = lambda body: keep(body, lambda _: False, "no free slice")
+    world.pod("web")
+    async with world.scheduler(FULL):
+        await until(lambda: world.events("web"))
+        await until(lambda: world.condition("web")[0])
+    message = (
+        "0/2 nodes are available: 2 no free slice. "
+        "preemption: 0/2 nodes are available: "
+        "2 Preemption is not helpful for scheduling."
+    )
+    assert world.condition("web") == ("Unschedulable", message)
+    event = world.events("web")[0]
+    assert (event["reason"], event["action"], event["type"], event["note"]) == (
+        "FailedScheduling",
+        "Scheduling",
+        "Warning",
+        message,
+    )
+    assert event["reportingController"] == "moorage"
 
 
 async def test_a_stable_rejection_is_asked_again_once_and_then_left_alone(
@@ -94,6 +151,21 @@ async def test_an_error_aborts_the_attempt(two_nodes: World, answer: Any, messag
         await until(lambda: world.condition("web")[0])
     assert world.condition("web") == ("SchedulerError", message.format(url=world.extender.url))
     assert world.extender.verbs("web") == ["filter"]
+
+
+async def test_a_slow_extender_times_out(two_nodes: World) -> None:
+    world = two_nodes
+    world.extender.on["filter"] = lambda _: never()
+    world.pod("web")
+    async with world.scheduler({**FULL, "httpTimeout": "50ms"}):
+        await until(lambda: world.condition("web")[0])
+    assert world.condition("web") == (
+        "SchedulerError",
+        (
+            f'Post "{world.extender.url}/filter": context deadline exceeded '
+            "(Client.Timeout exceeded while awaiting headers)"
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,3 +283,14 @@ async def test_an_extender_hears_only_of_pods_with_its_resources(two_nodes: Worl
         await until(world.placed("plain", "gpu"))
     assert world.extender.verbs("plain") == []
     assert world.extender.verbs("gpu") == ["filter", "prioritize", "bind"]
+
+
+async def test_in_tree_filters_come_first(two_nodes: World) -> None:
+    world = two_nodes
+    world.node("tainted", taints=[{"key": "k", "effect": "NoSchedule"}])
+    world.node("cordoned", cordoned=True)
+    world.node("small", cpu="50m")
+    world.pod("web")
+    async with world.scheduler(FULL):
+        await until(world.placed("web"))
+    assert sorted(node_names(world.extender.calls[0].json)) == ["a", "b"]

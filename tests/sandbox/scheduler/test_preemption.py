@@ -220,6 +220,19 @@ async def test_preemption_can_be_disabled(crowd: Crowd) -> None:
     assert world.condition("vip")[1] == "0/1 nodes are available: 1 Insufficient cpu."
 
 
+async def test_an_extenders_no_never_leads_to_preemption(crowd: Crowd) -> None:
+    world = crowd.world
+    world.extender.on["filter"] = lambda body: keep(body, lambda _: False, "no", final=False)
+    await crowd.filled(n1={"a": crowd.low})
+    crowd.important()
+    async with world.scheduler(FULL):
+        await until(lambda: world.condition("vip")[0])
+    assert world.condition("vip")[1] == (
+        '0/1 nodes are available: 1 no. preemption: expected at least one victim pod on node "n1"'
+    )
+    assert world.extender.bodies("preempt") == []
+
+
 async def test_room_made_for_one_pod_is_not_taken_by_a_lesser_one(crowd: Crowd) -> None:
     world = crowd.world
     rejections = ["not yet"]

@@ -10,6 +10,34 @@ from tools.waiting import until
 FILTER: Object = {"filterVerb": "filter", "nodeCacheCapable": True}
 
 
+async def test_an_extender_that_was_down_is_asked_again_after_a_backoff(world: World) -> None:
+    world.node("a")
+    await world.extender.stop()
+    world.pod("web")
+    async with world.scheduler(FILTER):
+        await until(lambda: world.condition("web")[0])
+        reason, message = world.condition("web")
+        await world.extender.start(world.extender.port)
+        await until(world.placed("web"))
+    address = world.extender.url.removeprefix("http://")
+    assert reason == "SchedulerError"
+    assert message == (
+        f'Post "http://{address}/filter": dial tcp {address}: connect: connection refused'
+    )
+
+
+async def test_a_pod_that_found_no_room_is_tried_again_when_a_pod_is_gone(world: World) -> None:
+    world.node("a", cpu="1")
+    world.pod("first", cpu="1")
+    async with world.scheduler(FILTER):
+        await until(world.placed("first"))
+        world.pod("second", cpu="1")
+        await until(lambda: world.condition("second")[0])
+        await world.delete("first")
+        await until(world.placed("second"))
+    assert world.extender.verbs("second") == ["filter"]
+
+
 async def test_a_pod_without_nodes_is_placed_when_one_comes(world: World) -> None:
     world.pod("web")
     async with world.scheduler(FILTER):
@@ -34,6 +62,20 @@ async def test_a_mere_annotation_on_a_node_wakes_a_pod_that_an_extender_rejected
         open_nodes.add("a")
         await world.change("/api/v1/nodes/a", {"metadata": {"annotations": {"opened": "now"}}})
         await until(world.placed("web"))
+
+
+async def test_other_schedulers_pods_and_gated_pods_are_left_alone(world: World) -> None:
+    world.node("a")
+    world.pod("foreign", schedulerName="default-scheduler")
+    world.pod("gated", schedulingGates=[{"name": "wait"}])
+    world.pod("web")
+    async with world.scheduler(FILTER):
+        await until(world.placed("web"))
+        await world.change(
+            "/api/v1/namespaces/default/pods/gated", {"spec": {"schedulingGates": None}}
+        )
+        await until(world.placed("gated"))
+    assert [call.pod for call in world.extender.calls] == ["web", "gated"]
 
 
 async def test_a_pod_deleted_while_it_waits_is_forgotten(world: World) -> None:
@@ -97,3 +139,12 @@ async def test_a_pod_that_ended_uses_no_room(world: World) -> None:
         )
         world.pod("next", cpu="1")
         await until(world.placed("next"))
+
+
+async def test_more_important_pods_are_scheduled_first(world: World) -> None:
+    world.node("a")
+    for name, priority in (("low", 1), ("high", 9), ("middle", 5)):
+        world.pod(name, priorityClassName=world.priority_class(priority))
+    async with world.scheduler(FILTER):
+        await until(world.placed("low", "middle", "high"))
+    assert [call.pod for call in world.extender.calls] == ["high", "middle", "low"]

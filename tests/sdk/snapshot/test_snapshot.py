@@ -6,6 +6,7 @@ import pytest
 from moorage import NodeManifest
 from moorage.snapshot import Snapshot
 from moorage.snapshot.columns.encoded import MAX_ENCODED_COLUMNS, SLACK
+from moorage.snapshot.snapshot import FIRST_CAPACITY
 from moorage.testing import make_node, make_nodes, make_pod
 from moorage.units.quantity import QuantityError
 
@@ -223,3 +224,16 @@ def test_a_column_that_nobody_asks_for_does_not_grow_with_each_value() -> None:
     snapshot.set_node(0, make_node("n", labels={"time": "last"}))
     assert read.calls == calls
     assert snapshot.nodes().encoded("time", read).values == [None, "last"]
+
+
+@pytest.mark.parametrize("row", [FIRST_CAPACITY - 1, FIRST_CAPACITY, 10 * FIRST_CAPACITY])
+def test_rows_beyond_the_capacity_make_it_grow(row: int) -> None:
+    snapshot = Snapshot()
+    snapshot.set_node(0, make_node("n0", labels={"zone": "a"}, allocatable={"cpu": "1"}))
+    before = snapshot.nodes().label("zone").codes
+    snapshot.set_node(row, make_node("far", labels={"zone": "b"}, allocatable={"cpu": "2"}))
+    nodes = snapshot.nodes()
+    assert before.tolist() == [1]
+    assert nodes.rows.tolist() == [0, row]
+    assert nodes.allocatable("cpu").tolist() == [1000, 2000]
+    assert nodes.label("zone").isin(("b",)).tolist() == [False, True]

@@ -40,6 +40,23 @@ NODES = (
 PODS = (web("p1", "a1"), web("p2", "a1"), web("p3", "b1"))
 
 
+def test_match_label_keys_count_pods_with_the_same_values_only() -> None:
+    """In what is recorded the API server has made them part of the selector."""
+    # version 2: a 0, b 1: a is at the minimum
+    versions = {"p1": ("a1", "1"), "p2": ("a1", "1"), "p3": ("b1", "2")}
+    pods = [web(name, node, version=version) for name, (node, version) in versions.items()]
+    spread = TopologySpreadConstraint(
+        max_skew=1,
+        topology_key="zone",
+        label_selector=LabelSelector(match_labels={"app": "web"}),
+        match_label_keys=("version", "unheard-of"),
+    )
+    for own, passing in (({"version": "2"}, {"a1", "a2"}), ({}, {"b1"})):
+        pod = make_pod("new", labels={"app": "web", **own}, topology_spread=[spread])
+        verdicts = run_filter(PodTopologySpread(), pod, *NODES, pods=pods)
+        assert {name for name, verdict in verdicts.items() if verdict is None} == passing
+
+
 def test_default_constraints_hold_for_pods_of_a_replica_set_without_their_own() -> None:
     args = {
         "defaultingType": "List",
