@@ -16,7 +16,7 @@ from gateway.cycle.answers import PhaseVerdicts
 from gateway.cycle.nodes import NodeRows
 from gateway.edge import Edge, EdgeSettings, run_edge
 from moorage.execution import PluginRejection
-from tools.recordings import recorded_requests, recording_names
+from tools.recordings import recorded_requests
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 
@@ -222,9 +222,6 @@ CHUNKED_HEAD = (
     b"POST /filter HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
-
-RECORDINGS = recording_names()
-"""A recording for each minor version of kube-scheduler with names and with nodes: "1.37-names"."""
 
 
 def recorded(recording: str, *verbs: str) -> list[tuple[str, str]]:
