@@ -271,8 +271,8 @@ def test_a_decision_in_short_names_winner_and_runner_up() -> None:
         winner=ScoredNode(node="n2", score=80, plugins={"B": 40, "C": 100, "A": 50}),
         runner_up=ScoredNode(node="n1", score=90),
         reason=(
-            "kube-scheduler chose n2, 80, by its own scores or by lot: after rounding it is as "
-            "good as n1, 90"
+            "kube-scheduler chose n2, 80, by its own scores or by lot: after rounding it ties "
+            "with n1, 90"
         ),
         nodes=5,
         feasible=3,
