@@ -15,11 +15,11 @@ from msgspec import Meta
 
 from cli.legacy.names import PREDICATES, PRIORITIES
 from moorage.errors import ConfigurationError, suggestion
+from moorage.files import LOADER, check_costs
 from moorage_host.policy import read
 from moorage_host.policy.checks import Problem, child, find_problems, nulls_as_absent
 from moorage_host.policy.kinds import what_it_is
-from moorage_host.policy.yaml_costs import check_costs
-from moorage_host.policy.yaml_lines import Tree, read_tree
+from moorage_host.policy.yaml_lines import MAX_VALUES, Tree, read_tree
 
 Object = dict[str, Any]
 
@@ -92,8 +92,8 @@ def read_policy(path: Path) -> tuple[LegacyPolicy, Tree]:
 def _documents(text: str, source: str) -> Iterator[Tree]:
     """Yield the documents of a text, each with its lines in it."""
     try:
-        check_costs(text, source)
-        roots = list(yaml.compose_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        check_costs(text, source, most=MAX_VALUES)
+        roots = list(yaml.compose_all(text, LOADER))
     except (yaml.YAMLError, ConfigurationError):
         roots = []  # a reader that names the place reads it once more
     starts = [root.start_mark for root in roots if root is not None and root.start_mark]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.errors import ConfigurationError
-from moorage_host.policy.yaml_costs import load_all, read_text
+from moorage.files import MAX_FILE, load_all
 
 Object = dict[str, Any]
 
@@ -50,7 +50,7 @@ def read_located(path: Path) -> Iterator[tuple[str, Object]]:
 
 
 def _located(path: Path) -> Iterator[tuple[str, Object]]:
-    for index, document in enumerate(load_all(read_text(path), str(path))):
+    for index, document in enumerate(load_all(path, longest=MAX_FILE)):
         where = f"{path}: document {index + 1}"
         if document is None:
             continue
@@ -61,7 +61,7 @@ def _located(path: Path) -> Iterator[tuple[str, Object]]:
             yield where, _checked(document, where)
             continue
         items = document.get("items") or []
-        if not isinstance(items, list):
+        if not isinstance(items, list | Iterator):
             raise ConfigurationError(f"{where}: items is no list")
         # The items of a PodList, as the API itself writes it, do not repeat what they are.
         default = {"kind": kind.removesuffix("List")} if kind != "List" else {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from cli.shared.gateway.options import extension
 from moorage.errors import ConfigurationError
-from moorage_host.policy.yaml_costs import load_all
+from moorage.files import load_kubeconfig
 from sandbox.apiserver.server import kubeconfig as plain_kubeconfig
 
 NAME = "moorage-up"
@@ -69,7 +69,7 @@ def _locked(path: Path) -> int:
         raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_ours(path.read_bytes()):
+        if _is_ours(path):
             return file
         problem = f"{path} was not written by `moorage up` and is left as it is; {another}"
     except BlockingIOError:
@@ -78,11 +78,11 @@ def _locked(path: Path) -> int:
     raise ConfigurationError(problem)
 
 
-def _is_ours(content: bytes) -> bool:
-    if not content.strip():
+def _is_ours(path: Path) -> bool:
+    if not path.stat().st_size:
         return True
     try:
-        (document,) = load_all(content.decode(), "kubeconfig")
+        (document,) = load_kubeconfig(path)
         return [cluster["name"] for cluster in document["clusters"]] == [NAME]
     except (ConfigurationError, ValueError, TypeError, KeyError):
         return False

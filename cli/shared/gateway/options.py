@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from moorage.errors import ConfigurationError
-from moorage_host.policy.yaml_costs import load_all, read_text
+from moorage.files import load_kubeconfig
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -147,7 +147,7 @@ def _chosen(kubeconfig: Path | None, context: str) -> tuple[list[dict[str, Any]]
     documents = []
     for path in list(filter(None, paths)) or ["~/.kube/config"]:
         try:
-            found = load_all(read_text(Path(path).expanduser()), path)
+            found = load_kubeconfig(Path(path).expanduser())
         except ConfigurationError:
             continue
         documents += [document for document in found[:1] if isinstance(document, dict)]

@@ -128,11 +128,11 @@ def _files(kubeconfig: Path | None) -> str:
 
 def _check_costs(files: str) -> None:
     """Refuse kubeconfigs that cost too much, before a library reads them that has no limits."""
-    from moorage_host.policy.yaml_costs import load_all, read_text
+    from moorage.files import load_kubeconfig
 
     for path in map(Path, files.split(os.pathsep)):
         if path.is_file():
-            for found in load_all(read_text(path), str(path)):
+            for found in load_kubeconfig(path):
                 if found is not None and not isinstance(found, dict):
                     raise ConfigurationError(f"{path} holds a {type(found).__name__}, no Config")
 

@@ -18,10 +18,11 @@ from typing import Any
 import yaml
 
 from moorage.errors import ConfigurationError
+from moorage.files import LOADER, check_costs, line_of
 from moorage_host.policy.checks import Problem, child
-from moorage_host.policy.yaml_costs import LOADER, MAX_DEPTH, MAX_VALUES, check_costs, line_of
 
 MAX_BYTES = 1 << 20
+MAX_VALUES = 100_000
 MOST_PROBLEMS = 100  # reported one by one
 
 _TAG = "tag:yaml.org,2002:"
@@ -90,13 +91,13 @@ def read_tree(text: str, source: str, *, as_kubernetes: bool = False) -> Tree:
         _check_json(text, source)
     reader = _KubernetesReader(tree, is_json=is_json) if as_kubernetes else _Reader(tree)
     tree.lines[""] = line_of(root)
-    tree.value = reader.value(root, "", 0)
+    tree.value = reader.value(root, "")
     return tree
 
 
 def _root(text: str, source: str, *, only_first: bool) -> yaml.Node:
     try:
-        check_costs(text, source, only_first=only_first)
+        check_costs(text, source, most=MAX_VALUES, only_first=only_first)
         documents = yaml.compose_all(text, LOADER)
         listed = itertools.islice(documents, 1) if only_first else documents
         roots = [node for node in listed if not _is_empty(node)]
@@ -128,33 +129,23 @@ def _check_json(text: str, source: str) -> None:
 
 
 class _Reader:
-    """Turns nodes into values; limits what aliases can multiply."""
+    """Turns nodes into values, of which `check_costs` has limited number and levels."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._count = 0
 
-    def value(self, node: yaml.Node, path: str, depth: int) -> Any:
-        self._bound(node, depth)
+    def value(self, node: yaml.Node, path: str) -> Any:
         if isinstance(node, yaml.MappingNode):
-            return self._object(node, path, depth)
+            return self._object(node, path)
         if isinstance(node, yaml.SequenceNode):
-            return self._array(node, path, depth)
+            return self._array(node, path)
         assert isinstance(node, yaml.ScalarNode)  # noqa: S101 - there is no fourth kind
         return self._scalar(node, path)
 
-    def _bound(self, node: yaml.Node, depth: int) -> None:
-        self._count += 1
-        if self._count > MAX_VALUES or depth > MAX_DEPTH:
-            where = f"{self._tree.source}:{line_of(node)}"
-            raise ConfigurationError(
-                f"{where}: aliases make more than {MAX_VALUES} values or {MAX_DEPTH} levels"
-            )
-
-    def _object(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, Any]:
+    def _object(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
         self._check_tag(node, path, "map")
         result: dict[str, Any] = {}
-        for key_node, value_node in self._pairs(node, depth):
+        for key_node, value_node in self._pairs(node):
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
             inner = child(path, key)
             if problem := _key_problem(key_node, key in result):
@@ -162,21 +153,20 @@ class _Reader:
                 self._tree.problems.append(Problem(inner, problem))
                 continue
             self._tree.lines[inner] = line_of(key_node)
-            result[key] = self.value(value_node, inner, depth + 1)
+            result[key] = self.value(value_node, inner)
         return result
 
-    def _pairs(self, node: yaml.MappingNode, depth: int) -> Iterable[tuple[yaml.Node, yaml.Node]]:
-        del depth
+    def _pairs(self, node: yaml.MappingNode) -> Iterable[tuple[yaml.Node, yaml.Node]]:
         pairs: list[tuple[yaml.Node, yaml.Node]] = node.value
         return pairs
 
-    def _array(self, node: yaml.SequenceNode, path: str, depth: int) -> list[Any]:
+    def _array(self, node: yaml.SequenceNode, path: str) -> list[Any]:
         self._check_tag(node, path, "seq")
         result = []
         for index, item in enumerate(node.value):
             inner = child(path, index)
             self._tree.lines[inner] = line_of(item)
-            result.append(self.value(item, inner, depth + 1))
+            result.append(self.value(item, inner))
         return result
 
     def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
@@ -210,15 +200,14 @@ class _KubernetesReader(_Reader):
         super().__init__(tree)
         self._is_json = is_json
 
-    def _pairs(self, node: yaml.MappingNode, depth: int) -> Iterable[tuple[yaml.Node, yaml.Node]]:
+    def _pairs(self, node: yaml.MappingNode) -> Iterable[tuple[yaml.Node, yaml.Node]]:
         for key, value in node.value:
             if key.tag != _TAG + "merge":
                 yield key, value
                 continue
             for each in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                 if isinstance(each, yaml.MappingNode):
-                    self._bound(each, depth + 1)
-                    yield from self._pairs(each, depth + 1)
+                    yield from self._pairs(each)
 
     def _scalar(self, node: yaml.ScalarNode, path: str) -> Any:
         implied = _RESOLVER.resolve(yaml.ScalarNode, node.value, (True, False))

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from moorage import Arguments, FilterPlugin, Meta, Node, Pod, Rejection, parse_duration
+from moorage.files import load_all
 from moorage.measurements import Duration, positive
 
 SOON = Rejection("maintenance of the node begins before the pod has ended", cured_by="capacity")
@@ -100,7 +101,7 @@ class MaintenanceWindows(FilterPlugin):
         """Read the file if it has changed.
 
         Raises:
-            OSError: It cannot be read.
+            ConfigurationError, OSError: It cannot be read.
             ValueError: It has something else than windows in it.
         """
         if not self.args.file:
@@ -109,7 +110,7 @@ class MaintenanceWindows(FilterPlugin):
         changed = file.stat().st_mtime
         if changed == self._read_at:
             return
-        by_node = msgspec.yaml.decode(file.read_bytes(), type=dict[str, str])
+        by_node = msgspec.convert(next(load_all(file), None), dict[str, str])
         for text in by_node.values():
             windows_of(text)
         if self._read_at:

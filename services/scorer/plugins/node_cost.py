@@ -23,6 +23,7 @@ from moorage import (
     Scores,
     parse_duration,
 )
+from moorage.files import load_all
 from moorage.in_tree.shared import POD_LABELS
 from moorage.measurements import (
     Duration,
@@ -156,7 +157,7 @@ class NodeCost(MeasuringPlugin, ScorePlugin):
         """Read the numbers.
 
         Raises:
-            OSError: The file cannot be read.
+            ConfigurationError, OSError: The file cannot be read.
             ValueError: It has something else than numbers in it.
         """
         path = Path(self.args.file)
@@ -164,4 +165,4 @@ class NodeCost(MeasuringPlugin, ScorePlugin):
             files = [each for each in path.iterdir() if each.is_file() and each.name[0] != "."]
             self._numbers = {each.name: float(each.read_text()) for each in files}
         else:
-            self._numbers = msgspec.yaml.decode(path.read_bytes(), type=dict[str, float])
+            self._numbers = msgspec.convert(next(load_all(path), None), dict[str, float])
