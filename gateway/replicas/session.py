@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Literal
 
+import grpc
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from gateway.replicas.metrics import SessionMetrics
 from moorage.execution import mark
 from moorage.models import Pod, encode
 from moorage.v1 import types_pb2 as pb
+from moorage.version import __version__, works_with
 from moorage_host.rpc.channel import connect
 from moorage_host.rpc.convert import kind_to_proto
 from moorage_host.rpc.stream import MessageStream, StreamLostError
@@ -42,6 +44,10 @@ Stage = Literal["whole", "shard", "normalize"]
 
 class SessionRefusedError(Exception):
     """The replica cannot use the policy."""
+
+
+class WrongReplicaError(StreamLostError):
+    """What answers is another service, or of a version that this one does not work with."""
 
 
 class Part(msgspec.Struct, kw_only=True, eq=False):
@@ -116,15 +122,24 @@ class Session:
         """Wait for the replica's greeting; return what it says of the process before it.
 
         Raises:
-            StreamLostError: The replica does not greet in time, or as another service.
+            StreamLostError: The replica does not greet in time.
+            WrongReplicaError: It cannot be used.
         """
         try:
             async with asyncio.timeout(timeout):
                 hello = (await self._hello).hello
         except TimeoutError as error:
             raise StreamLostError(f"no greeting within {timeout:g} s") from error
+        except StreamLostError as error:
+            if not str(error).startswith(grpc.StatusCode.UNIMPLEMENTED.name):
+                raise
+            problem = f"does not serve {self._kind.method}: it has another version of Moorage"
+            raise WrongReplicaError(problem) from error
+        if not works_with(hello.moorage_version, __version__):
+            problem = f"runs Moorage {hello.moorage_version:.30}, too far from {__version__}"
+            raise WrongReplicaError(problem)
         if not self._kind.answers(hello.plugins):
-            raise StreamLostError("it answers as another service")
+            raise WrongReplicaError("answers as another service")
         self.replica, self.plugins = hello.replica, list(hello.plugins)
         self.moorage_version = hello.moorage_version
         self.version = digest_of(self.plugins)

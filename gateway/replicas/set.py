@@ -22,7 +22,7 @@ from gateway.replicas.feed import Kinds, StateFeed
 from gateway.replicas.kinds import ReportRetry, ServiceKind
 from gateway.replicas.latency import LatencyTracker
 from gateway.replicas.metrics import ReplicaMetrics, SessionMetrics
-from gateway.replicas.session import Session, SessionRefusedError, WaitUntilIdle
+from gateway.replicas.session import Session, SessionRefusedError, WaitUntilIdle, WrongReplicaError
 from gateway.settings import GatewaySettings
 from moorage.backoff import Backoff
 from moorage.v1 import types_pb2 as pb
@@ -33,6 +33,8 @@ from moorage_host.tls.security import LOOPBACK, Security
 log = structlog.get_logger()
 
 SILENT = "does not answer in time"
+
+REFUSES = "refuses the policy: "
 
 
 class VersionGoneError(CallFailedError):
@@ -85,7 +87,8 @@ class ReplicaSet:
         all: The replicas that take part, a new list whenever some come or go.
         by_place: The same by their addresses.
         problem: Why there are none, or what went wrong last.
-        refusals: Why replicas cannot use the policy, by their addresses: plugins that do not start.
+        refusals: What replicas do instead of taking part, by their addresses: their plugins do not
+            start, or they are of another service or version.
         code_epoch: Counts changes of plugin code: a process took part that had not before, or the
             last one with its version of plugins ceased to.
         feed: The state that they replicate.
@@ -195,7 +198,8 @@ class ReplicaSet:
                 async with asyncio.timeout_at(end), self._changed:
                     await self._changed.wait_for(lambda: bool(self.all))
             except TimeoutError as error:
-                why = "".join(f": {each}" for each in list(self.refusals.values())[:1])
+                refused = (each.removeprefix(REFUSES) for each in self.refusals.values())
+                why = "".join(f": {each}" for each in itertools.islice(refused, 1))
                 message = f"{self.name}{NOT_AVAILABLE}{why}"
                 raise CallFailedError(message) from error
         return member
@@ -299,9 +303,13 @@ class ReplicaSet:
         try:
             await self._serve(session, place, joined)
         except SessionRefusedError as error:
+            self.refusals[place] = f"{REFUSES}{error}"
+            self.problem = self._refused(place, self.refusals[place])
+            log.warning("The policy is refused", service=self.name, error=str(error))
+        except WrongReplicaError as error:
             self.refusals[place] = str(error)
             self.problem = self._refused(place, str(error))
-            log.warning("The policy is refused", service=self.name, error=str(error))
+            log.warning("A replica takes no part", service=self.name, problem=self.problem)
         except StreamLostError as error:
             self.refusals.pop(place, None)
             self.mark_lost(place, session, str(error))
@@ -371,7 +379,7 @@ class ReplicaSet:
         return True
 
     def _refused(self, place: str, why: str) -> str:
-        return f"{self.name} at {place} refuses the policy: {why}"
+        return f"{self.name} at {place} {why}"
 
     async def _retire(self, place: str, keeper: asyncio.Task[None]) -> None:
         """End the session with a replica whose address is gone, once it has answered."""

@@ -152,7 +152,11 @@ class Held:
 
 @asynccontextmanager
 async def filter_service(
-    *plugins: type[FilterPlugin], port: int = 0, gate: Gate = is_open, tls: Path | None = None
+    *plugins: type[FilterPlugin],
+    host: str = "127.0.0.1",
+    port: int = 0,
+    gate: Gate = is_open,
+    tls: Path | None = None,
 ) -> AsyncIterator[str]:
     """Run a real filter service with the built-in plugins and more; give its address."""
     registry = Registry(FilterPlugin, (*FILTERS, *plugins))
@@ -161,7 +165,7 @@ async def filter_service(
         create=lambda: gated(FilterServicer(registry), gate),
         limit=None,
     )
-    async with serving(definition, replace(SETTINGS, port=port, tls=tls)) as server:
+    async with serving(definition, replace(SETTINGS, host=host, port=port, tls=tls)) as server:
         yield server.grpc
 
 

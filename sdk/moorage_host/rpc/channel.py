@@ -13,7 +13,9 @@ from moorage_host.tls.security import LOOPBACK, Security
 LARGEST_MESSAGE = 64 << 20
 """Bytes of a message, either way: a full snapshot's part, 100,000 node names."""
 
-_TARGET = re.compile(r"(dns:///)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}|unix:.+")
+_TARGET = re.compile(
+    r"(dns:///)?(\[[0-9a-fA-F:.]+(%[\w.-]+)?\]|[A-Za-z0-9._-]+):[0-9]{1,5}|unix:.+"
+)
 
 _RETRIES = {
     "maxAttempts": 3,

@@ -8,16 +8,25 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import pytest
 
+from moorage import FilterPlugin
+from moorage.v1 import types_pb2 as pb
+from moorage.v1.replica_pb2 import SessionResponse
+from moorage.v1.replica_pb2_grpc import add_ReplicaServiceServicer_to_server
+from moorage.version import works_with
+from moorage_host.plugins.registry import Registry
+from services.filter.servicer import FilterServicer
 from tests.gateway.sharing import NAMES
+from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
 from tools.waiting import until
 
 NAME = "filter.test"
 
 
-class Addresses(list[tuple[str, int]]):
+class Addresses(list[tuple[Any, ...]]):
     """Addresses of the name, and how often it was looked up."""
 
     asked = 0
@@ -44,15 +53,16 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Addresses:
 
 
 @asynccontextmanager
-async def named(tmp_path: Path) -> AsyncIterator[Gateway]:
+async def named(tmp_path: Path, tls: Path | None = None) -> AsyncIterator[Gateway]:
     """Run a gateway that looks for filters by the name; it knows the nodes."""
     async with (
-        scorer_service() as scorer,
+        scorer_service(tls=tls) as scorer,
         gateway(
             tmp_path,
             filters=f"{NAME}:1",
             scorer=scorer,
-            insecure=True,  # the name is no address of this machine
+            tls=tls,
+            insecure=not tls,  # the name is no address of this machine
             resolve_interval=0.1,
             http_timeout=60.0,
         ) as running,
@@ -106,19 +116,116 @@ async def test_all_addresses_may_change_at_once(tmp_path: Path, found: Addresses
         assert (await running.filter(pod("last"), *NAMES))["NodeNames"] == NAMES
 
 
-async def test_what_answers_as_another_service_takes_no_part(
-    tmp_path: Path, found: Addresses
+@pytest.mark.parametrize("secured", [False, True], ids=["plain", "TLS"])
+async def test_replicas_may_have_addresses_of_ipv6(
+    tmp_path: Path, found: Addresses, secured: bool
 ) -> None:
-    async with scorer_service() as other, filter_service() as right, named(tmp_path) as running:
+    roles = ("gateway", "filter", "scorer", "operator", "scheduler")
+    names = [*(f"moorage-{role}" for role in roles), "127.0.0.1", "::1"]
+    tls = write_folder(tmp_path / "tls", authority(), *names) if secured else None
+    async with AsyncExitStack() as stack:
+        four = await stack.enter_async_context(filter_service(tls=tls))
+        running = await stack.enter_async_context(named(tmp_path, tls))
+        async with filter_service(host="::1", tls=tls) as six:
+            assert six == f"[::1]:{port_of(six)}"
+            found += [("127.0.0.1", port_of(four)), ("::1", port_of(six), 0, 0)]
+            await until(lambda: filters(running) == 2)
+            await ready(running)
+            _, answer = await running.get("/replicas")
+            replicas = answer["services"][0]["replicas"]
+            assert {each["place"] for each in replicas} == {four, six}
+            del found[0]
+            await until(lambda: filters(running) == 1)
+            assert (await running.filter(pod(), *NAMES))["NodeNames"] == NAMES
+
+        async def named_in_brackets() -> bool:
+            return f"filter at {six}" in str(await running.get("/readyz"))
+
+        await until(named_in_brackets)
+
+
+class Newer(FilterServicer):
+    """A filter of a later version, which notes what it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(Registry(FilterPlugin))
+        self.sent: list[Any] = []
+
+    async def Session(
+        self, request_iterator: AsyncIterator[Any], context: Any
+    ) -> AsyncIterator[Any]:
+        plugin = pb.Plugin(name="NodeName", extension_points=["Filter"])
+        hello = pb.Hello(replica="newer", plugins=[plugin], moorage_version="99.1\x1b[2J")
+        yield SessionResponse(hello=hello)
+        async for request in request_iterator:
+            self.sent.append(request)
+
+
+@asynccontextmanager
+async def program(servicer: FilterServicer | None = None) -> AsyncIterator[str]:
+    """Run a gRPC server that has no other service than this."""
+    server = grpc.aio.server()
+    if servicer is not None:
+        add_ReplicaServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("another service", "answers as another service"),
+        ("later version", r"runs Moorage 99\.1\S*, too far from \d"),
+        ("other messages", r"does not serve /moorage\.v1\.ReplicaService/Session"),
+    ],
+)
+async def test_what_is_no_such_replica_is_named_and_takes_no_part(
+    tmp_path: Path, found: Addresses, kind: str, said: str
+) -> None:
+    newer = Newer()
+    programs = {
+        "another service": scorer_service(),
+        "later version": program(newer),
+        "other messages": program(),
+    }
+    async with (
+        programs[kind] as other,
+        filter_service() as right,
+        named(tmp_path) as running,
+    ):
         found.append(("127.0.0.1", port_of(other)))
-        said = "filter at 127.0.0.1:\\d+: it answers as another service"
 
         async def noted() -> bool:
-            return bool(re.search(said, str(await running.get("/readyz"))))
+            answer = await running.get("/readyz?verbose")
+            return bool(re.search(f"filter at {other} {said}", str(answer)))
 
         await until(noted)
         assert filters(running) == 0
         found.append(("127.0.0.1", port_of(right)))
         await ready(running)
+        for name in "abc":
+            assert (await running.filter(pod(name), *NAMES))["NodeNames"] == NAMES
+        assert await noted(), "it is named beside replicas that work"
         assert filters(running) == 1
-        assert (await running.filter(pod(), *NAMES))["NodeNames"] == NAMES
+        assert newer.sent == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "works"),
+    [
+        ("0.2.0", "0.2.7", True),
+        ("0.2.0", "0.3.1", True),
+        ("0.4.0", "0.2.9", False),
+        ("0.9.9", "1.0.0", True),
+        ("0.9.9", "1.1.0", False),
+        ("1.0.0", "3.0.0", False),
+        ("", "0.2.0", True),
+        ("0+unknown", "0.9.0", True),
+    ],
+)
+def test_versions_work_with_the_next_minor_one(one: str, other: str, works: bool) -> None:
+    assert works_with(one, other) == works_with(other, one) == works
