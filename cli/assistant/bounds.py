@@ -57,8 +57,8 @@ def _fitted(value: Any, path: str, most: int, cuts: dict[str, int]) -> Any:
         return short(value)
     if isinstance(value, Mapping):
         return {
-            short(name): _fitted(each, f"{path}.{name}" if path else name, most, cuts)
-            for name, each in value.items()
+            (name := short(key)): _fitted(each, f"{path}.{name}" if path else name, most, cuts)
+            for key, each in value.items()
         }
     if isinstance(value, list | tuple):
         if len(value) > most:

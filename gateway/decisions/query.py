@@ -30,8 +30,8 @@ DEFAULT_LIMIT = 100
 MOST = 1000
 """Decisions in an answer."""
 
-MOST_NODES = 100_000
-"""Nodes in an answer."""
+MOST_NODES = 5_000
+"""Nodes in an answer, which is encoded between cycles."""
 
 TIMES = "expected a time such as 2026-11-23T01:30:00Z, or how long ago, such as 15m"
 

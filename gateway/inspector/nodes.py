@@ -5,6 +5,7 @@ The line of a node is made again only after it changed.
 
 import asyncio
 from collections import defaultdict
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -118,6 +119,9 @@ TILES = 10_000
 GROUPS = 100
 """Values of a label that the map can be grouped by."""
 
+LABELS = 1000
+"""Labels that the map can be grouped by, and those of a node that are looked at."""
+
 
 def node_routes(state: ClusterState) -> list[web.RouteDef]:
     """Return the routes of nodes, as they are in *state*."""
@@ -156,8 +160,8 @@ def node_routes(state: ClusterState) -> list[web.RouteDef]:
             if (entry := state.rows.entries.get(line.name)) is None:
                 continue
             of_node = entry.manifest.metadata.labels
-            for label, value in of_node.items():
-                if len(values[label]) <= GROUPS:
+            for label, value in islice(of_node.items(), LABELS):
+                if (label in values or len(values) < LABELS) and len(values[label]) <= GROUPS:
                     values[label].add(value)
             if len(tiles) < TILES:
                 tiles.append(_tile(line, of_node.get(by, "")))

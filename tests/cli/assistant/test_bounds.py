@@ -8,6 +8,7 @@ import pytest
 from cli.assistant.bounds import ANSWER_BYTES, CUT, TEXT, AnswerTooLongError, fitted
 
 ESCAPES = "\x1b[2J\x9b31m\u202e\a"
+SHOWN = r"\u001b[2J\u009b31m\u202e\u0007"
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,7 @@ ESCAPES = "\x1b[2J\x9b31m\u202e\a"
             id="within-lists",
         ),
         pytest.param({"a": {"b": ["x" * 1000] * 90}}, [("a.b", 50, 90)], id="within-objects"),
+        pytest.param({ESCAPES: ["x" * 60] * 2000}, [(SHOWN, 1000, 2000)], id="odd-name"),
     ],
 )
 def test_lists_end_early_where_an_answer_is_long(
@@ -31,6 +33,7 @@ def test_lists_end_early_where_an_answer_is_long(
     found, text = fitted(answer)
     assert msgspec.json.decode(text) == found
     assert len(text) <= ANSWER_BYTES
+    assert text.isprintable()
     if expected is None:
         assert found == answer
         return
@@ -39,14 +42,13 @@ def test_lists_end_early_where_an_answer_is_long(
 
 
 def test_texts_are_cut_with_the_number_of_characters_that_are_left_out() -> None:
-    found, _ = fitted({"a": "x" * (TEXT + 5)})
-    assert found == {"a": f"{'x' * TEXT} ... (5 more)"}
+    found, _ = fitted({"x" * (TEXT + 5): "x" * 20_000})
+    assert found == {f"{'x' * TEXT} ... (5 more)": f"{'x' * TEXT} ... (18000 more)"}
 
 
 def test_nothing_that_a_terminal_acts_on_is_in_a_text_or_a_name() -> None:
     found, text = fitted({ESCAPES: [ESCAPES], "b": ({"c": ESCAPES},)})
-    shown = "\\u001b[2J\\u009b31m\\u202e\\u0007"
-    assert found == {shown: [shown], "b": [{"c": shown}]}
+    assert found == {SHOWN: [SHOWN], "b": [{"c": SHOWN}]}
     assert text.isprintable()
 
 

@@ -92,6 +92,7 @@ async def test_a_query_that_is_wrong_is_answered_with_what_would_be_right(tmp_pa
         for path, part in (
             ("/nodes?sort=cpu", "there are limit, offset"),
             ("/nodes?limit=-1", "limit: expected `int` >= 1, not -1"),
+            ("/nodes?limit=5001", "limit: expected `int` <= 5000, not 5001"),
             ("/plugins?since=soon", "duration"),
         ):
             status, answer = await running.get(path)
