@@ -26,10 +26,10 @@ class Stream:
     """A stream as its caller sees it; binds are numbered by hand."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
-        self.call = BinderServiceStub(channel).Session(timeout=20)
+        self.call = BinderServiceStub(channel).Session(timeout=50)
 
     async def send(
-        self, number: int, bind: pb.BindRequest | None, seconds: float = 5, sent: float = 0
+        self, number: int, bind: pb.BindRequest | None, seconds: float = 50, sent: float = 0
     ) -> None:
         message = pb.BinderServiceSessionRequest(id=number, bind=bind)
         if seconds:
@@ -44,7 +44,7 @@ class Stream:
         return answer
 
     async def ask(
-        self, bind: pb.BindRequest, seconds: float = 5
+        self, bind: pb.BindRequest, seconds: float = 50
     ) -> pb.BinderServiceSessionResponse:
         await self.send(99, bind, seconds)
         answer = await self.hear()
@@ -124,7 +124,7 @@ async def test_a_bind_fails_as_a_call_does_and_the_stream_lives_on(
     ]
     for asked in refused:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await BinderServiceStub(channel).Bind(asked, timeout=5)
+            await BinderServiceStub(channel).Bind(asked, timeout=50)
         told, answer = caught.value, await stream.ask(asked)
         assert answer.status.code == told.code().value[0]
         assert answer.status.message == told.details()
@@ -156,7 +156,7 @@ async def test_an_answer_comes_before_the_caller_stops_listening(
         answer = await Stream(channel).ask(request(api.pod()), seconds=1.0)
         assert answer.status.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
         assert "is not known to be bound" in answer.status.message
-        answer = await Stream(channel).ask(request(api.read_pod()), seconds=5.0)
+        answer = await Stream(channel).ask(request(api.read_pod()), seconds=50)
         assert (answer.status.code, api.node_of()) == (0, "node-a")
 
 
@@ -229,7 +229,7 @@ async def test_a_session_that_is_open_does_not_keep_a_binder_from_ending(
     settings = settings_for(kubeconfig, shutdown_grace=60)
     async with (
         AsyncExitStack() as stack,
-        asyncio.timeout(5),
+        asyncio.timeout(50),  # less than its grace
         running(binder_service(settings), settings) as service,
     ):
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(service.grpc))

@@ -126,7 +126,7 @@ async def _fence(world: World) -> None:
         )
         late = binder_pb2.BindRequest(namespace="default", name="late", uid="u", node="n1", epoch=7)
         with pytest.raises(grpc.aio.AioRpcError, match="epoch 1000"):
-            await stub.Bind(late, timeout=10)
+            await stub.Bind(late, timeout=50)
 
 
 async def _knock(world: World) -> None:

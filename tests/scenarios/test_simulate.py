@@ -180,8 +180,8 @@ async def _states(world: World) -> tuple[Any, Any]:
         grpc.aio.insecure_channel(world.services.target("scorer-1")) as scoring,
     ):
         request = replica_pb2.GetStateRequest(node_names=names)
-        of_filter = await ReplicaServiceStub(filtering).GetState(request, timeout=10)
-        of_scorer = await ReplicaServiceStub(scoring).GetState(request, timeout=10)
+        of_filter = await ReplicaServiceStub(filtering).GetState(request, timeout=50)
+        of_scorer = await ReplicaServiceStub(scoring).GetState(request, timeout=50)
     return of_filter, of_scorer
 
 

@@ -174,7 +174,7 @@ async def test_a_call_by_hand_is_a_part_of_its_callers_trace(
         stub = filter_pb2_grpc.FilterServiceStub(channel)
         for flags in ("00", "01"):  # the first one is not sampled
             metadata = (("traceparent", f"00-{trace}-{parent}-{flags}"),)
-            answer = await stub.Filter(request, metadata=metadata, timeout=10)
+            answer = await stub.Filter(request, metadata=metadata, timeout=50)
             assert list(answer.feasible) == ["n1"]
     await until(lambda: len(collector.of(trace)) >= 2)
     spans = collector.of(trace)

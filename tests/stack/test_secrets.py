@@ -93,9 +93,9 @@ async def no_http(url: str, line: str) -> None:
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(f"POST /filter HTTP/1.1\r\nHost: {host}\r\n{line}\r\n\r\n".encode())
-    with suppress(TimeoutError, ConnectionError):
-        async with asyncio.timeout(5):
-            await reader.read()
+    with suppress(ConnectionError):
+        async with asyncio.timeout(50):
+            await reader.read(1 << 16)  # an answer, or the end
     writer.close()
 
 
@@ -113,7 +113,7 @@ async def by_hand(stack: Stack) -> AsyncIterator[str]:
             async with grpc.aio.insecure_channel(stack.addresses.services[service]) as channel:
                 unary: Any = channel.unary_unary(f"/moorage.v1.{method}")
                 try:
-                    await unary(message.SerializeToString(), timeout=10, metadata=metadata)
+                    await unary(message.SerializeToString(), timeout=50, metadata=metadata)
                 except grpc.aio.AioRpcError as error:
                     yield str(error.details()).replace(f"profile '{MARK}'", "")
 
@@ -155,6 +155,6 @@ async def is_bound(stack: Stack, name: str) -> bool:
 
 
 async def text(stack: Stack, url: str) -> str:
-    timeout = aiohttp.ClientTimeout(total=20)
+    timeout = aiohttp.ClientTimeout(total=50)
     async with stack.session.get(url, timeout=timeout) as response:
         return await response.text()

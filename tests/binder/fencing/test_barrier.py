@@ -24,18 +24,18 @@ async def test_the_service_fences_calls_and_sessions(kubeconfig: Path, api: Api)
         asked = request(api.pod(), epoch=7, annotations={**device, "moorage.io/decision": "{}"})
         assert (await stream.ask(asked)).outcome == pb.OUTCOME_BOUND
         barrier = pb.BinderServiceBarrierRequest(epoch=8, holder="gateway-b")
-        fenced = await stub.Barrier(barrier, timeout=5)
+        fenced = await stub.Barrier(barrier, timeout=50)
         assert (fenced.epoch, fenced.holder) == (8, "gateway-b")
         pod = pb.PodReference(namespace=asked.namespace, name=asked.name, uid=asked.uid)
         assert list(fenced.binds) == [pb.WrittenBind(pod=pod, node="node-a", annotations=device)]
         assert 0 < from_duration(fenced.memory) < 60
-        again = await stub.Barrier(barrier, timeout=5)
+        again = await stub.Barrier(barrier, timeout=50)
         assert again.replica == fenced.replica != ""
 
         late = request(api.pod("late"), epoch=7)
         answer = await stream.ask(late)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Bind(late, timeout=5)
+            await stub.Bind(late, timeout=50)
         assert answer.status.code == grpc.StatusCode.FAILED_PRECONDITION.value[0]
         assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         trailing = dict(caught.value.trailing_metadata() or ())
@@ -62,11 +62,11 @@ async def test_barriers_without_sense_are_refused_and_fence_nothing(
         stub = BinderServiceStub(channel)
         fields = {"epoch": 8, "holder": "gateway-b", **change}
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Barrier(pb.BinderServiceBarrierRequest(**fields), timeout=5)
+            await stub.Barrier(pb.BinderServiceBarrierRequest(**fields), timeout=50)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert message in (caught.value.details() or "")
         asked = request(api.pod(), epoch=1)
-        assert (await stub.Bind(asked, timeout=5)).outcome == pb.OUTCOME_BOUND
+        assert (await stub.Bind(asked, timeout=50)).outcome == pb.OUTCOME_BOUND
 
 
 async def test_a_bind_with_an_epoch_that_leaves_no_higher_one_is_refused(
@@ -75,8 +75,8 @@ async def test_a_bind_with_an_epoch_that_leaves_no_higher_one_is_refused(
     async with serving(kubeconfig) as (_, channel):
         stub = BinderServiceStub(channel)
         with pytest.raises(grpc.aio.AioRpcError, match="epoch is 18446744073709551615"):
-            await stub.Bind(request(api.pod(), epoch=2**64 - 1), timeout=5)
-        assert (await stub.Bind(request(api.read_pod(), epoch=1), timeout=5)).outcome
+            await stub.Bind(request(api.pod(), epoch=2**64 - 1), timeout=50)
+        assert (await stub.Bind(request(api.read_pod(), epoch=1), timeout=50)).outcome
 
 
 async def test_epochs_and_barriers_are_counted(kubeconfig: Path, api: Api) -> None:
@@ -95,9 +95,9 @@ async def test_epochs_and_barriers_are_counted(kubeconfig: Path, api: Api) -> No
         stub = BinderServiceStub(channel)
         for epoch in (8, 9, 7):
             barrier = pb.BinderServiceBarrierRequest(epoch=epoch, holder="gateway-b")
-            await stub.Barrier(barrier, timeout=5)
+            await stub.Barrier(barrier, timeout=50)
         with pytest.raises(grpc.aio.AioRpcError, match="epoch 9 of gateway-b has begun"):
-            await stub.Bind(request(api.pod(), epoch=8), timeout=5)
+            await stub.Bind(request(api.pod(), epoch=8), timeout=50)
     assert counted() == [before[0] + 1, before[1] + 2, before[2] + 1]
     assert value("moorage_epoch") == 9
 

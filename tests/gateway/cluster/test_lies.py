@@ -1,11 +1,12 @@
 """The picture is right again once an API server no longer lies, and what was wrong is reported."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from gateway.cluster.endings import Restart
+from gateway.cluster.endings import _OUTAGE, Restart, WatchLimits
 from gateway.cluster.reflector import Reflector
 from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.lies import Lie
@@ -20,6 +21,18 @@ QUIET = frozenset({"silent", "drip"})
 
 BEFORE_ANYTHING = sorted(set(get_args(Lie)) - QUIET)
 """Lies that also the first list has to cope with; without an end, that would take 30 s."""
+
+SOON = 5.0
+"""Seconds after a lie ends within which the waits of a gateway are over."""
+
+AT_ONCE = {Restart.NO_STREAMED_LIST, Restart.RELISTED}
+
+
+def longest_waits(ends: Sequence[Restart]) -> float:
+    """Return how long a gateway waits after these ends of watches at most, in seconds."""
+    limits = WatchLimits()
+    waits = dict.fromkeys(_OUTAGE, limits.outage_maximum) | dict.fromkeys(AT_ONCE, 0.0)
+    return sum(waits.get(each, limits.backoff_maximum) for each in ends)
 
 
 def truth(world: World) -> dict[str, dict[str, str]]:
@@ -64,8 +77,10 @@ async def test_after_lies_the_picture_is_right_again(
                 change(world, step)
                 await until(lambda: lie in QUIET or noticed(lie, world, reflector, recorded))
             world.server.faults.clear()
+            waiting = max(len(recorded.restarts) - 1, 0)
             change(world, 3)
             await until(lambda: picture(recorded) == truth(world))
+            assert longest_waits(recorded.restarts[waiting:]) <= SOON
 
 
 def noticed(lie: Lie, world: World, reflector: Reflector[Any], recorded: Recorded) -> bool:
@@ -82,8 +97,10 @@ async def test_lies_from_the_beginning_are_no_list(world: World, lie: Lie) -> No
     async with reflecting_nodes(world.client) as (_, recorded):
         await until(lambda: recorded.restarts or recorded.names == {"a", "b"})
         world.server.faults.clear()
+        waiting = max(len(recorded.restarts) - 1, 0)
         change(world, 0)
         await until(lambda: picture(recorded) == truth(world))
+        assert longest_waits(recorded.restarts[waiting:]) <= SOON
 
 
 @pytest.fixture

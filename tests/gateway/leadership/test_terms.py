@@ -47,7 +47,7 @@ async def test_a_bind_of_an_earlier_epoch_is_repeated_in_a_new_term(tmp_path: Pa
         epoch = int(process.sample("moorage_term_epoch"))
         async with connect(binder) as channel:
             request = pb.BinderServiceBarrierRequest(epoch=epoch + 100, holder="another")
-            await BinderServiceStub(channel).Barrier(request, timeout=5)
+            await BinderServiceStub(channel).Barrier(request, timeout=50)
 
         obj = process.api.pod("p", schedulerName="moorage")
         assert await bind(process, obj) == ""

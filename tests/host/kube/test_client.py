@@ -52,7 +52,7 @@ async def test_a_status_of_failure_is_returned_and_only_check_raises(serve: Any)
         return web.json_response(status, status=409, headers={"Retry-After": "7"})
 
     client: KubeClient = await serve(handler)
-    response = await client.request("POST", "/api/v1/pods", body=b"{}", timeout=5)
+    response = await client.request("POST", "/api/v1/pods", body=b"{}", timeout=50)
     assert response.status == 409
     assert not response.ok
     with pytest.raises(KubeStatusError, match=r"POST /api/v1/pods.*409 Conflict: taken") as caught:
@@ -78,7 +78,7 @@ async def test_a_list_is_read_page_by_page(serve: Any, monkeypatch: pytest.Monke
         return web.json_response({"metadata": metadata, "items": [1, 2]})
 
     client: KubeClient = await serve(handler)
-    items = await client.items("/api/v1/pods", query={"labelSelector": "a=b"}, timeout=5)
+    items = await client.items("/api/v1/pods", query={"labelSelector": "a=b"}, timeout=50)
     assert [bytes(item) for item in items] == [b"1", b"2", b"3"]
     first = {"limit": "2", "labelSelector": "a=b"}
     assert asked == [first, {**first, "continue": "2"}]
@@ -90,7 +90,7 @@ async def test_an_error_page_that_is_no_status_is_quoted(serve: Any) -> None:
 
     client: KubeClient = await serve(handler)
     with pytest.raises(KubeStatusError, match="bad gateway"):
-        (await client.request("GET", "/", timeout=5)).check()
+        (await client.request("GET", "/", timeout=50)).check()
 
 
 async def test_redirects_are_not_followed(serve: Any) -> None:
@@ -98,7 +98,7 @@ async def test_redirects_are_not_followed(serve: Any) -> None:
         raise web.HTTPFound("/elsewhere")
 
     client: KubeClient = await serve(handler)
-    assert (await client.request("POST", "/x", body=b"{}", timeout=5)).status == 302
+    assert (await client.request("POST", "/x", body=b"{}", timeout=50)).status == 302
 
 
 async def test_an_answer_that_takes_too_long_is_a_timeout(serve: Any) -> None:
@@ -119,13 +119,13 @@ async def test_a_connection_that_breaks_before_the_answer_is_unreachable(serve: 
 
     client: KubeClient = await serve(handler)
     with pytest.raises(KubeUnreachableError, match="POST /x") as caught:
-        await client.request("POST", "/x", body=b"{}", timeout=5)
+        await client.request("POST", "/x", body=b"{}", timeout=50)
     assert caught.value.__cause__ is not None
 
 
 async def test_a_server_that_is_not_there_is_unreachable(client_of_nobody: KubeClient) -> None:
     with pytest.raises(KubeUnreachableError, match=client_of_nobody.host):
-        await client_of_nobody.request("GET", "/", timeout=5)
+        await client_of_nobody.request("GET", "/", timeout=50)
 
 
 async def test_a_post_arrives_as_it_was_given_and_keeps_its_connection(serve: Any) -> None:
@@ -143,7 +143,7 @@ async def test_a_post_arrives_as_it_was_given_and_keeps_its_connection(serve: An
     assert (await client.post("/api/v1/pods/a%20b/binding", b"{}")).check().status == 201
     with pytest.raises(KubeStatusError, match="409 Conflict"):
         (await client.post("/api/v1/pods/c/binding", b"x" * 100_000)).check()
-    assert (await client.request("POST", "/x", body=b"{}", timeout=5)).status == 409
+    assert (await client.request("POST", "/x", body=b"{}", timeout=50)).status == 409
     assert seen[0] == ("POST", "/prefix/api/v1/pods/a%20b/binding", b"{}")
     assert seen[1] == {"Content-Type": "application/json", "User-Agent": "moorage"}
     assert seen[2] == ("POST", "/prefix/api/v1/pods/c/binding", b"x" * 100_000)
@@ -247,8 +247,8 @@ async def test_an_answer_that_is_too_long_is_not_read(
 
     client: KubeClient = await serve(handler)
     calls: dict[str, Any] = {
-        "request": lambda: client.request("GET", "/w", timeout=5),
-        "items": lambda: client.items("/w", timeout=5),
+        "request": lambda: client.request("GET", "/w", timeout=50),
+        "items": lambda: client.items("/w", timeout=50),
         "post": lambda: client.post("/w", b"{}"),
         "stream_lines": lambda: anext(client.stream_lines("/w", query={}, silence=5)),
     }
@@ -266,7 +266,7 @@ async def test_what_is_no_list_is_not_taken_for_an_empty_one(serve: Any, body: b
 
     client: KubeClient = await serve(handler)
     with pytest.raises(KubeAnswerError, match="the answer is no list"):
-        await client.items("/api/v1/pods", timeout=5)
+        await client.items("/api/v1/pods", timeout=50)
 
 
 async def test_a_stream_that_breaks_is_unreachable(serve: Any) -> None:

@@ -134,12 +134,12 @@ async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> Non
         user = {"tokenFile": str(tmp_path / "token")}
         file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
         client = await connect(file, refresh_interval=0)
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer first"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer first"
         assert (await client.post("/whoami", b"{}")).body == b"Bearer first"
         (tmp_path / "token").write_text("second")
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer second"
         (tmp_path / "token").unlink()
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer second"
         await client.close()
 
 
@@ -148,7 +148,7 @@ async def test_a_credential_plugin_is_asked_again_before_its_token_ends(tmp_path
         user = {"exec": _plugin(tmp_path, expires="2020-01-01T00:00:00Z")}
         file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
         client = await connect(file, refresh_interval=0)
-        bodies = [(await client.request("GET", "/whoami", timeout=5)).body for _ in range(2)]
+        bodies = [(await client.request("GET", "/whoami", timeout=50)).body for _ in range(2)]
         await client.close()
     assert bodies == [b"Bearer token-2", b"Bearer token-3"]
 
@@ -158,7 +158,7 @@ async def test_a_credential_without_an_end_is_asked_for_once(tmp_path: Path) -> 
         user = {"exec": _plugin(tmp_path, expires=None)}
         file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
         client = await connect(file, refresh_interval=0)
-        bodies = {(await client.request("GET", "/whoami", timeout=5)).body for _ in range(2)}
+        bodies = {(await client.request("GET", "/whoami", timeout=50)).body for _ in range(2)}
         await client.close()
     assert bodies == {b"Bearer token-1"}
 
@@ -178,7 +178,7 @@ async def test_a_proxy_of_the_environment_is_used_with_its_password_unless_told_
     async with TestServer(app) as server:
         monkeypatch.setenv("http_proxy", f"http://me:secret@{server.host}:{server.port}")
         client = await connect(write_kubeconfig(tmp_path / "file", "http://nowhere.example"))
-        await client.request("GET", "/whoami", timeout=5)
+        await client.request("GET", "/whoami", timeout=50)
         await client.post("/whoami", b"{}")
         await client.close()
     assert seen == [("http://nowhere.example/whoami", "Basic bWU6c2VjcmV0")] * 2
@@ -186,7 +186,7 @@ async def test_a_proxy_of_the_environment_is_used_with_its_password_unless_told_
         monkeypatch.setenv("no_proxy", direct.host)
         file = write_kubeconfig(tmp_path / "direct", str(direct.make_url("")).rstrip("/"))
         client = await connect(file)
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer unused"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer unused"
         await client.close()
 
 
@@ -199,7 +199,7 @@ async def test_credentials_of_netrc_are_for_others(
     async with authorizing_server() as server:
         file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"))
         client = await connect(file)
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer unused"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer unused"
         await client.close()
 
 
@@ -212,11 +212,11 @@ async def test_a_service_account_is_found_and_its_token_renewed(
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
         client = await connect(service_account=tmp_path, refresh_interval=0)
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer first"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer first"
         (tmp_path / "token").write_text("second")
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer second"
         (tmp_path / "token").unlink()
-        assert (await client.request("GET", "/whoami", timeout=5)).body == b"Bearer second"
+        assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer second"
         await client.close()
 
 

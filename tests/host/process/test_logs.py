@@ -119,7 +119,7 @@ async def call_badly(address: str, times: int) -> None:
         stub = BinderServiceStub(channel)
         for _ in range(times):
             with pytest.raises(grpc.aio.AioRpcError, match="internal error"):
-                await stub.Barrier(BinderServiceBarrierRequest(), timeout=10)
+                await stub.Barrier(BinderServiceBarrierRequest(), timeout=50)
 
 
 async def dropped(admin: str, cause: str) -> float:

@@ -94,12 +94,12 @@ async def channel(echo: Echo) -> AsyncIterator[grpc.aio.Channel]:
 
 async def start_unknown(channel: grpc.aio.Channel) -> None:
     method: Any = channel.unary_unary("/no.Such/Method")
-    await method(b"", timeout=10)
+    await method(b"", timeout=50)
 
 
 def start(channel: grpc.aio.Channel, kind: str, request: bytes, **options: Any) -> Any:
     method: Any = getattr(channel, kind)(f"/test.Echo/{kind}")
-    return method(iter([request]) if kind.startswith("stream") else request, timeout=10, **options)
+    return method(iter([request]) if kind.startswith("stream") else request, timeout=50, **options)
 
 
 async def answers(call: Any) -> list[bytes]:
