@@ -50,7 +50,7 @@ def load_all(path: Path, *, most: int = MAX_VALUES, longest: int = MAX_OBJECT) -
     Raises:
         ConfigurationError: It cannot be read, is neither, is beyond a limit, or has a key twice.
     """
-    with _told(path), _opened(path, longest) as file:
+    with _reporting(path), _opened(path, longest) as file:
         text = file.read(MAX_OBJECT + 1)
         # The YAML parser reads JSON too, but a large dump would take it minutes.
         if text.lstrip().startswith("{") and "\n---" not in text:
@@ -84,8 +84,8 @@ def load_kubeconfig(path: Path) -> list[Any]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Have what is wrong with a file told with its name, and the line where it is known."""
+def _reporting(path: Path) -> Iterator[None]:
+    """Have what is wrong with a file reported with its name, and the line where it is known."""
     try:
         yield
     except OSError as error:
@@ -115,8 +115,9 @@ def _opened(path: Path, longest: int) -> Iterator[TextIO]:
         file: IO[bytes] = stack.enter_context(path.open("rb"))
         if not file.seekable():
             pipe, file = file, stack.enter_context(TemporaryFile())
-            while file.tell() <= longest and (block := pipe.read(_BLOCK)):
-                file.write(block)
+            left = longest + 1
+            while left > 0 and (block := pipe.read(min(left, _BLOCK))):
+                left -= file.write(block)
         if file.seek(0, os.SEEK_END) > longest:
             raise ValueError(f"larger than {longest >> 20} MiB")
         file.seek(0)
@@ -133,7 +134,7 @@ def _long_list(file: TextIO, path: Path, most: int) -> dict[str, Any]:
         raise ValueError(_TOO_LONG)
 
     def items() -> Iterator[Any]:
-        with _told(path):
+        with _reporting(path):
             yield from (value for key, value in _fields(file, most) if key == "items")
 
     return found | {"items": items()}
