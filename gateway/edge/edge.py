@@ -206,8 +206,9 @@ class Edge:
     async def _filter(
         self, body: bytes, plugin: str, deadline: float, caller: str, profiles: Profiles
     ) -> bytes:
-        cycle = await self._reader.scheduling(body, plugin=plugin, deadline=deadline, caller=caller)
-        cycle.profiles = profiles
+        cycle = await self._reader.scheduling(
+            body, plugin=plugin, deadline=deadline, caller=caller, profiles=profiles
+        )
         await self._cycles.filter(cycle)
         nodes, feasible = cycle.nodes, cycle.feasible
         came, left = self._metrics.nodes["filter"]
@@ -222,8 +223,9 @@ class Edge:
     async def _prioritize(
         self, body: bytes, plugin: str, deadline: float, caller: str, profiles: Profiles
     ) -> bytes:
-        cycle = await self._reader.scheduling(body, plugin=plugin, deadline=deadline, caller=caller)
-        cycle.profiles = profiles
+        cycle = await self._reader.scheduling(
+            body, plugin=plugin, deadline=deadline, caller=caller, profiles=profiles
+        )
         scores = await self._cycles.prioritize(cycle)
         came, left = self._metrics.nodes["prioritize"]
         came(len(cycle.nodes.names))

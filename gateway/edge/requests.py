@@ -104,7 +104,13 @@ class RequestReader:
         self._older: dict[int, NodeManifest] = {}
 
     async def scheduling(
-        self, body: bytes, *, plugin: str = "", deadline: float = 0.0, caller: str = ""
+        self,
+        body: bytes,
+        *,
+        plugin: str = "",
+        deadline: float = 0.0,
+        caller: str = "",
+        profiles: frozenset[str] | None = None,
     ) -> Cycle:
         """Read a filter or prioritize call; raises BadRequestError."""
         pod_json, names = b"", b""
@@ -124,6 +130,7 @@ class RequestReader:
             plugin=plugin,
             deadline=deadline,
             caller=caller,
+            profiles=profiles,
         )
 
     def keep(self, nodes: NodeSet) -> None:
