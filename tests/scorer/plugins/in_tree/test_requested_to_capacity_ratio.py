@@ -32,6 +32,13 @@ def test_by_default_fuller_is_better() -> None:
     assert scores == {"n1": 50}
 
 
+def test_a_score_of_0_does_not_count() -> None:
+    # cpu 100 % scores 0: memory 75 / 1
+    pod = make_pod(requests={"cpu": "4", "memory": "2Gi"})
+    node = make_node("n1", allocatable=SPACE)
+    assert run_score(plugin([(0, 10), (100, 0)]), pod, node) == {"n1": 75}
+
+
 @pytest.mark.parametrize("shape", [[(50, 1), (50, 2)], [(60, 1), (50, 2)]])
 def test_utilization_must_rise(shape: Shape) -> None:
     with pytest.raises(ConfigurationError, match="must rise from point to point"):
