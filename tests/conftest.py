@@ -16,8 +16,10 @@ import moorage_host.rpc  # noqa: F401 - it has settings of gRPC, which must come
 
 pytest_plugins = ("tests.leaks", "tests.limits", "tests.workers")
 
-# A shell ignores it for what a script runs in the background, and so would programs under test.
+# A shell ignores SIGINT for what a script runs in the background, nohup ignores SIGHUP, and so
+# would programs under test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
 """Set to 1, a test that cannot run on this machine fails instead of being skipped."""

@@ -143,12 +143,13 @@ def _doctor(kubectl: Kubectl, gateway: HttpPort, namespace: str) -> int:
     ]
     pods = moorage_pods(kubectl, namespace)
     problems += [f"pod {name_of(pod)} is not ready" for pod in pods if not is_ready(pod)]
-    for level, found in (("problem", problems), ("warning", notes)):
-        for each in found:
+    for level, said in (("problem", problems), ("warning", notes)):
+        for each in said:
             print(printable(f"{level}: {each}"))
     counted = ((problems, "problem"), (notes, "warning"), (pods, "pod"))
-    print(*(f"{len(found)} {one}{'s' * (len(found) != 1)}" for found, one in counted), sep=", ")
-    print(UNREAD)
+    found = (f"{len(each)} {one}{'s' * (len(each) != 1)}" for each, one in counted)
+    print(printable(", ".join(found)))
+    print(printable(UNREAD))
     return 1 if problems else 0
 
 

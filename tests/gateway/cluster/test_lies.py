@@ -87,7 +87,7 @@ def noticed(lie: Lie, world: World, reflector: Reflector[Any], recorded: Recorde
     """Whether a lie is believed to be true, or known for what it is."""
     if lie in TRUE or lie == "twice":
         return picture(recorded) == truth(world)
-    return Restart.MALFORMED in recorded.restarts and bool(reflector.problem)
+    return Restart.MALFORMED in recorded.restarts and bool(reflector.note())
 
 
 @pytest.mark.parametrize("lie", BEFORE_ANYTHING)
