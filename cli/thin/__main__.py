@@ -143,8 +143,8 @@ def _doctor(kubectl: Kubectl, gateway: HttpPort, namespace: str) -> int:
     ]
     pods = moorage_pods(kubectl, namespace)
     problems += [f"pod {name_of(pod)} is not ready" for pod in pods if not is_ready(pod)]
-    for level, said in (("problem", problems), ("warning", notes)):
-        for each in said:
+    for level, lines in (("problem", problems), ("warning", notes)):
+        for each in lines:
             print(printable(f"{level}: {each}"))
     counted = ((problems, "problem"), (notes, "warning"), (pods, "pod"))
     found = (f"{len(each)} {one}{'s' * (len(each) != 1)}" for each, one in counted)
