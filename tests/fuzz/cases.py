@@ -10,7 +10,9 @@ import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from random import Random
+from statistics import median
 from typing import Any, TypeVar
 
 import structlog
@@ -26,7 +28,7 @@ LOGGED = 2048
 """Characters that one bad call may write to the log."""
 
 ROUNDS = 10
-"""How often the same cases come; the first rounds fill what is cached."""
+"""How often the same cases come; the first two rounds fill what is cached."""
 
 KEPT = 4
 """Blocks of memory, which small objects take one each, that a case may leave on average."""
@@ -64,9 +66,9 @@ async def check_growth(
                 await run(each)
         gc.collect()
         kept.append(sys.getallocatedblocks())
-    # Work that has not ended yet keeps more for a while, so the least of three rounds counts.
-    growth, rounds = min(kept[-3:]) - min(kept[2:5]), ROUNDS - 5
-    assert growth < KEPT * len(drawn) * rounds, kept
+    # What is kept once, or until some work ends, is in one round; a leak is in each.
+    growth = median(after - before for before, after in pairwise(kept[2:]))
+    assert growth < KEPT * len(drawn), kept
 
 
 # ---- documents

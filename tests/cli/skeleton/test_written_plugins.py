@@ -48,7 +48,7 @@ def test_skeletons_pass_ruff_and_their_own_tests(tmp_path: Path) -> None:
             folder = tmp_path / name / f"{kind}-{form}"
             result = moorage("new-plugin", name, folder, "--kind", kind, "--form", form)
             assert result.exit_code == 0, result.stderr
-    run(tmp_path, BIN / "ruff", *RUFF, "--isolated")
+            run(folder, BIN / "ruff", *RUFF, "--isolated")
     run(tmp_path, BIN / "ruff", "format", "--isolated", "--check")
     run(tmp_path, BIN / "ruff", "format", "--isolated", "--check", "--line-length=100")
     for folder in (tmp_path / "MaxTemperature").iterdir():
