@@ -63,6 +63,14 @@ FAILURES = (
     (r"plugin (\S+): waited", "what plugin {0} waits for has to come within its time"),
     (r"plugin (\S+): ", "what plugin {0} asks for has to change"),
     (r"connection refused|no such host|deadline exceeded|EOF|reset by peer", AT_EXTENDER),
+    (
+        r"ValidatingAdmissionPolicy '([^']+)'",
+        "change what ValidatingAdmissionPolicy {0} refuses, or have who runs the cluster change it",
+    ),
+    (
+        r"API server answered 40[13]",
+        "give the binder the right that the API server names, or change the webhook that refuses",
+    ),
     (r"[Dd]eadline|time ran out|API server", "see whether the API server answers the binder"),
 )
 """What helps against errors: the first one that matches."""

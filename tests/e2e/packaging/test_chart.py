@@ -103,6 +103,15 @@ def test_plugins_that_the_chart_does_not_know_may_need_every_verb() -> None:
             ],
             ["controlPlane.ownPods:", "for DecisionAnnotation", "plain-scheduler"],
         ),
+        (
+            [
+                "layout=control-plane",
+                "gateway.clusterIP=10.96.0.9",
+                "extender.entries[0].urlPrefix=https://10.96.0.9:8888",
+                "extender.entries[0].bindVerb=bind",
+            ],
+            ["controlPlane.ownPods:", "for extender.entries", "plain-scheduler"],
+        ),
         (["layout=sidecar", "highAvailability.enabled=true"], ["highAvailability.enabled:"]),
         ([], ["networkPolicy.apiServer.addresses is missing", "kubectl get endpointslices"]),
     ],
@@ -232,18 +241,27 @@ def test_the_api_server_checks_from_kubernetes_1_30_on_and_knows_all_profiles() 
 
 
 @pytest.mark.parametrize(
-    ("values", "expression"),
+    ("values", "where"),
     [
-        ({}, "request.namespace != 'kube-system'"),
+        ({}, '!(request.namespace in ["moorage","kube-system"])'),
         ({"admission": {"boundNamespaces": ["a", "b"]}}, 'request.namespace in ["a","b"]'),
-        ({"layout": "control-plane", "gateway": {"clusterIP": "10.96.0.9"}}, ""),
+        (
+            {"admission": {"boundNamespaces": ["a"]}, "demo": {"enabled": True}},
+            'request.namespace in ["a","moorage-demo"]',
+        ),
+        (
+            {"layout": "control-plane", "gateway": {"clusterIP": "10.96.0.9"}},
+            '!(request.namespace in ["moorage"])',
+        ),
     ],
 )
-def test_the_binder_binds_where_its_scheduler_places_pods(values: Values, expression: str) -> None:
+def test_the_binder_binds_where_its_scheduler_places_pods(values: Values, where: str) -> None:
     policy = one(render(values), "ValidatingAdmissionPolicy", "moorage-binder-binds")
-    found = [each["expression"] for each in policy["spec"]["validations"]]
-    said = [each for each in found if "request.namespace" in each]
-    assert said == [expression] * bool(expression)
+    first, *_ = policy["spec"]["validations"]
+    of_test = "(request.namespace == 'moorage' && object.metadata.name == 'test')"
+    assert first["expression"] == f"{where} || {of_test}"
+    (hook,) = (each for each in helm_test({}) if each["kind"] == "Pod")
+    assert hook["metadata"]["name"] == "test"
 
 
 def test_the_account_of_a_gateway_beside_kube_scheduler_is_not_held_to_the_gateways_work() -> None:

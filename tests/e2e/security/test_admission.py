@@ -106,11 +106,12 @@ def of_binder() -> Iterator[tuple[str, str, Object, str]]:
     binds = f"{PODS}/ours/binding"
     apparmor = {"container.apparmor.security.beta.kubernetes.io/main": "unconfined"}
     loose = binding("ours", "n1", annotations=apparmor)
-    dns = binding("dns", "n1", namespace="kube-system")
-    there = "/api/v1/namespaces/kube-system/pods/dns/binding"
-    yield "POST", there, dns, "may bind no pods in kube-system"
+    for namespace in ("kube-system", OUR_NAMESPACE):
+        there = f"/api/v1/namespaces/{namespace}/pods/dns/binding"
+        theirs = binding("dns", "n1", namespace=namespace)
+        yield "POST", there, theirs, "may bind no pods in this namespace; see admission.bound"
     yield "POST", binds, binding("ours", "n1", labels={"app": "bank"}), "may give pods no labels"
-    yield "POST", binds, loose, "no annotations of Kubernetes"
+    yield "POST", binds, loose, f"no annotations of Kubernetes: {', '.join(apparmor)}"
     it = f"{PODS}/{PLACEHOLDER}/binding"
     yield "POST", it, binding(PLACEHOLDER, "n1"), "may bind no placeholders"
     ours, foreign = f"{PODS}/ours/status", f"{PODS}/foreign/status"
@@ -200,6 +201,9 @@ async def test_the_binder_asks_for_other_attempts_and_binds(real: Plane) -> None
         (await send(binder, "PATCH", f"{PODS}/ours/status", asked)).check()
     bind = binding("ours", "n1", annotations={"moorage.io/decision": "n1", "example.com/gpu": "0"})
     (await send(binder, "POST", f"{PODS}/ours/binding", bind)).check()
+    test = binding("test", "n1", namespace=OUR_NAMESPACE)  # that of `helm test`
+    path = f"/api/v1/namespaces/{OUR_NAMESPACE}/pods/test/binding"
+    assert (await send(binder, "POST", path, test)).status == 404
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,28 @@ def test_the_failure_is_that_of_the_condition_though_another_attempt_runs() -> N
     )
 
 
+DENIED = (
+    """API server answered 422 Invalid: pods "p" is forbidden: ValidatingAdmissionPolicy """
+    """'moorage-binder-binds' with binding 'moorage-binder-binds' denied request: the binder may"""
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        (DENIED, "change what ValidatingAdmissionPolicy moorage-binder-binds refuses"),
+        ("API server answered 403 Forbidden: pods", "give the binder the right that the API server"),
+        ("the API server did not answer", "see whether the API server answers the binder"),
+    ],
+)
+def test_a_bind_that_is_refused_says_what_has_to_change(error: str, step: str) -> None:
+    record = BindRecord(node="n1", seconds=0.0, error=f"binder service: {error}")
+    why = {"bind": record, "reason": f"the bind to n1 failed: {record.error}"}
+    waits = pod(reason="SchedulerError", message=record.error)
+    found = explain(PodEvidence(pod=waits, attempts=[attempt(feasible=2, more=why)]))
+    assert step in found.next[0]
+
+
 def test_claims_that_do_not_exist_hold_a_pod_up() -> None:
     claims = [
         {"name": "a", "resourceClaimName": "shared"},

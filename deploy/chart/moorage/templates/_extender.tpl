@@ -1,13 +1,14 @@
 {{/* The field `extenders` of kube-scheduler's configuration. tests/e2e/packaging/test_chart.py holds it against `moorage config extender`. */}}
 
 {{- define "moorage.extenders" -}}
+{{- $own := and (eq .Values.layout "control-plane") (eq .Values.controlPlane.ownPods "ignorable") -}}
 {{- if .Values.extender.entries -}}
+{{- range .Values.extender.entries }}{{ if and $own .bindVerb }}{{ fail (include "moorage.deadlock" "extender.entries") }}{{ end }}{{ end -}}
 extenders:
 {{ toYaml .Values.extender.entries }}
 {{- else -}}
 {{- $verbs := include "moorage.verbs" . | fromJson -}}
 {{- $cycle := omit $verbs "bind" -}}
-{{- $own := and (eq .Values.layout "control-plane") (eq .Values.controlPlane.ownPods "ignorable") -}}
 {{- if and $own $verbs.bind }}{{ fail (include "moorage.deadlock" (join ", " $verbs.bind)) }}{{ end -}}
 {{- if not $verbs -}}
 # No profile enables a plugin, so no extender is needed.
