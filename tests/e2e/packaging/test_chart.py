@@ -1,5 +1,6 @@
 """The chart: what is committed of it is current, and values have the effect that they say."""
 
+import re
 import subprocess
 from fnmatch import fnmatch
 from typing import Any
@@ -27,6 +28,7 @@ from tools.manifests.rendering import (
     layouts,
     one,
     render,
+    rendered,
 )
 
 COMMANDS = {"gate": gate, "capacity": capacity}
@@ -88,43 +90,65 @@ def test_plugins_that_the_chart_does_not_know_may_need_every_verb() -> None:
     assert all_verbs(entries(enabling("OfMyOwn"))) == list(VERBS)
 
 
-@pytest.mark.parametrize(
-    ("values", "places"),
-    [
-        (["nonsense=1"], ["additional properties 'nonsense' not allowed"]),
-        (["filter.replica=1", "layout=own"], ["at '/filter'", "at '/layout'"]),
-        (["policy.profiles[0].plugin=1"], ["at '/policy/profiles/0'"]),
-        (["layout=control-plane"], ["gateway.clusterIP: layout control-plane needs"]),
-        (
-            [
-                "layout=control-plane",
-                "gateway.clusterIP=10.96.0.9",
-                "policy.profiles[0].plugins.bind.enabled[0].name=DecisionAnnotation",
-            ],
-            ["controlPlane.ownPods:", "for DecisionAnnotation", "plain-scheduler"],
-        ),
-        (
-            [
-                "layout=control-plane",
-                "gateway.clusterIP=10.96.0.9",
-                "extender.entries[0].urlPrefix=https://10.96.0.9:8888",
-                "extender.entries[0].bindVerb=bind",
-            ],
-            ["controlPlane.ownPods:", "for extender.entries", "plain-scheduler"],
-        ),
-        (["layout=sidecar", "highAvailability.enabled=true"], ["highAvailability.enabled:"]),
-        ([], ["networkPolicy.apiServer.addresses is missing", "kubectl get endpointslices"]),
-    ],
-)
-def test_a_wrong_value_is_refused_with_its_place(values: list[str], places: list[str]) -> None:
-    if values:
-        values = [*values, "networkPolicy.apiServer.addresses={10.0.0.1/32}"]
-    given = [word for value in values for word in ("--set", value)]
-    command = [str(find("helm")), "template", "moorage", str(CHART), *given]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 1
-    for place in places:
-        assert place in done.stderr
+CONTROL_PLANE = "layout: control-plane, gateway: {clusterIP: 10.96.0.9}"
+PROFILE = "policy: {profiles: [{%s}]}"
+OF_PROFILE = "'/policy/profiles/0"
+WRONG = {
+    "nonsense: 1": "'': additional properties 'nonsense' not allowed",
+    "imagePullSecrets: [a]": "'imagePullSecrets' not allowed",
+    "filter: null": "missing property 'filter'",
+    "layout: own": "'/layout': value must be one of",
+    "schedulerName: My Scheduler": "'/schedulerName'",
+    "image: {repository: 'example.com/moorage:1'}": "'/image/repository'",
+    "image: {tag: a b}": "'/image/tag'",
+    "image: {tag: 1.5}": "'/image/tag': got number",
+    "image: {pullSecrets: [{name: a}]}": "'/image/pullSecrets/0': got object",
+    "policy: {profiles: []}": "'/policy/profiles': minItems",
+    PROFILE % "plugin: {}": f"{OF_PROFILE}'",
+    PROFILE % "plugins: {filter: {enabled: [A]}}": f"{OF_PROFILE}/plugins/filter/enabled/0'",
+    PROFILE % "pluginConfig: [{name: A, arg: {}}]": f"{OF_PROFILE}/pluginConfig/0': ",
+    PROFILE % "shadow: {plugins: {bind: {}}}": f"{OF_PROFILE}/shadow/plugins'",
+    "policy: {profiles: [{}, {schedulerName: moorage}]}": "two of them have the schedulerName moo",
+    "plugins: {rule: x}": "invalid propertyName 'rule'",
+    "extender: {httpTimeout: 5}": "'/extender/httpTimeout': got number",
+    "extender: {url: 'http://gateway:8888'}": "'/extender/url'",
+    "gateway: {replicas: 2}": "'/gateway': additional properties 'replicas'",
+    "gateway: {args: --log-level=debug}": "'/gateway/args': got string",
+    "gateway: {env: [{name: A, value: 1}]}": "'/gateway/env/0/value': got number",
+    "gateway: {resources: {request: {cpu: 1}}}": "'/gateway/resources': additional properties 'req",
+    "gateway: {resources: {limits: {memory: 1GB}}}": "'/gateway/resources/limits/memory'",
+    "gateway: {clusterIP: 10.96.88.288}": "'/gateway/clusterIP'",
+    "filter: {replicas: 0}": "'/filter/replicas': minimum",
+    "scheduler: {env: [{name: A, value: b}]}": "'/scheduler': additional properties 'env'",
+    "scheduler: {image: {tag: 1.36}}": "'/scheduler/image/tag': got number",
+    "highAvailability: true": "'/highAvailability': got boolean",
+    "tls: {source: certmanager}": "'/tls/source'",
+    "placement: {nodeSelector: {pool: 1}}": "'/placement/nodeSelector/pool': got number",
+    "placement: {tolerations: [{efect: NoExecute}]}": "'/placement/tolerations/0': additional",
+    "networkPolicy: {apiServer: {addresses: []}}": "kubectl get endpointslices",
+    "networkPolicy: {apiServer: {addresses: [10.0.0.1]}}": "'/networkPolicy/apiServer/addresses/0'",
+    "networkPolicy: {dns: {addresses: [10.0.0.1/99]}}": "'/networkPolicy/dns/addresses/0'",
+    "networkPolicy: {extraEgress: [{too: []}]}": "'/networkPolicy/extraEgress/0'",
+    "admission: {boundNamespaces: ['team-*']}": "'/admission/boundNamespaces/0'",
+    "admission: {enabled: false, boundNamespaces: [a]}": "boundNamespaces needs admission.enabled",
+    "admission: {enabled: false}, gate: {enabled: true}": "gate.enabled needs admission.enabled",
+    "autoscaling: {scorer: {enabled: true, minReplicas: 8}}": "minReplicas is 8, which is more",
+    "pluginReads: [{kind: Rack}]": "'/pluginReads/0': missing property 'resource'",
+    "annotator: {prometheus: 'prometheus:9090'}": "'/annotator/prometheus'",
+    "monitoring: {runbooks: 'https://example.com'}": "'/monitoring/runbooks'",
+    "layout: control-plane": "gateway.clusterIP: layout control-plane needs",
+    "layout: sidecar, highAvailability: {enabled: true}": "highAvailability.enabled:",
+    "controlPlane: {ownPods: plain-scheduler}": "controlPlane.ownPods is for layout control-plane",
+    f"{CONTROL_PLANE}, {PROFILE % 'plugins: {bind: {enabled: [{name: A}]}}'}": "pod, for A",
+    CONTROL_PLANE + ", extender: {entries: [{urlPrefix: a, bindVerb: bind}]}": "extender.entries",
+}
+"""Values, and where the sentence says that the mistake is."""
+
+
+@pytest.mark.parametrize("values", WRONG)
+def test_a_wrong_value_is_refused_with_its_place(values: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(WRONG[values])):
+        rendered(yaml.safe_load(f"{{{values}}}"))
 
 
 def test_the_tag_of_the_installation_page_is_a_number_for_helm() -> None:

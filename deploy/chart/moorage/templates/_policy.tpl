@@ -6,8 +6,11 @@
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
 {{ $policy := deepCopy .Values.policy }}
+{{- $names := list }}
 {{- range $policy.profiles }}
 {{- if not .schedulerName }}{{ $_ := set . "schedulerName" $.Values.schedulerName }}{{ end }}
+{{- if has .schedulerName $names }}{{ fail (printf "policy.profiles: two of them have the schedulerName %s" .schedulerName) }}{{ end }}
+{{- $names = append $names .schedulerName }}
 {{- end }}
 {{- toYaml (omit $policy "apiVersion" "kind") }}
 {{- end }}
