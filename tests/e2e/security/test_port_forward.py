@@ -1,7 +1,5 @@
 """`moorage explain` with a kubeconfig alone: to the gateway through a real API server."""
 
-import asyncio
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest_asyncio
 import yaml
 
 from cli.certs.certificates import secrets
+from tests.cli.support import ran
 from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.kubelet import HOST, kubelet
@@ -108,15 +107,8 @@ async def account(world: World, directory: Path, name: str, *roles: str) -> Path
 
 
 async def printed(kubeconfig: Path, *words: str) -> str:
-    program = Path(sys.executable).with_name("moorage")
-    process = await asyncio.create_subprocess_exec(
-        program,
-        *(*words, f"--kubeconfig={kubeconfig}"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    out, _ = await process.communicate()
-    return out.decode()
+    _, out = await ran(*words, f"--kubeconfig={kubeconfig}")
+    return out
 
 
 async def explained(kubeconfig: Path, *options: str) -> str:
