@@ -14,11 +14,12 @@ TMPFS = "tmpfs"
 
 TMP: Mapping[str, str | Path] = MappingProxyType({"/tmp": TMPFS})
 
-# In a mount namespace of its own: little can be written to, and programs gain no rights.
+# In namespaces of its own: little can be written to, and programs gain no rights.
 SCRIPT = """
 set -eu
 root=$1
-shift
+[ -z "$2" ] || echo "$2" > /proc/sys/kernel/hostname
+shift 2
 mount --bind "$root" "$root"
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
 for device in null zero random urandom; do
@@ -73,6 +74,7 @@ class Isolated:
         mounts: Mapping[str, str | Path] = TMP,
         user: str = "",
         groups: str = "",
+        hostname: str = "",
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> list[str]:
         """Return how to run a program of the image on this machine.
@@ -82,6 +84,7 @@ class Isolated:
             mounts: What is found at which path, read-only, or `TMPFS`.
             user: Who runs it instead of the image's user.
             groups: Further groups, with commas between.
+            hostname: What it calls the machine, as a pod its own name; this machine's if left out.
             environment: What is set beside what the image sets.
         """
         tools = {name: shutil.which(name) for name in ("unshare", "setpriv", "sh", "chroot")}
@@ -89,9 +92,9 @@ class Isolated:
         # What lies above other mounts comes first.
         ordered = sorted(mounts.items(), key=lambda mount: mount[0].count("/"))
         return [
-            *(str(tools["unshare"]), "--mount", "--propagation=private"),
+            *(str(tools["unshare"]), "--mount", "--uts", "--propagation=private"),
             *(str(tools["setpriv"]), "--no-new-privs", str(tools["sh"]), "-c", SCRIPT, "sh"),
-            str(self.root),
+            *(str(self.root), hostname),
             *(str(part) for path, source in ordered for part in (source, path)),
             "--",
             *(f"{name}={value}" for name, value in {**self.environment, **environment}.items()),

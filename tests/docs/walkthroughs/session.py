@@ -13,7 +13,7 @@ from tests.cli.support import processes_in
 from tests.docs.walkthroughs.page import Step, pattern
 from tools.waiting import until
 
-PATIENCE = 120.0
+PATIENCE = 250.0
 AGAIN = ("kubectl get ", "moorage explain ")
 """Commands that look at what may not be there yet."""
 

@@ -162,6 +162,7 @@ class Pod:
                 mounts=mounts,
                 user=self._user(container, image.user),
                 groups=str(self._group or ""),
+                hostname="" if self._is_on_host else self.name,
                 environment=await self._environment(container),
             ),
             log=log,
