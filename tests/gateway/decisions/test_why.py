@@ -195,7 +195,7 @@ DENIED = (
     ("error", "step"),
     [
         (DENIED, "change what ValidatingAdmissionPolicy moorage-binder-binds refuses"),
-        ("API server answered 403 Forbidden: pods", "give the binder the right that the API server"),
+        ("API server answered 403 Forbidden: pods", "give the binder the right that the API"),
         ("the API server did not answer", "see whether the API server answers the binder"),
     ],
 )
