@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from gateway.cluster.endings import WatchLimits
 from gateway.cluster.kinds import AdditionalKinds
 from gateway.cluster.metrics import ClusterCollector, WatchMetrics
 from gateway.cluster.pods import PODS, SeenPod, Waiting, decode_seen_pod
@@ -63,19 +62,16 @@ class Cluster:
         *,
         max_object_bytes: int,
         max_age: float,
-        limits: WatchLimits | None = None,
     ) -> None:
         """Feed *state*; objects of additional kinds of up to *max_object_bytes*.
 
-        After *max_age* seconds of silence it is stale. All watches have the same *limits*.
+        After *max_age* seconds of silence it is stale.
         """
         metrics = WatchMetrics(registry)
         self.state = state
         self.waiting: dict[str, Waiting] = {}
         self.max_age = max_age
-        self.kinds = AdditionalKinds(
-            client, state.objects, metrics, limit=max_object_bytes, limits=limits
-        )
+        self.kinds = AdditionalKinds(client, state.objects, metrics, limit=max_object_bytes)
         self._nodes: Reflector[NodeManifest] = Reflector(
             client,
             replace(NODES, decode=partial(decode_seen_node, known=state.rows.entries)),
@@ -83,7 +79,6 @@ class Cluster:
             drop=state.drop_node,
             received=partial(metrics.events, "nodes"),
             restarted=lambda reason: metrics.restarts("nodes", reason).inc(),
-            limits=limits,
         )
         self._pods: Reflector[SeenPod] = Reflector(
             client,
@@ -92,7 +87,6 @@ class Cluster:
             drop=self._drop_pod,
             received=partial(metrics.events, "pods"),
             restarted=lambda reason: metrics.restarts("pods", reason).inc(),
-            limits=limits,
         )
         self._reflectors: dict[str, Reflector[Any]] = {"nodes": self._nodes, "pods": self._pods}
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import structlog
 
-from gateway.cluster.endings import Restart, WatchLimits
+from gateway.cluster.endings import Restart
 from gateway.cluster.metrics import WatchMetrics
 from gateway.cluster.objects import (
     ObjectContent,
@@ -42,14 +42,12 @@ class AdditionalKinds:
         metrics: WatchMetrics,
         *,
         limit: int,
-        limits: WatchLimits | None = None,
     ) -> None:
-        """Put objects of up to *limit* bytes into *table*; watches have *limits*."""
+        """Put objects of up to *limit* bytes into *table*."""
         self._client = client
         self._table = table
         self._metrics = metrics
         self._limit = limit
-        self._limits = limits
         self._needs: dict[Hashable, Readers] = {}
         self._wanted: dict[Hashable, Readers] = {}
         self._watches: dict[ObjectKind, _Watch] = {}
@@ -147,7 +145,6 @@ class AdditionalKinds:
             drop=sink.drop,
             received=partial(metrics.events, name),
             restarted=restarted,
-            limits=self._limits,
         )
         return _Watch(kind, reflector, group.create_task(reflector.run()))
 

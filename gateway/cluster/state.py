@@ -23,6 +23,9 @@ from gateway.cluster.rows import Rows
 from moorage.models import NodeManifest, ObjectName, Pod
 from moorage.models.base import NOTHING
 
+ENDED_PODS = 1000
+"""Pods that ended last: a call about one of them may still be on its way."""
+
 
 class ClusterState:
     """Nodes with their rows, and pods with their places.
@@ -45,7 +48,6 @@ class ClusterState:
         *,
         assumed_ttl: float = 300.0,
         claim_ttl: float = 120.0,
-        ended_pods: int = 1000,
         kept_changes: int = 50_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -54,7 +56,6 @@ class ClusterState:
         Args:
             assumed_ttl: Seconds that a pod stays assumed after its bind until it is seen bound.
             claim_ttl: Seconds that a pod keeps a claimed node while no bind comes.
-            ended_pods: Pods that ended last: a call about one of them may still be on its way.
             kept_changes: Changes that are kept; a replica that is further behind gets everything.
             clock: A monotonic clock in seconds.
         """
@@ -68,7 +69,7 @@ class ClusterState:
         self.pods: dict[str, Pod] = {}
         self.nominated: dict[str, str] = {}
         self._assumed: dict[str, Assumption] = {}
-        self._ended: deque[str] = deque(maxlen=ended_pods)
+        self._ended: deque[str] = deque(maxlen=ENDED_PODS)
         self.places: dict[str, str] = {}
         self._on_node: dict[str, set[str]] = {}
         self._log: deque[tuple[int, Key]] = deque(maxlen=kept_changes)

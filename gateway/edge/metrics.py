@@ -5,7 +5,7 @@ gateway, and as whom.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ssl import cert_time_to_seconds
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
@@ -92,21 +92,20 @@ class EdgeMetrics:
 class LastCalls:
     """The newest call of each caller and verb."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Know no call; *clock* returns the time in seconds."""
-        self._clock = clock
+    def __init__(self) -> None:
+        """Know no call."""
         self._calls: dict[tuple[str, str], tuple[int, float, Mapping[str, Any]]] = {}
 
     def note(self, caller: str, verb: str, certificate: Mapping[str, Any] = NO_CERTIFICATE) -> None:
         """Note a call; the verb is "" for somebody who may not call."""
         count, *_ = self._calls.pop((caller, verb), (0,))
-        self._calls[caller, verb] = count + 1, self._clock(), certificate
+        self._calls[caller, verb] = count + 1, time.monotonic(), certificate
         if len(self._calls) > KEPT:
             del self._calls[next(iter(self._calls))]
 
     def shown(self) -> list[dict[str, Any]]:
         """Return them, the newest first; without a verb for those that were refused."""
-        now = self._clock()
+        now = time.monotonic()
         return [
             {
                 "caller": caller,

@@ -149,7 +149,7 @@ def _columns(intervals: Sequence[Interval | None]) -> dict[str, list[Any]]:
     }
 
 
-def plugin_route(timeline: Timeline, clock: Callable[[], float] = time.time) -> web.RouteDef:
+def plugin_route(timeline: Timeline) -> web.RouteDef:
     """Return the route of `GET /plugins?since=DURATION`."""
 
     async def show(request: web.Request) -> web.Response:
@@ -158,7 +158,7 @@ def plugin_route(timeline: Timeline, clock: Callable[[], float] = time.time) -> 
             seconds = parse_duration(since) if since else WINDOW
         except ValueError as error:
             raise BadQueryError(f"since: {error}") from error
-        response = web.json_response(timeline.since(clock() - seconds))
+        response = web.json_response(timeline.since(time.time() - seconds))
         response.enable_compression()
         return response
 

@@ -21,7 +21,6 @@ Each call enters the term first, and waits for one that is about to begin.
 import asyncio
 import math
 import time
-from collections.abc import Callable
 
 import structlog
 
@@ -49,8 +48,8 @@ class Term:
         ended: Set while there is no term.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin without a term; *clock* is monotonic, in seconds."""
+    def __init__(self) -> None:
+        """Begin without a term."""
         self.epoch = 0
         self.problem = "no term has begun yet"
         self.stands_by = False
@@ -59,16 +58,15 @@ class Term:
         self.ended.set()
         self._begun = asyncio.Event()
         self._valid_until = -math.inf
-        self._clock = clock
 
     @property
     def is_active(self) -> bool:
         """Whether calls may be answered; false from the instant at which the term runs out."""
-        return self._clock() < self._valid_until
+        return time.monotonic() < self._valid_until
 
     def require(self, epoch: int) -> None:
         """Raise StaleTermError if a bind of *epoch* may not be sent any more."""
-        if epoch != self.epoch or self._clock() >= self._valid_until:
+        if epoch != self.epoch or time.monotonic() >= self._valid_until:
             raise StaleTermError("the bind was not sent, since another gateway has taken over")
 
     def begin(self, epoch: int, *, valid_until: float = math.inf) -> None:
@@ -116,7 +114,7 @@ class Term:
         Raises:
             CallFailedError: There is none, or none in time.
         """
-        while self._clock() >= self._valid_until:
+        while time.monotonic() >= self._valid_until:
             if self.stands_by or not self.ended.is_set():
                 raise StandsByError(STANDS_BY)
             self.wanted.set()

@@ -134,7 +134,6 @@ class Shadows:
         filters: ReplicaSet,
         scorers: ReplicaSet,
         registry: CollectorRegistry,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Run shadows on the replicas of the live profiles, or on their own."""
         self._state = state
@@ -146,7 +145,6 @@ class Shadows:
         policy.listeners.extend(each.begin_again for each in self._own)
         self._seconds = settings.shadow_timeout
         self._metrics = ShadowMetrics(registry)
-        self._clock = clock
         self._tallies: dict[str, Tally] = {}
         self._next: Cycle | None = None
         self._is_running = False
@@ -205,21 +203,21 @@ class Shadows:
             if not self._queue.is_idle:
                 self._tally(cycle.profile).skipped("busy")
                 continue
-            self._is_running, start = True, self._clock()
+            self._is_running, start = True, time.monotonic()
             try:
                 await self._run(cycle)
             finally:
                 self._is_running = False
-                self._tally(cycle.profile).spent(self._clock() - start)
+                self._tally(cycle.profile).spent(time.monotonic() - start)
 
     async def _run(self, cycle: Cycle) -> None:
-        start = self._clock()
+        start = time.monotonic()
         try:
             await self._compare(cycle)
         except StateChangedError:
             self._tally(cycle.profile).skipped("changed")
         except ShadowFailedError as error:
-            costly = error.costly or self._clock() - start > COSTLY_SECONDS
+            costly = error.costly or time.monotonic() - start > COSTLY_SECONDS
             self._tally(cycle.profile).failed(str(error), costly=costly)
         except Exception:
             log.exception("A shadow cannot be compared", profile=cycle.profile)
@@ -271,7 +269,7 @@ class Shadows:
         tally = self._tallies.get(profile)
         if tally is None or tally.revision != revision:
             self._tallies = {each: t for each, t in self._tallies.items() if each in shares}
-            budget = Budget(shares.get(profile, 0.0), self._clock)
+            budget = Budget(shares.get(profile, 0.0), time.monotonic)
             tally = self._tallies[profile] = Tally(profile, revision, budget, self._metrics)
         return tally
 

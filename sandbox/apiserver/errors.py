@@ -135,10 +135,10 @@ def unsupported_media_type(given: str, accepted: Sequence[str]) -> StatusError:
     return StatusError(415, f"{message}{listed} (got {given or 'none'})")
 
 
-def forbidden(resource: str, name: str, why: str, *, group: str = "") -> StatusError:
+def forbidden(resource: str, name: str, why: str) -> StatusError:
     """403: admission refuses the object."""
-    message = f'{_qualified(resource, group)} "{name}" is forbidden: {why}'
-    return StatusError(403, message, details=_details(resource, name, group))
+    message = f'{resource} "{name}" is forbidden: {why}'
+    return StatusError(403, message, details=_details(resource, name, ""))
 
 
 def not_found(resource: str, name: str, *, group: str = "") -> StatusError:

@@ -36,7 +36,7 @@ class Watch:
         shape: Format,
         settings: Settings,
     ) -> None:
-        version, asked = whole_number(query, "resourceVersion", 0), query.get("sendInitialEvents")
+        version, asked = whole_number(query, "resourceVersion"), query.get("sendInitialEvents")
         self.selection = select(target.resource, target.namespace, query)
         self.ended: Literal["", "dropped", "expired"] = ""
         self.lie: Lie | None = None
@@ -46,7 +46,7 @@ class Watch:
         self._initial = flag(query, "sendInitialEvents") if asked else version == 0
         self._bookmarks = flag(query, "allowWatchBookmarks")
         self._marks_end = bool(asked) and self._bookmarks
-        self._seconds = whole_number(query, "timeoutSeconds", 0) or settings.watch_seconds
+        self._seconds = whole_number(query, "timeoutSeconds") or settings.watch_seconds
         self._bookmark_seconds = settings.bookmark_seconds
         present = self._store.revision
         self._position = present if self._initial else version or present

@@ -53,9 +53,9 @@ class SchedulerSettings(ProcessSettings):
     )
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Schedule until SIGTERM or SIGINT."""
-    settings = parse_settings(SchedulerSettings, "python -m moorage_apps sandbox.scheduler", argv)
+    settings = parse_settings(SchedulerSettings, "python -m moorage_apps sandbox.scheduler")
     asyncio.run(_schedule(settings))
 
 

@@ -7,7 +7,7 @@ import asyncio
 import random
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -46,7 +46,6 @@ class StandInScheduler:
         configuration: A KubeSchedulerConfiguration.
         api_url: Where the API server listens.
         seed: Makes ties break the same way every time.
-        clock: Returns the time for the queue, in seconds.
         decisions: Where decisions are kept; schedulers of one process may share it.
     """
 
@@ -56,7 +55,6 @@ class StandInScheduler:
         api_url: str,
         *,
         seed: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
         decisions: Decisions | None = None,
     ) -> None:
         ignorable_last = sorted(configuration.extenders, key=lambda config: config.ignorable)
@@ -73,7 +71,7 @@ class StandInScheduler:
             Extenders(extenders, self.cache),
             self,
             rng=random.Random(seed),
-            clock=clock,
+            clock=time.monotonic,
         )
         self.queue = self._scheduling.queue
         self._nodes = Informer(api, "/api/v1/nodes", self._node_set, self._node_gone)

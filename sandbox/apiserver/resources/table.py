@@ -229,8 +229,8 @@ BUILT_IN = tuple(_read(_TABLE))
 class ResourceTable:
     """Finds the resource that a path or a stored object belongs to."""
 
-    def __init__(self, rows: Iterable[ApiResource] = BUILT_IN) -> None:
-        self._rows = {(row.group, row.version, row.plural): row for row in rows}
+    def __init__(self) -> None:
+        self._rows = {(row.group, row.version, row.plural): row for row in BUILT_IN}
 
     @property
     def rows(self) -> tuple[ApiResource, ...]:

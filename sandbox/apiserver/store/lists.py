@@ -26,15 +26,13 @@ def flag(query: Mapping[str, str], name: str) -> bool:
     return query.get(name, "false").lower() not in ("0", "false")
 
 
-def whole_number(query: Mapping[str, str], name: str, default: int) -> int:
+def whole_number(query: Mapping[str, str], name: str) -> int:
     """Return a query parameter that is a number and not negative.
 
     Raises:
         StatusError: 400.
     """
-    text = query.get(name, "")
-    if not text:
-        return default
+    text = query.get(name) or "0"
     if not text.isascii() or not text.isdigit():
         raise bad_request(f'{name}: "{text}" is not a whole number')
     return int(text)
@@ -127,7 +125,7 @@ class Pages:
         Raises:
             StatusError: 400, 410 (the token is too old) or 504 (the version is in the future).
         """
-        limit, token = whole_number(query, "limit", 0), query.get("continue", "")
+        limit, token = whole_number(query, "limit"), query.get("continue", "")
         path = (selection.resource.stored_as, selection.namespace)
         if token:
             rest = self._resume(token, path, query)
@@ -145,7 +143,7 @@ class Pages:
         return rest.items[:limit], metadata | {"continue": token, "remainingItemCount": len(left)}
 
     def _resume(self, token: str, path: tuple[str, str | None], query: Mapping[str, str]) -> _Rest:
-        if whole_number(query, "resourceVersion", 0):
+        if whole_number(query, "resourceVersion"):
             raise bad_request("specifying resource version is not allowed when using continue")
         rest = self._rests.get(token)
         if rest is None and not _TOKEN.fullmatch(token):
@@ -160,7 +158,7 @@ class Pages:
         return rest
 
     def _check_version(self, query: Mapping[str, str]) -> None:
-        wanted, present = whole_number(query, "resourceVersion", 0), self._store.revision
+        wanted, present = whole_number(query, "resourceVersion"), self._store.revision
         if query.get("resourceVersionMatch") == "Exact" and wanted < present:
             raise expired(f"The resourceVersion for the provided list is too old: {wanted}")
         if wanted > present:

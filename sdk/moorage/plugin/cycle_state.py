@@ -40,8 +40,8 @@ class CycleState:
         note: The plugin's note about the cycle; empty if there is none.
     """
 
-    def __init__(self, limit: int = CYCLE_STATE_BYTES) -> None:
-        self.limit = limit
+    def __init__(self) -> None:
+        self.limit = CYCLE_STATE_BYTES
         self.values: dict[str, KeptValue] = {}
         self.note = ""
         self._size = 0

@@ -32,9 +32,9 @@ class LogDrops(Collector):
         """Begin with none."""
         self._lines: dict[Cause, int] = {"queue": 0, "write": 0, "repeated": 0}
 
-    def count(self, cause: Cause, lines: int = 1) -> None:
-        """Count lines."""
-        self._lines[cause] += lines
+    def count(self, cause: Cause) -> None:
+        """Count a line."""
+        self._lines[cause] += 1
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """Give the metric."""
@@ -59,13 +59,11 @@ class LogWriter:
     Args:
         stream: Where to; its file is written to directly, past its buffer.
         queue: Lines that may wait.
-        drops: Counts those that are not written.
     """
 
-    def __init__(self, stream: TextIO, queue: int, drops: LogDrops = DROPS) -> None:
+    def __init__(self, stream: TextIO, queue: int) -> None:
         self._file = stream.fileno()
         self._limit = queue
-        self._drops = drops
         self._is_stuck = False
         self._lines: SimpleQueue[bytes | threading.Event] = SimpleQueue()
         threading.Thread(target=self._run, name="log", daemon=True).start()
@@ -73,7 +71,7 @@ class LogWriter:
     def put(self, line: str) -> None:
         """Have a line written, or dropped if too many wait. Never waits, never raises."""
         if self._lines.qsize() >= self._limit:
-            self._drops.count("queue")
+            DROPS.count("queue")
         else:
             self._lines.put(line.encode(errors="backslashreplace") + b"\n")
 
@@ -94,7 +92,7 @@ class LogWriter:
             try:
                 self._write(line)
             except OSError:
-                self._drops.count("write")
+                DROPS.count("write")
 
     def _write(self, line: bytes) -> None:
         while line:

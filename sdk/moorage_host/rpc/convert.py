@@ -42,47 +42,39 @@ _SCOPES: Mapping[Scope, pb.Scope.ValueType] = {
 }
 
 
-def pod_from_proto(message: pb.Pod, path: str = "pod") -> tuple[Pod, bytes]:
+def pod_from_proto(message: pb.Pod) -> tuple[Pod, bytes]:
     """Return the pod and its JSON.
-
-    Args:
-        message: The pod as it came.
-        path: Where it stood in the request, for errors.
 
     Raises:
         CallError: INVALID_ARGUMENT: it is missing, malformed, or has no name or no uid.
     """
-    text = message.json or _json_of(message, path)
+    text = message.json or _json_of(message, "pod")
     try:
         pod = freeze_pod(decode_passing_pod(text))
         pod.requests  # noqa: B018 - models keep what they read
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, QuantityError) as error:
-        raise _malformed(error, path, f"{path}.spec") from error
+        raise _malformed(error, "pod", "pod.spec") from error
     if not pod.metadata.name:
-        raise _invalid(f"{path}.metadata.name is missing")
+        raise _invalid("pod.metadata.name is missing")
     if not pod.metadata.uid:
-        raise _invalid(f"{path}.metadata.uid is missing")
+        raise _invalid("pod.metadata.uid is missing")
     return pod, text
 
 
-def node_from_proto(message: pb.Node, path: str = "node") -> tuple[NodeManifest, bytes]:
+def node_from_proto(message: pb.Node) -> tuple[NodeManifest, bytes]:
     """Return the node and its JSON.
-
-    Args:
-        message: The node as it came.
-        path: Where it stood in the request, for errors.
 
     Raises:
         CallError: INVALID_ARGUMENT: it is missing, malformed, or has no name.
     """
-    text = message.json or _json_of(message, path)
+    text = message.json or _json_of(message, "node")
     try:
         node = decode_node(text)
         node.allocatable  # noqa: B018 - models keep what they read
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, QuantityError) as error:
-        raise _malformed(error, path, f"{path}.status.allocatable") from error
+        raise _malformed(error, "node", "node.status.allocatable") from error
     if not node.metadata.name:
-        raise _invalid(f"{path}.metadata.name is missing")
+        raise _invalid("node.metadata.name is missing")
     return node, text
 
 

@@ -43,7 +43,6 @@ class Policies:
         registry: Registry,
         *,
         retry_interval: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
         count_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Run plugins of *registry*; *count_failure* is called when the work of one fails.
@@ -53,7 +52,6 @@ class Policies:
         """
         self.plugins = PluginHost(registry, count_failure=count_failure)
         self._retry_interval = retry_interval
-        self._clock = clock
         self._turn = asyncio.Lock()
         # The revision that was refused last, until when it stays so, and why.
         self._refused = ("", 0.0, "")
@@ -68,12 +66,12 @@ class Policies:
         """
         async with self._turn:
             revision, until, problem = self._refused
-            if revision == text.revision and self._clock() < until:
+            if revision == text.revision and time.monotonic() < until:
                 raise PolicyUnusableError(problem)
             try:
                 policy = await self.plugins.use(text.revision, text.content)
             except (ConfigurationError, msgspec.DecodeError) as error:
-                self._refused = text.revision, self._clock() + self._retry_interval, str(error)
+                self._refused = text.revision, time.monotonic() + self._retry_interval, str(error)
                 _log.warning("The policy of a bind cannot be used", error=str(error))
                 raise PolicyUnusableError(str(error)) from error
         try:

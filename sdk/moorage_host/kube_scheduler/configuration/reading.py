@@ -28,16 +28,14 @@ GONE = {"v1beta1": "1.23", "v1beta2": "1.28", "v1beta3": "1.29"}
 """The first minor version of Kubernetes without a version of the file."""
 
 
-def load_configuration(
-    path: Path, extender_url: str | None = None, *, minor: int = NEWEST
-) -> KubeSchedulerConfiguration:
+def load_configuration(path: Path, extender_url: str | None = None) -> KubeSchedulerConfiguration:
     """Read a configuration file; see `parse_configuration`.
 
     Raises:
         ConfigurationError: The file cannot be read, or kube-scheduler would not start with it: one
             line for each mistake.
     """
-    return parse_configuration(read(path), extender_url, source=str(path), minor=minor)
+    return parse_configuration(read(path), extender_url, source=str(path))
 
 
 def parse_configuration(
