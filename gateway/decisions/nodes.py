@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from gateway.cycle.answers import NO_ROWS, PhaseScores, PhaseVerdicts
@@ -234,6 +235,7 @@ class NodeView(Record, kw_only=True):
         cured_by: "capacity" if a new node would not be rejected.
         detail: Why there is no verdict, or no score.
         rank: The node's place in Moorage's order, from 1 on; 0 if it is not kept.
+        tied: Whether others share the place.
         chosen: Whether the pod was bound to it.
     """
 
@@ -245,6 +247,7 @@ class NodeView(Record, kw_only=True):
     unresolvable: bool = False
     cured_by: str = ""
     rank: int = 0
+    tied: bool = False
     score: NodeScoreRecord | None = None
     chosen: bool = False
     detail: str = ""
@@ -257,7 +260,7 @@ def view(decision: Decision, node: str, arrays: NodeArrays | None) -> NodeView:
     top = decision.score.top if decision.score else []
     seen.score = next((each for each in top if each.node == node), None)
     if seen.score is not None:
-        seen.rank = sum(each.total > seen.score.total for each in top) + 1  # equal ones share it
+        _rank(seen, np.array([each.total for each in top]), seen.score.total)
     if arrays is not None:
         _judge(seen, arrays)
     elif seen.score or seen.chosen:
@@ -284,12 +287,17 @@ def _judge(seen: NodeView, arrays: NodeArrays) -> None:
         seen.unresolvable, seen.cured_by = verdict.unresolvable, verdict.cured_by
 
 
+def _rank(seen: NodeView, totals: npt.NDArray[Any], total: float) -> None:
+    seen.rank = int((totals > total).sum()) + 1
+    seen.tied = int((totals == total).sum()) > 1
+
+
 def _score(seen: NodeView, row: int, arrays: NodeArrays) -> None:
     scores = arrays.scores
     if scores is None or (index := scores.index_of(row)) is None:
         return
     total = scores.totals[index]
-    seen.rank = int((scores.totals > total).sum()) + 1  # equal ones share it
+    _rank(seen, scores.totals, total)
     seen.score = NodeScoreRecord(
         node=seen.node,
         total=float(total),

@@ -237,7 +237,8 @@ def _feasible(newest: Decision | None, view: NodeView, *, is_chosen: bool) -> st
             tie = newest.claim is None and is_tie(newest.score, view.score.total)
             alike = f", a tie after rounding to {newest.score.scale} steps" if tie else ""
             lead = f"{best.node} has {best.total:.4g}{alike}"
-            return f"it is Moorage's number {view.rank}, {total}; {lead}"
+            verb = "ties for" if view.tied else "is"
+            return f"it {verb} Moorage's number {view.rank}, {total}; {lead}"
         if best.node == view.node and newest.score.best < 2:
             return f"it is Moorage's best node, {total}: {reason}"
         return f"it ties for Moorage's best total, {total}: {reason}"

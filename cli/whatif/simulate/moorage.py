@@ -7,6 +7,7 @@ gateway would write them. Nothing is cached, and plugins see the copy of the clu
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from math import isclose
 
 import msgspec
 import numpy as np
@@ -219,7 +220,10 @@ def why_not(attempt: SchedulingAttempt, moorage: InProcess, chosen: str, other: 
         return f"{plugin} rejects {other}: {reason}"
     if claimants := moorage.claimants:
         text = f"claimed for {', '.join(claimants)}"
-        return _with_points(text, moorage.parts(chosen), moorage.parts(other))
+        one, another = moorage.parts(chosen), moorage.parts(other)
+        if isclose(sum(one.values()), sum(another.values())):
+            return f"{text}, with as many points as {other}: by lot"
+        return _with_points(text, one, another)
     if other not in attempt.names:
         return f"{other} was not in the sample of nodes"
     lead = int(attempt.points[attempt.names.index(chosen)])

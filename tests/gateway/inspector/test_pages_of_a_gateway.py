@@ -1,5 +1,6 @@
 """The page as a real gateway serves it."""
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -33,18 +34,19 @@ profiles:
 
 
 OURS = authority()
+NODES = ("n1", "n2")
 
 
-def a_gateway(folder: Path) -> AbstractAsyncContextManager[Gateway]:
-    """Run a gateway with its services and two nodes."""
-    return plane(folder, policy=POLICY, nodes=("n1", "n2"), inspector_interval=0.2)
+def a_gateway(folder: Path, nodes: Sequence[str] = NODES) -> AbstractAsyncContextManager[Gateway]:
+    """Run a gateway with its services and nodes that are alike."""
+    return plane(folder, policy=POLICY, nodes=nodes, inspector_interval=0.2)
 
 
 async def decide(running: Gateway, name: str, cpu: str = "1") -> None:
     """Have a pod filtered and scored."""
     container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
     asked = pod(name, containers=[container])
-    answer = await running.filter(asked, "n1", "n2")
+    answer = await running.filter(asked, *NODES)
     if answer["NodeNames"]:
         await running.prioritize(asked, *answer["NodeNames"])
 
@@ -63,6 +65,26 @@ async def test_pods_are_there_live_and_lead_to_all_their_nodes(page: Page, tmp_p
         await expect(page.locator(".reason")).to_contain_text("Insufficient cpu")
         await expect(page.locator(".nodes .window .row")).to_have_count(2)
         await expect(page.locator(".nodes .window .row").first).to_contain_text("NodeResourcesFit")
+
+
+async def test_nodes_that_tie_are_called_ties_on_every_page(page: Page, tmp_path: Path) -> None:
+    nodes = (*NODES, "n3")
+    async with a_gateway(tmp_path, nodes) as running:
+        placed = running.api.pod("p", schedulerName="moorage")
+        await running.filter(placed, *nodes)
+        await running.prioritize(placed, *nodes)
+        inspector = f"{running.admin}/inspector/"
+        await page.goto(f"{inspector}#/pod/default/p")
+        ranks = page.locator(".nodes .window .row [title='tied for number 1']")
+        await expect(ranks).to_have_text(["1=", "1=", "1="])
+        await page.locator(".nodes canvas").hover()
+        await expect(page.locator(".nodes")).to_contain_text(" · tied for number 1, total ")
+        await page.get_by_text("What if", exact=True).click()
+        await expect(page.locator(".whatif .facts")).to_contain_text("several tie")
+        await expect(page.locator(".best li[value='1']", has_text="(tied)")).to_have_count(3)
+        await page.goto(f"{inspector}#/map?pod=default/p")
+        await page.locator(".t").last.hover()
+        await expect(page.locator(".readout")).to_contain_text("feasible, tied for number 1")
 
 
 async def test_nodes_show_what_is_on_them(page: Page, tmp_path: Path) -> None:

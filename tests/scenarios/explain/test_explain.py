@@ -25,7 +25,7 @@ async def test_why_not_this_node(world: World) -> None:
         reasons = dict.fromkeys(NAMES, "no slice")
         await world.create(
             pod("only", reject=all_but("n2")),
-            pod("best", score={"n3": 100, "n1": 40}),
+            pod("best", score={"n3": 100, "n1": 40, "n2": 40}),
             pod("alike"),
             pod("both", cpu="2", reject=reasons),
         )
@@ -41,7 +41,7 @@ async def test_why_not_this_node(world: World) -> None:
             )
         )
         assert await headline(world, "best", "n1") == (
-            "best is not on n1 but on n3: it is Moorage's number 2, 40; n3 has 100"
+            "best is not on n1 but on n3: it ties for Moorage's number 2, 40; n3 has 100"
         )
         assert await headline(world, "best", "n3") == (
             "best is on n3: Moorage prefers n3 to n1, 100 to 40: Steered +60"

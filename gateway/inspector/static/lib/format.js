@@ -46,6 +46,18 @@ export const OUTCOMES = ["bound", "binding", "unschedulable", "failed", "bind fa
 
 export const path = (...parts) => `#/${joined(...parts)}`;
 
+// Say of nodes, best first, which place each has in Moorage's order, which equal ones share.
+export function ranked(nodes) {
+  nodes.forEach((node, index) => {
+    if (node.total === undefined || node.total === null) return;
+    const same = (other) => other?.total === node.total;
+    node.rank = same(nodes[index - 1]) ? nodes[index - 1].rank : index + 1;
+    node.tied = same(nodes[index - 1]) || same(nodes[index + 1]);
+    node.place = `${node.tied ? "tied for number" : "number"} ${node.rank}`;
+  });
+  return nodes;
+}
+
 // Whether a text has every word of a search.
 export const matches = (text, search) => search.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
 

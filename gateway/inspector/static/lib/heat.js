@@ -81,7 +81,7 @@ export class Strip {
   read(node) {
     if (!node) return void (this.reading.textContent = this.nodes.length ? `Each column is a node, in the order of the table. ${TOUCH.matches ? "Touch one to read it and find it." : "Point at one to read it, click to find it."}` : "");
     const rejected = node.verdict === "rejected" ? `rejected by ${node.plugin}: ${node.reason}` : "";
-    const rank = node.rank ? `rank ${node.rank}, total ${node.total.toFixed(2)}` : "";
+    const rank = node.place ? `${node.place}, total ${node.total.toFixed(2)}` : "";
     this.reading.textContent = printable([node.node, rejected || rank].filter(Boolean).join(" · "));
   }
 

@@ -2,7 +2,7 @@
 
 import { all, every, get, joined, query } from "../lib/api.js";
 import { TOUCH, el, note, printable, replace, typed } from "../lib/dom.js";
-import { ask, asked, count, path, plural } from "../lib/format.js";
+import { ask, asked, count, path, plural, ranked } from "../lib/format.js";
 
 const REFRESH = 10000; // milliseconds
 const SHADES = 5; // causes with a colour of their own; others are grey
@@ -142,7 +142,7 @@ async function verdictsOn(pod, names) {
   const filtered = attempts.find((each) => each.filter);
   if (!filtered) return { ...coloured(reason || "nothing is decided yet", [], names, "not asked"), unasked: true };
   const { items } = await all(`${base}/${joined(filtered.id)}/nodes`);
-  return coloured(reason || filtered.reason, items, names, unnamed(reason || ""));
+  return coloured(reason || filtered.reason, ranked(items), names, unnamed(reason || ""));
 }
 
 // Of nodes that kube-scheduler did not name: why, where the reason says what its own filters found.
@@ -179,7 +179,7 @@ function coloured(reason, items, names, rest) {
     reason, causes,
     cause: (node) => places.get(of(node)),
     shade: (node) => causes[places.get(of(node))]?.shade,
-    text: (node) => of(node) + (rows.get(node)?.rank ? `, number ${rows.get(node).rank}` : ""),
+    text: (node) => of(node) + (rows.get(node)?.place ? `, ${rows.get(node).place}` : ""),
   };
 }
 

@@ -2,12 +2,13 @@
 
 import { all } from "../lib/api.js";
 import { badge, el } from "../lib/dom.js";
-import { matches, path, score, shownOf } from "../lib/format.js";
+import { matches, path, ranked, score, shownOf } from "../lib/format.js";
 import { Strip, paint } from "../lib/heat.js";
 import { Table } from "../lib/table.js";
 
 export async function nodeTable(base, attempt) {
   const { items, plugins } = await all(base);
+  ranked(items);
   const search = el("input", { type: "search", placeholder: "Search node, plugin, reason  ( / )", "aria-label": "Search nodes" });
   const counted = el("span", { class: "muted" });
   const bound = attempt.bind && !attempt.bind.error ? attempt.bind.node : "";
@@ -21,7 +22,7 @@ export async function nodeTable(base, attempt) {
     open: (row) => { location.hash = path("node", row.node); },
     sort: (key, descending) => { table.setOrder(key, descending); show(); },
     columns: [
-      ...(scored ? [{ key: "rank", title: "#", width: "62px", number: true, sort: true, hint: "Moorage's order", cell: (row) => (row.rank ? String(row.rank) : "–") }] : []),
+      ...(scored ? [{ key: "rank", title: "#", width: "62px", number: true, sort: true, hint: "Moorage's order", cell: (row) => el("span", { title: row.place }, row.place ? `${row.rank}${row.tied ? "=" : ""}` : "–") }] : []),
       { key: "node", title: "Node", width: "minmax(120px, 1.4fr)", narrow: "minmax(0, 1fr)", sort: true, cell: (row) => el("a", { class: row.node === bound ? "name bound" : "name", href: path("node", row.node), title: row.node === bound ? `${row.node}: the pod is bound here` : row.node }, row.node === bound ? "● " : "", row.node) },
       ...(scored ? [{ key: "total", title: "Total", width: "62px", number: true, sort: true, cell: (row) => score(row.total), paint: (row, cell) => paint(cell, row.total) }] : []),
       ...plugins.score.map(({ plugin, weight }) => ({ key: plugin, title: plugin, hint: `${plugin}, weight ${weight}`, width: "minmax(56px, 1fr)", number: true, sort: true, phone: "hide", cell: (row) => score(row.scores?.[plugin]?.normalized), paint: (row, cell) => { const one = row.scores?.[plugin]; if (one) { paint(cell, one.normalized); cell.title = `${plugin}: raw ${one.raw}, normalised ${one.normalized}, weight ${weight}`; } } })),

@@ -2,7 +2,7 @@
 
 import { get, joined } from "../lib/api.js";
 import { el, facts, note, replace } from "../lib/dom.js";
-import { count, score } from "../lib/format.js";
+import { count, ranked, score } from "../lib/format.js";
 
 export function whatIf(namespace, pod) {
   const base = `../simulate/${joined(namespace, pod)}`;
@@ -63,5 +63,5 @@ function side(title, found, before = found) {
 
 // The best nodes with what each plugin gives them.
 export function best(top) {
-  return top.length ? el("ol", { class: "best" }, top.map((each) => el("li", {}, el("b", {}, each.node), ` ${score(each.total)} `, el("small", {}, (each.plugins || []).map((one) => `${one.plugin} ${score(one.normalized)} × ${one.weight}`).join(", "))))) : null;
+  return top.length ? el("ol", { class: "best" }, ranked(top).map((each) => el("li", { value: each.rank }, el("b", {}, each.node), ` ${score(each.total)} `, each.tied && "(tied) ", el("small", {}, (each.plugins || []).map((one) => `${one.plugin} ${score(one.normalized)} × ${one.weight}`).join(", "))))) : null;
 }

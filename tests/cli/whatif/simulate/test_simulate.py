@@ -270,6 +270,15 @@ def test_pods_of_a_run_claim_one_node_as_with_the_gateway(files: Files) -> None:
     answer = files.json("--count", 4, "--config", config)
     assert len(set(places(answer).values())) == 1
     assert answer["policies"][0]["placements"][0]["claimants"] == ["OneNodePerPipelineRun"]
+    tasks = [sized(f"task-{i}", "1") for i in range(6)]
+    for i, each in enumerate(tasks):
+        each["metadata"]["labels"] = {"tekton.dev/pipelineRun": f"run-{i}"}
+    files.write("pods.yaml", *tasks)
+    other = files.write("b.yaml", policy("NodeResourcesMostAllocated"))
+    placed = files.json("--config", other, "--config", config)["policies"][1]["placements"]
+    why = [each["whyNotThere"] for each in placed if "whyNotThere" in each]
+    assert why
+    assert all(re.search("PipelineRun, with as many points as n.: by lot$", each) for each in why)
 
 
 FAILING = """
