@@ -4,7 +4,6 @@ The kubeconfig that `moorage up` writes names the gateway's admin port: there th
 process of this machine and no pod, so the API server cannot lead to it.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -14,7 +13,6 @@ from typing import Any
 import click
 
 from moorage.errors import ConfigurationError
-from moorage.files import load_kubeconfig
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -130,10 +128,11 @@ def embedded_admin(kubeconfig: Path | None, context: str = "") -> str:
         kubeconfig: The file; None for those of KUBECONFIG, else ~/.kube/config.
         context: The context; "" for the current one.
     """
-    documents, chosen = _chosen(kubeconfig, context)
-    cluster = _object(_named(documents, "clusters", chosen.get("cluster")).get("cluster"))
-    found = _named([cluster], "extensions", EXTENSION)
-    return str(_object(found.get("extension")).get("admin", ""))
+    found, chosen = _chosen(kubeconfig, context)
+    cluster = _named(found["clusters"], chosen.get("cluster")).get("cluster", {})
+    extensions = cluster.get("extensions")
+    named = _named(extensions if isinstance(extensions, list) else [], EXTENSION)
+    return str(_object(named.get("extension")).get("admin", ""))
 
 
 def current_namespace(kubeconfig: Path | None, context: str = "") -> str:
@@ -141,26 +140,20 @@ def current_namespace(kubeconfig: Path | None, context: str = "") -> str:
     return str(_chosen(kubeconfig, context)[1].get("namespace") or "default")
 
 
-def _chosen(kubeconfig: Path | None, context: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return kubeconfigs with a context; who connects reports what is wrong with them."""
-    paths = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "").split(os.pathsep)
-    documents = []
-    for path in list(filter(None, paths)) or ["~/.kube/config"]:
-        try:
-            found = load_kubeconfig(Path(path).expanduser())
-        except ConfigurationError:
-            continue
-        documents += [document for document in found[:1] if isinstance(document, dict)]
-    current = (each["current-context"] for each in documents if each.get("current-context"))
-    name = context or next(current, "")
-    return documents, _object(_named(documents, "contexts", name).get("context"))
+def _chosen(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return kubeconfigs and a context; who connects reports what is wrong with them."""
+    from moorage_host.kube.config import find_kubeconfigs, merged
+
+    try:
+        found = merged(find_kubeconfigs(kubeconfig))
+    except ConfigurationError:
+        found = merged([])
+    name = context or found.get("current-context")
+    return found, _named(found["contexts"], name).get("context", {})
 
 
-def _named(documents: Iterable[dict[str, Any]], kind: str, name: object) -> dict[str, Any]:
-    """Return the first item of this name: the first file that has it wins, as for kubectl."""
-    lists = (each.get(kind) for each in documents)
-    items = (item for each in lists if isinstance(each, list) for item in each)
-    return next((each for each in items if _object(each).get("name") == name), {})
+def _named(items: Iterable[Any], name: object) -> dict[str, Any]:
+    return next((each for each in map(_object, items) if each.get("name") == name), {})
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ second of processor time and 110 MB, so it is imported only then.
 import os
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import structlog
 from yarl import URL
 
 from moorage.errors import ConfigurationError
+from moorage.files import load_kubeconfig
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -66,7 +67,7 @@ async def find_server(
                 f"cannot use the service account in {service_account}: {error}; "
                 "mount a service account token or pass --kubeconfig"
             ) from error
-    return await _of_files(_files(kubeconfig), context, refresh_interval)
+    return await _of_files(find_kubeconfigs(kubeconfig), context, refresh_interval)
 
 
 def _of_service_account(folder: Path, refresh_interval: float) -> ApiServerAccess:
@@ -115,38 +116,79 @@ def _is_url(text: str) -> bool:
         return False
 
 
-def _files(kubeconfig: Path | None) -> str:
-    text = str(kubeconfig or os.environ.get("KUBECONFIG") or Path("~/.kube/config"))
-    paths = [Path(part).expanduser() for part in text.split(os.pathsep) if part]
-    if any(path.is_file() for path in paths):
-        return os.pathsep.join(map(str, paths))
+def find_kubeconfigs(kubeconfig: Path | None) -> list[Path]:
+    """Return the files that kubectl would read.
+
+    Args:
+        kubeconfig: The file; None for those of KUBECONFIG, else ~/.kube/config.
+
+    Raises:
+        ConfigurationError: There is none of them.
+    """
+    listed = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    named = [kubeconfig] if kubeconfig else filter(None, listed.split(os.pathsep))
+    if found := [path for path in (Path(each).expanduser() for each in named) if path.exists()]:
+        return found
     raise ConfigurationError(
-        f"there is no kubeconfig at {text}, and this is not a pod with a service account; "
-        "pass --kubeconfig FILE or set KUBECONFIG"
+        f"there is no kubeconfig at {kubeconfig or listed}, and this is not a pod with a service "
+        "account; pass --kubeconfig FILE or set KUBECONFIG"
     )
 
 
-def _check_costs(files: str) -> None:
-    """Refuse kubeconfigs that cost too much, before a library reads them that has no limits."""
-    from moorage.files import load_kubeconfig
-
-    for path in map(Path, files.split(os.pathsep)):
-        if path.is_file():
-            for found in load_kubeconfig(path):
-                if found is not None and not isinstance(found, dict):
-                    raise ConfigurationError(f"{path} holds a {type(found).__name__}, no Config")
+_KINDS = (("clusters", "cluster"), ("contexts", "context"), ("users", "user"))
 
 
-async def _of_files(files: str, context: str | None, refresh_interval: float) -> ApiServerAccess:
+def merged(paths: Iterable[Path]) -> dict[str, Any]:
+    """Return kubeconfigs as one, as kubectl does: of what several files have, the first counts.
+
+    The Kubernetes library takes the last file's context, and all paths from the cluster's folder.
+
+    Raises:
+        ConfigurationError: One cannot be read, or is no kubeconfig.
+    """
+    found: dict[str, Any] = {each: [] for each, _ in _KINDS}
+    for path in paths:
+        document = next(iter(load_kubeconfig(path)), None) or {}
+        if not isinstance(document, dict):
+            raise ConfigurationError(f"{path} holds a {type(document).__name__}, no Config")
+        if context := document.get("current-context"):
+            found.setdefault("current-context", context)
+        for kind, field in _KINDS:
+            names = {each["name"] for each in found[kind]}
+            for item in document.get(kind) or ():
+                if not isinstance(item, dict) or not isinstance(item.get(field) or {}, dict):
+                    raise ConfigurationError(f"{path}: {kind} has what is no {field}")
+                if (name := str(item.get("name", ""))) not in names:
+                    names.add(name)
+                    fields = _absolute(item.get(field) or {}, path.absolute().parent)
+                    found[kind].append({"name": name, field: fields})
+    return found
+
+
+def _absolute(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a cluster, context or user without what is empty, and with its paths from the root."""
+    found = {name: value for name, value in fields.items() if value not in ("", None)}
+    for name in {"certificate-authority", "client-certificate", "client-key", "tokenFile"} & {
+        *found
+    }:
+        found[name] = str(folder / str(found[name]))
+    if "tokenFile" in found:
+        found.pop("token", None)
+    plugin = found.get("exec")
+    if isinstance(plugin, dict) and "/" in str(plugin.get("command", "")):
+        found["exec"] = plugin | {"command": str(folder / str(plugin["command"]))}
+    return found
+
+
+async def _of_files(
+    paths: list[Path], context: str | None, refresh_interval: float
+) -> ApiServerAccess:
     from kubernetes_asyncio.client import Configuration
-    from kubernetes_asyncio.config import load_kube_config
+    from kubernetes_asyncio.config import load_kube_config_from_dict
 
-    found = Configuration()
+    found, files = Configuration(), os.pathsep.join(map(str, paths))
     try:
-        _check_costs(files)
-        loader = await load_kube_config(
-            config_file=files, context=context, client_configuration=found, persist_config=False
-        )
+        loader = await load_kube_config_from_dict(merged(paths), context, found)
     except Exception as error:
         raise ConfigurationError(
             f"cannot use the kubeconfig {files}: {error or type(error).__name__}; "
@@ -183,7 +225,7 @@ async def _of_files(files: str, context: str | None, refresh_interval: float) ->
                 await loader.load_and_set(found)
             except Exception as error:  # noqa: BLE001 - the old token may still be good
                 _log.warning("Credentials were not renewed", error=str(error))
-        return str(found.api_key.get("BearerToken", ""))
+        return str(found.api_key.get("BearerToken", "")).strip()
 
     options = {
         "proxy": found.proxy,

@@ -1,4 +1,5 @@
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from moorage.errors import ConfigurationError
 from moorage_host.kube import connect
+from moorage_host.kube.config import find_server
 from tests.needs import needed
 
 
@@ -60,6 +62,53 @@ async def test_without_anything_the_file_in_the_home_folder_is_used(
 async def test_another_context_can_be_chosen(tmp_path: Path) -> None:
     file = write_kubeconfig(tmp_path / "file", "http://main.example")
     assert await host_of(file, "other") == "http://other.example:1"
+
+
+PROGRAM = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./credentials"}
+
+SEVERAL: dict[str, tuple[list[tuple[str | None, Any]], str, str]] = {
+    "the first file's context": ([("0", {"token": "a"}), ("1", {"token": "b"})], "0", "a"),
+    "a later file without a context": ([("0", {"token": "a"}), ("", {"token": "b"})], "0", "a"),
+    "a context of a later file": ([(None, {"token": "a"}), ("1", {"token": "b"})], "1", "b"),
+    "a context of another file": ([("1", {"token": "a"}), (None, {"tokenFile": "t"})], "1", "of t"),
+    "a token and its file": ([("0", {"token": "a", "tokenFile": "t"})], "0", "of t"),
+    "fields without a value": ([("0", {"token": "a", "tokenFile": "", "exec": None})], "0", "a"),
+    "a user without fields": ([("0", None)], "0", ""),
+    "a program beside the file": ([("0", {"exec": PROGRAM})], "0", "of a program"),
+}
+
+
+@pytest.mark.parametrize(("files", "host", "token"), SEVERAL.values(), ids=SEVERAL)
+async def test_kubeconfigs_mean_what_they_mean_to_kubectl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Any, host: str, token: str
+) -> None:
+    paths = [tmp_path / "empty", tmp_path / "missing"]
+    paths[0].touch()
+    for index, (context, user) in enumerate(files):
+        name = str(index)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "t").write_text("of t\n")
+        status = {
+            "apiVersion": PROGRAM["apiVersion"],
+            "kind": "",
+            "status": {"token": "of a program"},
+        }
+        (tmp_path / name / "credentials").write_text(f"#!/bin/sh\necho '{json.dumps(status)}'\n")
+        (tmp_path / name / "credentials").chmod(0o700)
+        config = {
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "clusters": [
+                {"name": name, "cluster": {"server": f"http://{name}.example"}},
+                {"name": "0", "cluster": {"server": "http://second.example"}},
+            ][: 1 + index],
+            "users": [{"name": name, "user": user}],
+        }
+        paths.append(tmp_path / name / "config")
+        paths[-1].write_text(json.dumps(config | {"current-context": context}))
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, paths)))
+    found = await find_server(None, None, tmp_path, 60)
+    assert found.host == f"http://{host}.example"
+    assert await found.authorization() == (token and f"Bearer {token}")
 
 
 async def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:
