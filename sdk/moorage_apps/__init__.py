@@ -5,15 +5,15 @@ a wheel keeps them in this folder, where only Moorage's own processes find them:
 """
 
 import sys
-from pathlib import Path
+from os.path import isdir, realpath  # without pathlib, during whose import Ctrl-C may come
 
-_HERE = Path(__file__).resolve().parent
+_HERE = realpath(__file__).rpartition("/")[0]
 
-HOME = _HERE if (_HERE / "gateway").is_dir() else _HERE.parents[1]
+HOME = _HERE if isdir(f"{_HERE}/gateway") else _HERE.rsplit("/", 2)[0]  # noqa: PTH112 - as above
 """The folder with the packages of the applications and with `deploy`."""
 
 
 def make_importable() -> None:
     """Let this process import the applications, before anything else of their names."""
-    if sys.path[:1] != [str(HOME)]:
-        sys.path.insert(0, str(HOME))
+    if sys.path[:1] != [HOME]:
+        sys.path.insert(0, HOME)

@@ -89,6 +89,8 @@ def files_in(home: Path) -> list[str]:
         (("up",), "cli.up.run", signal.SIGHUP),
         (("up", "--plugin=plugin.py"), "colorsys", signal.SIGINT),
         (("explain", "p"), "cli.decisions.explain", signal.SIGINT),
+        (("explain", "p"), "cli.shared.interrupts", signal.SIGINT),
+        (("explain", "p"), "pathlib", signal.SIGINT),
     ],
     ids=lambda each: each.name if isinstance(each, signal.Signals) else str(each),
 )

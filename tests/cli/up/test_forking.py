@@ -97,7 +97,7 @@ async def test_it_is_a_process_of_its_own_in_this_directory(
     assert seen == {
         "arguments": ["0", "--more"],
         "directory": str(tmp_path),
-        "first": str(HOME),
+        "first": HOME,
         "stdin": "",
         "session": True,
         "variable": "seen",
