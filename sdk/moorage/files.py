@@ -10,6 +10,7 @@ does. A file that is right may be large, and costs memory in proportion.
 import json
 import os
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -53,14 +54,15 @@ def load_all(path: Path, *, most: int = MAX_VALUES, longest: int = MAX_OBJECT) -
     with _reporting(path), _opened(path, longest) as file:
         text = file.read(MAX_OBJECT + 1)
         # The YAML parser reads JSON too, but a large dump would take it minutes.
-        if text.lstrip().startswith("{") and "\n---" not in text:
+        if _JSON.match(text) and "\n---" not in text:
             if len(text) > MAX_OBJECT:
                 yield _long_list(file, path, most)
                 return
             json_text = _JsonText(file, most)
-            document = json_text.value()
-            json_text.take("")
-            yield document
+            documents = []
+            while json_text.next():
+                documents.append(json_text.value())
+            yield from documents
             return
         text += file.read(MAX_YAML + 1 - len(text))
         if len(text) > MAX_YAML:
@@ -69,6 +71,7 @@ def load_all(path: Path, *, most: int = MAX_VALUES, longest: int = MAX_OBJECT) -
         yield from yaml.load_all(text, LOADER)
 
 
+_JSON = re.compile(r"\s*\{\s*[\"}]")
 _AS_JSON = "write it as JSON (`kubectl get ... -o json`)"
 
 
@@ -121,7 +124,10 @@ def _opened(path: Path, longest: int) -> Iterator[TextIO]:
         if file.seek(0, os.SEEK_END) > longest:
             raise ValueError(f"larger than {longest >> 20} MiB")
         file.seek(0)
-        yield stack.enter_context(TextIOWrapper(file, encoding="utf-8", newline=""))
+        # Windows' PowerShell writes what kubectl prints in UTF-16.
+        encoding = "utf-16" if file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8-sig"
+        file.seek(0)
+        yield stack.enter_context(TextIOWrapper(file, encoding=encoding, newline=""))
 
 
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"

@@ -155,14 +155,19 @@ def merged(paths: Iterable[Path]) -> dict[str, Any]:
             found.setdefault("current-context", context)
         for kind, field in _KINDS:
             names = {each["name"] for each in found[kind]}
-            for item in document.get(kind) or ():
-                if not isinstance(item, dict) or not isinstance(item.get(field) or {}, dict):
-                    raise ConfigurationError(f"{path}: {kind} has what is no {field}")
+            items = document.get(kind) or []
+            if not isinstance(items, list) or not all(_is_object(item, field) for item in items):
+                raise ConfigurationError(f"{path}: {kind} has what is no {field}")
+            for item in items:
                 if (name := str(item.get("name", ""))) not in names:
                     names.add(name)
                     fields = _absolute(item.get(field) or {}, path.absolute().parent)
                     found[kind].append({"name": name, field: fields})
     return found
+
+
+def _is_object(item: object, field: str) -> bool:
+    return isinstance(item, dict) and isinstance(item.get(field) or {}, dict)
 
 
 def _absolute(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:

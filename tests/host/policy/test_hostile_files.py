@@ -133,11 +133,34 @@ def test_a_large_file_costs_no_more_than_its_limit_or_its_longest_object(
     assert max(4 * MAX_OBJECT, 2 * MAX_YAML) < 50 << 20
 
 
-@pytest.mark.parametrize("piped", [False, True], ids=["file", "pipe"])
-def test_a_long_list_is_read_one_by_one(tmp_path: Path, piped: bool) -> None:
+POD = '{"kind": "Pod", "metadata": {"name": "é"}}'
+NODE = POD.replace("Pod", "Node")
+
+FORMS = {
+    "JSON": POD,
+    "JSON after JSON": f"{POD}\n{NODE}",
+    "JSON between lines": f"---\n{POD}\n---\n{NODE}\n",
+    "YAML in braces": "{kind: Pod, metadata: {name: é}}",
+    "other ends of lines": "# a\r\n---\r\nkind: Pod\r\nmetadata:\r\n  name: é\r\n---\r\n",
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_kubectl_reads_is_read(tmp_path: Path, form: str, encoding: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(FORMS[form].encode(encoding))
+    names = [obj["metadata"]["name"] for _, obj in read_located(path)]
+    assert names == ["é"] * (1 + FORMS[form].count(NODE))
+
+
+@pytest.mark.parametrize("form", ["file", "pipe", "utf-16"])
+def test_a_long_list_is_read_one_by_one(tmp_path: Path, form: str) -> None:
     path = large(tmp_path / "file", BEGIN, '{"metadata": {"name": "\\ud83d\\ude00"}}' + END)
     content = path.read_bytes()
-    if piped:
+    if form == "utf-16":
+        path.write_text(content.decode(), form)
+    if piped := form == "pipe":
         path.unlink()
         os.mkfifo(path)
         writer = threading.Thread(target=path.write_bytes, args=(content,))
