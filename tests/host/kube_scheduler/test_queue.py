@@ -1,230 +1,165 @@
+"""What waits in the queue comes in kube-scheduler's order: each row is what happens, step by step.
+
+`put a b:7` puts pods (b with priority 7), `take a` begins an attempt, `fail PLUGINS` ends it (a
+new one if none was begun), `done` ends it for good, `pop a -` expects pod a and then none, `wait 2`
+expects that nothing is due for 2 s, `pass 2` lets 2 s pass; a word in capitals is an event.
+"""
+
+import re
+
+import pytest
+
 from moorage_host.kube_scheduler.queue import (
     MAX_UNSCHEDULABLE_SECONDS,
     ClusterEvent,
+    QueuedPod,
     SchedulingQueue,
 )
 from tests.sandbox.scheduler.support import known_pod
 
-EXTENDER = frozenset({"Extender"})
-RESOURCES = frozenset({"NodeResourcesFit"})
-ERROR: frozenset[str] = frozenset()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+PLUGINS = {
+    "error": frozenset[str](),
+    "extender": frozenset({"Extender"}),
+    "resources": frozenset({"NodeResourcesFit"}),
+    "both": frozenset({"Extender", "NodeResourcesFit"}),
+}
 
 
 class Desk:
     """A queue with its clock."""
 
     def __init__(self) -> None:
-        self.clock = Clock()
-        self.queue = SchedulingQueue(initial_backoff=1, max_backoff=10, clock=self.clock)
+        self.now = 1000.0
+        self.queue = SchedulingQueue(initial_backoff=1, max_backoff=10, clock=lambda: self.now)
+        self.taken: QueuedPod | None = None
 
-    def put(self, *names: str, priority: int = 0) -> None:
-        for name in names:
-            self.queue.put(known_pod(name, priority=priority))
-            self.clock.now += 0.001
-
-    def fail(self, plugins: frozenset[str]) -> None:
+    def take(self) -> QueuedPod:
         queued = self.queue.pop()
         assert queued
-        self.queue.retry(queued, plugins)
+        return queued
 
-    def pop(self) -> str | None:
+    def pop(self) -> str:
         queued = self.queue.pop()
-        return queued.pod.pod.name if queued else None
+        return queued.pod.pod.name if queued else "-"
 
-    def pass_time(self, seconds: float) -> None:
-        self.clock.now += seconds
-
-
-def test_higher_priority_comes_first_then_who_came_first() -> None:
-    desk = Desk()
-    desk.put("a", "b")
-    desk.put("urgent", priority=10)
-    assert [desk.pop() for _ in range(4)] == ["urgent", "a", "b", None]
-
-
-def test_errors_back_off_1_2_4_8_10_10_seconds() -> None:
-    desk = Desk()
-    desk.put("a")
-    waits = []
-    for _ in range(6):
-        desk.fail(ERROR)
-        wait = desk.queue.wait()
-        assert wait is not None
-        waits.append(wait)
-        desk.pass_time(wait)
-    assert waits == [1, 2, 4, 8, 10, 10]
-
-
-def test_an_error_backoff_is_not_cut_short() -> None:
-    desk = Desk()
-    desk.put("a")
-    desk.fail(ERROR)
-    desk.queue.happened(ClusterEvent.NODE_CHANGED)
-    assert desk.pop() is None
-    desk.pass_time(1)
-    assert desk.pop() == "a"
+    def play(self, steps: str) -> None:
+        for step in re.split(r",\s+", steps):
+            verb, *words = step.split()
+            match verb:
+                case "put":
+                    for word in words:
+                        name, _, priority = word.partition(":")
+                        self.queue.put(known_pod(name, priority=int(priority or 0)))
+                        self.now += 0.001
+                case "take":
+                    self.taken = self.take()
+                    assert self.taken.pod.pod.name == words[0], step
+                case "fail":
+                    self.queue.retry(self.taken or self.take(), PLUGINS[words[0]])
+                    self.taken = None
+                case "done":
+                    self.queue.done(self.taken or self.take())
+                    assert len(self.queue) == 0, step
+                case "discard":
+                    self.queue.discard(words[0])
+                    assert len(self.queue) == 0, step
+                case "pop":
+                    assert [self.pop() for _ in words] == words, step
+                case "wait":
+                    assert self.queue.wait() == float(words[0]), step
+                case "pass":
+                    self.now += float(words[0])
+                case _:
+                    self.queue.happened(ClusterEvent[verb])
 
 
-def test_errors_count_from_one_again_after_a_rejection() -> None:
-    desk = Desk()
-    desk.put("a")
-    for plugins in (ERROR, ERROR, EXTENDER):
-        desk.fail(plugins)
-        desk.pass_time(2)
-        desk.queue.happened(ClusterEvent.NODE_CHANGED)
-    desk.fail(ERROR)
-    assert desk.queue.wait() == 1
+BACKOFFS = ", ".join(f"fail error, wait {n}, pass {n}" for n in (1, 2, 4, 8, 10, 10))
+REJECTED = "pass 2, NODE_CHANGED"
+LONGEST = MAX_UNSCHEDULABLE_SECONDS
 
 
-def test_a_rejected_pod_waits_for_an_event() -> None:
-    desk = Desk()
-    desk.put("a")
-    desk.fail(RESOURCES)
-    desk.pass_time(60)
-    assert desk.pop() is None
-    desk.queue.happened(ClusterEvent.POD_DELETED)
-    assert desk.pop() == "a"
-
-
-def test_a_rejected_pod_skips_its_backoff_only_if_nothing_else_is_to_be_done() -> None:
-    desk = Desk()
-    desk.put("rejected")
-    desk.fail(EXTENDER)
-    desk.put("fresh", "fresher")
-    desk.queue.happened(ClusterEvent.POD_ADDED)
-    assert [desk.pop() for _ in range(3)] == ["fresh", "fresher", "rejected"]
-
-
-def test_after_its_backoff_a_rejected_pod_queues_by_priority() -> None:
-    desk = Desk()
-    desk.put("rejected", priority=5)
-    desk.fail(EXTENDER)
-    desk.queue.happened(ClusterEvent.POD_ADDED)
-    desk.put("fresh")
-    desk.pass_time(1)
-    assert [desk.pop(), desk.pop()] == ["rejected", "fresh"]
-
-
-def test_only_events_that_may_help_move_a_pod() -> None:
-    desk = Desk()
-    desk.put("a")
-    desk.fail(RESOURCES)
-    for useless in (ClusterEvent.POD_ADDED, ClusterEvent.OWN_STATUS_CHANGED):
-        desk.queue.happened(useless)
-    assert desk.pop() is None
-
-
-def test_any_event_moves_a_pod_that_an_extender_rejected() -> None:
-    for event in ClusterEvent:
-        desk = Desk()
-        desk.put("a")
-        desk.fail(EXTENDER | RESOURCES)
-        desk.queue.happened(event)
-        assert desk.pop() == "a", event
-
-
-def test_an_event_during_the_attempt_counts_after_it() -> None:
-    desk = Desk()
-    desk.put("a")
-    queued = desk.queue.pop()
-    assert queued
-    desk.queue.happened(ClusterEvent.NODE_CHANGED)
-    desk.queue.retry(queued, RESOURCES)
-    assert desk.pop() == "a"
-
-
-def test_an_event_of_an_earlier_attempt_does_not_count() -> None:
-    desk = Desk()
-    desk.put("a", "b")
-    assert desk.pop() == "a"
-    desk.queue.happened(ClusterEvent.NODE_CHANGED)
-    desk.fail(RESOURCES)
-    assert desk.pop() is None
-
-
-def test_a_changed_status_of_its_own_moves_a_pod_that_an_extender_rejected() -> None:
-    desk = Desk()
-    desk.put("a")
-    desk.fail(EXTENDER)
-    desk.put("a")
-    assert desk.pop() == "a"
-
-
-def test_a_changed_spec_of_its_own_moves_any_pod() -> None:
-    desk = Desk()
-    desk.put("a")
-    desk.fail(RESOURCES)
-    desk.put("a")
-    assert desk.pop() is None
-    desk.put("a", priority=7)
-    assert desk.pop() == "a"
-
-
-def test_nobody_waits_longer_than_five_minutes() -> None:
-    desk = Desk()
-    desk.put("a")
-    desk.fail(RESOURCES)
-    assert desk.queue.wait() == MAX_UNSCHEDULABLE_SECONDS
-    desk.pass_time(MAX_UNSCHEDULABLE_SECONDS - 1)
-    assert desk.pop() is None
-    desk.pass_time(1)
-    assert desk.pop() == "a"
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param("put a b urgent:10, pop urgent a b -", id="priority, then who came first"),
+        pytest.param(f"put a, {BACKOFFS}", id="errors back off 1, 2, 4, 8, 10, 10 seconds"),
+        pytest.param(
+            "put a, fail error, NODE_CHANGED, pop -, pass 1, pop a",
+            id="an error's backoff is not cut short",
+        ),
+        pytest.param(
+            f"put a, fail error, {REJECTED}, fail error, {REJECTED}, fail extender, {REJECTED}, "
+            "fail error, wait 1",
+            id="errors count from one again after a rejection",
+        ),
+        pytest.param(
+            "put a, fail resources, pass 60, pop -, POD_DELETED, pop a",
+            id="a rejected pod waits for an event",
+        ),
+        pytest.param(
+            "put rejected, fail extender, put fresh fresher, POD_ADDED, pop fresh fresher rejected",
+            id="a rejected pod skips its backoff only if nothing else is to be done",
+        ),
+        pytest.param(
+            "put rejected:5, fail extender, POD_ADDED, put fresh, pass 1, pop rejected fresh",
+            id="after its backoff a rejected pod queues by priority",
+        ),
+        pytest.param(
+            "put a, fail resources, POD_ADDED, OWN_STATUS_CHANGED, pop -",
+            id="only events that may help move a pod",
+        ),
+        *(
+            pytest.param(
+                f"put a, fail both, {event.name}, pop a", id=f"an extender's: {event.name}"
+            )
+            for event in ClusterEvent
+        ),
+        pytest.param(
+            "put a, take a, NODE_CHANGED, fail resources, pop a",
+            id="an event during the attempt counts after it",
+        ),
+        pytest.param(
+            "put a b, pop a, NODE_CHANGED, fail resources, pop -",
+            id="an event of an earlier attempt does not count",
+        ),
+        pytest.param(
+            "put a, fail extender, put a, pop a",
+            id="a changed status of its own moves a pod that an extender rejected",
+        ),
+        pytest.param(
+            "put a, fail resources, put a, pop -, put a:7, pop a",
+            id="a changed spec of its own moves any pod",
+        ),
+        pytest.param(
+            f"put a, fail resources, wait {LONGEST}, pass {LONGEST - 1}, pop -, pass 1, pop a",
+            id="nobody waits longer than five minutes",
+        ),
+        *(
+            pytest.param(
+                f"put a, fail {why}discard a, pass 1000, pop -",
+                id=f"a discarded pod does not come back: {why}",
+            )
+            for why in ("error, ", "extender, NODE_CHANGED, ", "resources, ")
+        ),
+        pytest.param("put a, done, put a, pop a", id="a pod that is done may be put again"),
+    ],
+)
+def test_pods_come_in_kube_schedulers_order(steps: str) -> None:
+    Desk().play(steps)
 
 
 def test_all_pods_are_tried_again_at_once_whatever_they_wait_for() -> None:
     desk = Desk()
-    desk.put("rejected", "backs-off", "broken", "tried")
-    desk.fail(RESOURCES)
-    desk.fail(EXTENDER)
-    desk.queue.happened(ClusterEvent.POD_ADDED)  # helps only the pod that an extender rejected
-    desk.fail(ERROR)
-    tried = desk.queue.pop()
-    assert tried
-    desk.put("ready")
+    desk.play("put rejected backs-off broken tried, fail resources, fail extender")
+    desk.play("POD_ADDED, fail error, take tried, put ready")  # helps what an extender rejected
     assert desk.queue.retry_all() == 3
-    desk.queue.retry(tried, EXTENDER)  # its attempt may have begun before what has changed
-    popped = [desk.pop() for _ in range(6)]
-    assert sorted(filter(None, popped[:4])) == ["backs-off", "broken", "ready", "rejected"]
-    assert popped[4:] == ["tried", None]
-
-
-def test_a_discarded_pod_does_not_come_back_from_any_queue() -> None:
-    desk = Desk()
-    for plugins in (ERROR, EXTENDER, RESOURCES):
-        desk.put("a")
-        desk.fail(plugins)
-        if plugins == EXTENDER:
-            desk.queue.happened(ClusterEvent.NODE_CHANGED)
-        desk.queue.discard("a")
-        desk.pass_time(1000)
-        assert desk.pop() is None
-        assert len(desk.queue) == 0
-
-
-def test_a_pod_that_is_done_may_be_put_again() -> None:
-    desk = Desk()
-    desk.put("a")
-    queued = desk.queue.pop()
-    assert queued
-    desk.queue.done(queued)
-    assert len(desk.queue) == 0
-    desk.put("a")
-    assert desk.pop() == "a"
+    desk.play("fail extender")  # its attempt may have begun before what has changed
+    assert sorted(desk.pop() for _ in range(4)) == ["backs-off", "broken", "ready", "rejected"]
+    desk.play("pop tried -")
 
 
 def test_the_latest_state_of_a_pod_is_handed_out() -> None:
     desk = Desk()
-    desk.put("a")
-    desk.put("a", priority=3)
-    queued = desk.queue.pop()
-    assert queued
-    assert queued.pod.pod.spec.priority == 3
-    assert desk.pop() is None
+    desk.play("put a a:3")
+    assert desk.take().pod.pod.spec.priority == 3
+    desk.play("pop -")
