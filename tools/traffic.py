@@ -12,7 +12,6 @@ import asyncio
 import gzip
 import json
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -20,11 +19,11 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from moorage_host.kube import KubeClient, connect
+from moorage_host.kube import KubeClient
 from tools.build import find, scheduler_version
 from tools.inprocess.extender import Call, ScriptedExtender
 from tools.planes.embedded import Object
-from tools.planes.real import RealPlane
+from tools.planes.real import RealPlane, real_plane
 from tools.recordings import recording_file
 from tools.waiting import until
 
@@ -69,28 +68,19 @@ MODES = {"names": True, "nodes": False}
 async def record() -> None:
     """Write both files."""
     version = scheduler_version()
-    with tempfile.TemporaryDirectory() as name:
-        plane = RealPlane(Path(name))
-        try:
-            await plane.start()
-            await _kubectl(plane, "create", CLUSTER)
-            client = await connect(plane.kubeconfig("admin"))
+    async with real_plane() as (plane, client):
+        await _kubectl(plane, "create", CLUSTER)
+        for mode, names_only in MODES.items():
+            extender = ScriptedExtender()
+            extender.on["bind"] = partial(_bind, client)
+            await extender.start()
             try:
-                for mode, names_only in MODES.items():
-                    extender = ScriptedExtender()
-                    extender.on["bind"] = partial(_bind, client)
-                    await extender.start()
-                    try:
-                        await _conversation(plane, extender, names_only=names_only)
-                    finally:
-                        await extender.stop()
-                    text = "".join(map(_written, extender.calls))
-                    file = recording_file(f"{version}-{mode}")
-                    file.write_bytes(gzip.compress(text.encode(), mtime=0))
+                await _conversation(plane, extender, names_only=names_only)
             finally:
-                await client.close()
-        finally:
-            await plane.stop()
+                await extender.stop()
+            text = "".join(map(_written, extender.calls))
+            file = recording_file(f"{version}-{mode}")
+            file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 async def _conversation(plane: RealPlane, extender: ScriptedExtender, *, names_only: bool) -> None:

@@ -16,6 +16,7 @@ import pytest
 from moorage.errors import ConfigurationError
 from sandbox.apiserver import ApiServer
 from services.annotator.settings import AnnotatorSettings
+from tests.annotator.test_rounds import annotations
 from tests.cli.support import PATIENCE, Command, moorage
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from tools.inprocess.api import Api
@@ -69,11 +70,6 @@ async def ended(home: Path, prometheus: FakePrometheus, *more: str) -> tuple[int
     async with annotator(home, prometheus, *more) as command:
         code, errors = await command.ended()
     return code, command.lines, errors
-
-
-def annotations(api: Api, name: str) -> dict[str, str]:
-    found: dict[str, str] = api.read(f"/api/v1/nodes/{name}")["metadata"].get("annotations", {})
-    return found
 
 
 async def test_once_shows_what_was_measured_and_written(

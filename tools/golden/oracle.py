@@ -18,17 +18,15 @@ import asyncio
 import copy
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-from moorage_host.kube import KubeClient, connect
+from moorage_host.kube import KubeClient
 from tools.build import kubernetes_version
 from tools.golden.scheduler import SCORE_PROFILES, UNMET, Log, last_recording, recording, scheduler
 from tools.inprocess.api import send
 from tools.planes.embedded import Object, Plane
-from tools.planes.real import RealPlane
+from tools.planes.real import real_plane
 
 RECORDED = recording("golden-scores")
 
@@ -87,17 +85,8 @@ async def ask(plane: Plane, client: KubeClient) -> Object:
 
 async def record() -> None:
     """Write the file that `make test` reads."""
-    with tempfile.TemporaryDirectory() as name:
-        plane = RealPlane(Path(name))
-        try:
-            await plane.start()
-            client = await connect(plane.kubeconfig("admin"))
-            try:
-                RECORDED.write_text(_written(await ask(plane, client)))
-            finally:
-                await client.close()
-        finally:
-            await plane.stop()
+    async with real_plane() as (plane, client):
+        RECORDED.write_text(_written(await ask(plane, client)))
 
 
 async def _record(plane: Plane, client: KubeClient, cluster: Object) -> Object:

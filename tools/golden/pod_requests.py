@@ -12,17 +12,15 @@ import json
 import os
 import re
 import signal
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from moorage_host.kube import KubeClient, connect
+from moorage_host.kube import KubeClient
 from tools.build import kubernetes_version
 from tools.golden.scheduler import recording
 from tools.inprocess.api import send
 from tools.planes.embedded import Object, Plane
-from tools.planes.real import RealPlane
+from tools.planes.real import real_plane
 from tools.waiting import until
 
 RECORDED = recording("pod-requests")
@@ -259,17 +257,8 @@ def _written(recorded: Object) -> str:
 
 async def record() -> None:
     """Write the file that `make test` reads."""
-    with tempfile.TemporaryDirectory() as name:
-        plane = RealPlane(Path(name))
-        try:
-            await plane.start()
-            client = await connect(plane.kubeconfig("admin"))
-            try:
-                RECORDED.write_text(_written(await ask(plane, client)))
-            finally:
-                await client.close()
-        finally:
-            await plane.stop()
+    async with real_plane() as (plane, client):
+        RECORDED.write_text(_written(await ask(plane, client)))
 
 
 if __name__ == "__main__":

@@ -6,13 +6,11 @@ The texts are those of the last recording. A new one is a new key there, with an
 
 import asyncio
 import json
-import tempfile
-from pathlib import Path
 
-from moorage_host.kube import KubeClient, connect
+from moorage_host.kube import KubeClient
 from tools.inprocess.api import send
 from tools.planes.embedded import ROOT
-from tools.planes.real import RealPlane
+from tools.planes.real import real_plane
 
 RECORDED = ROOT / "tests" / "data" / "quantities.json"
 
@@ -41,18 +39,8 @@ async def ask(client: KubeClient, text: str) -> str | None:
 
 async def record() -> None:
     """Write the file that `make test` reads."""
-    with tempfile.TemporaryDirectory() as name:
-        plane = RealPlane(Path(name))
-        try:
-            await plane.start()
-            client = await connect(plane.kubeconfig("admin"))
-            try:
-                texts = json.loads(RECORDED.read_text())
-                answers = {text: await ask(client, text) for text in texts}
-            finally:
-                await client.close()
-        finally:
-            await plane.stop()
+    async with real_plane() as (_, client):
+        answers = {text: await ask(client, text) for text in json.loads(RECORDED.read_text())}
     RECORDED.write_text(json.dumps(answers, indent=0, ensure_ascii=False) + "\n")
 
 

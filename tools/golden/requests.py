@@ -13,7 +13,6 @@ import base64
 import json
 import re
 import ssl
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +25,7 @@ from yarl import URL
 from sandbox.apiserver import ApiServer
 from tools.build import kubernetes_version
 from tools.golden.scheduler import last_recording, recording
-from tools.planes.real import RealPlane
+from tools.planes.real import RealPlane, real_plane
 
 Object = dict[str, Any]
 Leaves = dict[str, Any]
@@ -131,13 +130,8 @@ async def ask(plane: RealPlane) -> Object:
 
 async def record() -> None:
     """Write the file that `make test` reads."""
-    with tempfile.TemporaryDirectory() as name:
-        plane = RealPlane(Path(name), deployed=False)
-        try:
-            await plane.start()
-            said = await ask(plane)
-        finally:
-            await plane.stop()
+    async with real_plane(deployed=False) as (plane, _):
+        said = await ask(plane)
     lines = ",\n".join(map(_written, said["cases"]))
     RECORDED.write_text(f'{{"version": {json.dumps(said["version"])},\n"cases": [\n{lines}\n]}}\n')
 

@@ -71,6 +71,18 @@ async def bind_at_once(call: BindCall) -> None:
     del call
 
 
+class Held:
+    """Keeps all nodes, and a filter waiting until it may go on."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, cycle: Cycle) -> Filtered:
+        self.begun.set()
+        await self.go_on.wait()
+        return Filtered(feasible=cycle.nodes)
+
+
 @dataclass(kw_only=True)
 class ScriptedCycles:
     """Answers with the functions it was given and remembers the calls."""

@@ -9,7 +9,9 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from cli.up.processes import free_ports
-from moorage_host.kube import connect
+from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver.server import kubeconfig
 from tools.build import SCHEDULER, find, minor_version
 from tools.manifests.rendering import render
@@ -303,6 +305,22 @@ def who(identity: Identity) -> tuple[str, tuple[str, ...]]:
         return "admin", ("system:masters",)
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{OUR_NAMESPACE}")
     return f"system:serviceaccount:{OUR_NAMESPACE}:{identity}", groups
+
+
+@asynccontextmanager
+async def real_plane(*, deployed: bool = True) -> AsyncIterator[tuple[RealPlane, KubeClient]]:
+    """Run a real control plane in a folder that goes afterwards; yield it and an admin's client."""
+    with tempfile.TemporaryDirectory() as name:
+        plane = RealPlane(Path(name), deployed=deployed)
+        try:
+            await plane.start()
+            client = await connect(plane.kubeconfig("admin"))
+            try:
+                yield plane, client
+            finally:
+                await client.close()
+        finally:
+            await plane.stop()
 
 
 def deployed_objects(profiles: Sequence[str] = ("moorage",)) -> Iterator[Object]:

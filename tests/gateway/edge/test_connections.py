@@ -8,6 +8,7 @@ from gateway.cycle import Cycle
 from tools.inprocess.edge import (
     CHUNKED_HEAD,
     Filtered,
+    Held,
     ScriptedCycles,
     go_request,
     names_args,
@@ -53,20 +54,14 @@ async def test_calls_of_other_clients_may_come_on_the_same_connection(other: byt
 
 
 async def test_a_call_that_comes_while_another_is_answered_waits() -> None:
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    async def wait(call: Cycle) -> Filtered:
-        begun.set()
-        await go_on.wait()
-        return Filtered(feasible=call.nodes)
-
-    cycles = ScriptedCycles(on_filter=wait)
+    held = Held()
+    cycles = ScriptedCycles(on_filter=held)
     async with serving(cycles) as edge, edge.connect() as wire, edge.connect() as other:
         await wire.send(CALL)
-        await begun.wait()
+        await held.begun.wait()
         await wire.send(CALL[:HEAD])
         await other.post("/prioritize", BODY)  # the edge has had its turn meanwhile
-        go_on.set()
+        held.go_on.set()
         await wire.answer()
         await wire.send(BODY)
         assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
@@ -87,22 +82,16 @@ async def test_a_caller_that_is_still_sending_can_read_that_it_was_too_slow() ->
 
 
 async def test_a_stopping_edge_finishes_what_it_has_begun() -> None:
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    async def wait(call: Cycle) -> Filtered:
-        begun.set()
-        await go_on.wait()
-        return Filtered(feasible=call.nodes)
-
-    edge_of_waiting = serving(ScriptedCycles(on_filter=wait), shutdown_grace=60.0)
+    held = Held()
+    edge_of_waiting = serving(ScriptedCycles(on_filter=held), shutdown_grace=60.0)
     edge = await edge_of_waiting.__aenter__()
     async with edge.connect() as idle, edge.connect() as busy, asyncio.TaskGroup() as group:
         await busy.send(CALL)
-        await begun.wait()
+        await held.begun.wait()
         group.create_task(edge_of_waiting.__aexit__(None, None, None))
         async with asyncio.timeout(20):
             assert await idle.closed_by_server()
-        go_on.set()
+        held.go_on.set()
         answer = await busy.answer()
         assert answer.json["NodeNames"] == ["a", "b"]
         assert answer.headers["connection"] == "close"

@@ -11,12 +11,13 @@ from typing import Any
 
 import aiohttp
 import pytest
-from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import CollectorRegistry
 
 from gateway.edge import Edge, EdgeSettings, run_edge
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import Certificates, read_certificate
 from moorage_host.tls.security import LOOPBACK, Security, client_context
+from tests.gateway.edge.test_refusals import refused
 from tools.inprocess.certificates import DAY, authority, write_folder
 from tools.inprocess.edge import ScriptedCycles, names_args
 from tools.waiting import until
@@ -52,11 +53,6 @@ async def call(session: aiohttp.ClientSession, url: str, context: ssl.SSLContext
         else:
             assert "--scheduler-identity" in (await response.json())["error"]
         return response.status
-
-
-def refused(reason: str) -> float:
-    labels = {"port": "extender", "reason": reason}
-    return REGISTRY.get_sample_value("moorage_http_refused_total", labels) or 0.0
 
 
 async def test_the_scheduler_is_answered_and_others_are_not(

@@ -12,6 +12,7 @@ from gateway.cycle import Cycle
 from tools.inprocess.edge import (
     CHUNKED_HEAD,
     Filtered,
+    Held,
     ScriptedCycles,
     ServedEdge,
     Wire,
@@ -335,24 +336,18 @@ REFUSED = "moorage_extender_bad_requests_total"
 
 
 async def test_a_body_that_does_not_fit_beside_others_is_refused_until_they_are_answered() -> None:
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    async def wait(call: Cycle) -> Filtered:
-        begun.set()
-        await go_on.wait()
-        return Filtered(feasible=call.nodes)
-
-    cycles = ScriptedCycles(on_filter=wait)
+    held = Held()
+    cycles = ScriptedCycles(on_filter=held)
     async with serving(cycles, body_bytes_in_flight=len(BODY) + 1) as edge:
         async with edge.connect() as first, edge.connect() as second, edge.connect() as chunked:
             await first.send(CALL)
-            await begun.wait()
+            await held.begun.wait()
             refused = await second.post("/filter", BODY)
             assert "may have: try again" in refused.json["Error"]
             await chunked.send(CHUNKED)
             assert "may have: try again" in (await chunked.answer()).json["Error"]
             assert edge.count(REFUSED, verb="filter", reason="in_flight") == 2
-            go_on.set()
+            held.go_on.set()
             assert (await first.answer()).json["NodeNames"] == ["a", "b"]
         async with edge.connect() as third:
             assert (await third.post("/filter", BODY)).json["NodeNames"] == ["a", "b"]
