@@ -38,7 +38,7 @@ VERIFYING = {"--certificate-identity", "--certificate-oidc-issuer", "--repo"}
 REGISTRIES = {"--password-stdin", "--repository-name", "--username"}
 IMAGES = {"--from", "--no-deps", "--platform", "--push", "--target", "--timestamp"}
 
-HELM = {"--namespace", "--reuse-values", "--set", "--set-file"}
+HELM = {"--kube-version", "--namespace", "--reset-then-reuse-values", "--set", "--set-file"}
 KUBEADM = {"--patches"}
 KREW = {"--archive", "--manifest"}
 PYTEST = {"--extender-options", "--extender-url", "--pyargs"}
