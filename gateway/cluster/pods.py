@@ -16,6 +16,10 @@ UNREAD = (KubeError, TimeoutError, msgspec.DecodeError)
 """Why a pod could not be read."""
 
 
+MESSAGE = 4096
+"""Characters of a pod's condition that are read; kube-scheduler's reasons take tens each."""
+
+
 class Waiting(msgspec.Struct, frozen=True, gc=False):
     """What a pod without a node shows about why it has none.
 
@@ -98,7 +102,7 @@ def waiting_of(pod: bytes | msgspec.Raw) -> Waiting:
     named = tuple(filter(None, (each.resource_claim_name for each in spec.resource_claims or ())))
     for each in status.conditions or ():
         if each.type == "PodScheduled" and each.status == "False":
-            message = intern(each.message or "")  # equal pods have the same
+            message = intern((each.message or "")[:MESSAGE])  # equal pods have the same
             since, reason = each.last_transition_time or "", each.reason or "Unknown"
             return Waiting(since, reason, message, claims, named)
     return Waiting(claims=claims, named=named) if claims or named else NOTHING_SHOWN

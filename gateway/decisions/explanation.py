@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from gateway.cluster.pods import MESSAGE
 from gateway.cycle.decision import Decision, Record
 from gateway.decisions.nodes import NodeView
 from moorage.errors import suggestion
@@ -348,9 +349,10 @@ def last_seen(event: Object) -> str:
 
 
 def scheduled_of(pod: Object) -> Object:
-    """Return a pod's condition PodScheduled; empty if it has none."""
+    """Return a pod's condition PodScheduled, whose message ends early; empty if it has none."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+    found: Object = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+    return {**found, "message": str(found.get("message") or "")[:MESSAGE]} if found else {}
 
 
 def reporter(event: Object) -> str:
