@@ -57,7 +57,7 @@ FAILURES = (
     (r"(filter|scorer|binder) service is not available", "see /readyz of the gateway: why no {0}"),
     (r"the binder is not reached", "see whether the binder runs: `moorage doctor`"),
     (
-        r"plugin (\S+?):? (?:failed|does not start)",
+        r"plugin (\S+?):? (?:failed|does not start|ran for it)",
         "mend plugin {0}; with failurePolicy: Ignore pods are placed without it",
     ),
     (r"plugin (\S+): waited", "what plugin {0} waits for has to come within its time"),

@@ -197,6 +197,7 @@ DENIED = (
         (DENIED, "change what ValidatingAdmissionPolicy moorage-binder-binds refuses"),
         ("API server answered 403 Forbidden: pods", "give the binder the right that the API"),
         ("the API server did not answer", "see whether the API server answers the binder"),
+        ("one ended (SIGSEGV) before while plugin Hot ran for it", "mend plugin Hot; with"),
     ],
 )
 def test_a_bind_that_is_refused_says_what_has_to_change(error: str, step: str) -> None:
