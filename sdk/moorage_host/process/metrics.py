@@ -16,7 +16,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, TypeVar
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
 from moorage import __version__
@@ -91,22 +91,18 @@ GENERATIONS = 3
 class GarbagePauses:
     """Measures the pauses of this process."""
 
-    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        """Begin to measure, and register the histogram in *registry*."""
+    def __init__(self) -> None:
+        """Begin to measure."""
         self._began = 0.0
         self.histogram = FastHistogram(
             "moorage_gc_pause_seconds",
             "Pauses for Python's garbage collector; generation 2 looks at everything.",
             ["generation"],
             buckets=BOUNDS,
-            registry=registry,
+            registry=REGISTRY,
         )
         self._observe = [self.histogram.observer(str(each)) for each in range(GENERATIONS)]
         gc.callbacks.append(self._note)
-
-    def stop(self) -> None:
-        """Stop measuring."""
-        gc.callbacks.remove(self._note)
 
     def _note(self, phase: str, info: dict[str, Any]) -> None:
         now = time.perf_counter()

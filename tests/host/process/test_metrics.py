@@ -1,7 +1,6 @@
 """Metrics of processes: names, histograms of hot paths, pauses of the garbage collector."""
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 
 import moorage
 from moorage_host.process.histogram import FastHistogram
-from moorage_host.process.metrics import BOUNDS, GarbagePauses, children, show_build
+from moorage_host.process.metrics import BOUNDS, children, show_build
 
 
 def test_every_process_has_the_metrics_of_calls_build_and_memory() -> None:
@@ -95,53 +94,38 @@ def test_a_bucket_has_the_newest_example_of_its_values() -> None:
     assert "decision" not in generate_latest(registry).decode()
 
 
-@pytest.fixture
-def registry() -> Iterator[CollectorRegistry]:
-    made = CollectorRegistry()
-    pauses = GarbagePauses(made)
-    yield made
-    pauses.stop()
-
-
-def sample(registry: CollectorRegistry, suffix: str, generation: int, **more: str) -> float:
+def sample(suffix: str, generation: int, **more: str) -> float:
     name, labels = f"moorage_gc_pause_seconds_{suffix}", {"generation": str(generation), **more}
-    return registry.get_sample_value(name, labels) or 0.0
+    return REGISTRY.get_sample_value(name, labels) or 0.0
 
 
-def test_each_collection_is_a_pause_of_its_generation(registry: CollectorRegistry) -> None:
+def test_each_collection_is_a_pause_of_its_generation() -> None:
     gc.disable()
     try:
-        before = [sample(registry, "count", generation) for generation in range(3)]
+        before = [sample("count", generation) for generation in range(3)]
         gc.collect(0)
         gc.collect(2)
         gc.collect(2)
-        counts = [sample(registry, "count", generation) for generation in range(3)]
+        counts = [sample("count", generation) for generation in range(3)]
     finally:
         gc.enable()
     assert [now - then for now, then in zip(counts, before, strict=True)] == [1, 0, 2]
-    assert sample(registry, "sum", 2) > 0
+    assert sample("sum", 2) > 0
 
 
-def test_buckets_add_up(registry: CollectorRegistry) -> None:
+def test_buckets_add_up() -> None:
     for _ in range(3):
         gc.collect()
     bounds = [*map(str, BOUNDS), "+Inf"]
-    counts = [sample(registry, "bucket", 2, le=bound) for bound in bounds]
+    counts = [sample("bucket", 2, le=bound) for bound in bounds]
     assert counts == sorted(counts)
-    assert counts[-1] == sample(registry, "count", 2) >= 3
+    assert counts[-1] == sample("count", 2) >= 3
 
 
-def test_a_collection_in_the_middle_of_a_scrape_does_no_harm(registry: CollectorRegistry) -> None:
+def test_a_collection_in_the_middle_of_a_scrape_does_no_harm() -> None:
     threshold = gc.get_threshold()
     gc.set_threshold(1)
     try:
-        assert b"moorage_gc_pause_seconds_bucket" in generate_latest(registry)
+        assert b"moorage_gc_pause_seconds_bucket" in generate_latest(REGISTRY)
     finally:
         gc.set_threshold(*threshold)
-
-
-def test_nothing_is_counted_after_the_end() -> None:
-    made = CollectorRegistry()
-    GarbagePauses(made).stop()
-    gc.collect()
-    assert sample(made, "count", 2) == 0
