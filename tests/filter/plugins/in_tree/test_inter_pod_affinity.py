@@ -4,13 +4,7 @@ from hypothesis import strategies as st
 
 from moorage import PluginFailedError, Pod, Rejection
 from moorage.in_tree.filters.inter_pod_affinity import InterPodAffinity
-from moorage.models import (
-    Affinity,
-    LabelSelector,
-    NodeManifest,
-    PodAffinity,
-    PodAffinityTerm,
-)
+from moorage.models import Affinity, LabelSelector, NodeManifest, PodAffinity, PodAffinityTerm
 from moorage.rules import selects_pod
 from moorage.testing import make_node, make_pod, run_filter
 from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels
@@ -18,31 +12,17 @@ from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels
 NO_AFFINITY = Rejection("node(s) didn't match pod affinity rules", unresolvable=True)
 ANTI = Rejection("node(s) didn't match pod anti-affinity rules", unresolvable=False)
 OTHERS = Rejection("node(s) didn't satisfy existing pods anti-affinity rules", unresolvable=False)
-HOSTNAME = "kubernetes.io/hostname"
-
-NODES = (
-    make_node("a1", labels={"zone": "a"}),
-    make_node("a2", labels={"zone": "a"}),
-    make_node("b1", labels={"zone": "b"}),
-    make_node("x"),
-)
-
-
-def apart(*terms: PodAffinityTerm) -> Affinity:
-    return Affinity(pod_anti_affinity=PodAffinity(required=terms))
-
-
-def verdicts(pod: Pod, *pods: Pod) -> list[Rejection | None]:
-    return list(run_filter(InterPodAffinity(), pod, *NODES, pods=pods).values())
 
 
 def test_namespaces_by_labels_that_nobody_knows_are_a_failure() -> None:
-    unknown = LabelSelector(match_labels={"env": "prod"})
     wide = PodAffinityTerm(
-        label_selector=LabelSelector(), namespace_selector=unknown, topology_key=HOSTNAME
+        label_selector=LabelSelector(),
+        namespace_selector=LabelSelector(match_labels={"env": "prod"}),
+        topology_key="zone",
     )
+    pod = make_pod(affinity=Affinity(pod_anti_affinity=PodAffinity(required=(wide,))))
     with pytest.raises(PluginFailedError, match="the label 'env' of namespaces is not known"):
-        verdicts(make_pod("new", affinity=apart(wide)))
+        run_filter(InterPodAffinity(), pod, make_node(labels={"zone": "a"}))
 
 
 @given(clusters(), affinities, pod_labels, st.sampled_from(NAMESPACES))

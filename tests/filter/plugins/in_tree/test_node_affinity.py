@@ -4,14 +4,7 @@ from hypothesis import strategies as st
 
 from moorage import PluginFailedError, Rejection
 from moorage.in_tree.filters.node_affinity import NodeAffinity
-from moorage.models import (
-    Affinity,
-    NodeManifest,
-    NodeSelector,
-    NodeSelectorTerm,
-    Pod,
-    Requirement,
-)
+from moorage.models import Affinity, NodeManifest, NodeSelector, NodeSelectorTerm, Requirement
 from moorage.models import NodeAffinitySpec as Wishes
 from moorage.rules import matches_node_selector
 from moorage.testing import make_node, make_pod, run_filter
@@ -20,35 +13,13 @@ from tests.clusters import Cluster, clusters, labels, selectors
 NOT_NAMED = Rejection("node(s) didn't satisfy plugin(s) [NodeAffinity]", unresolvable=True)
 NO_MATCH = Rejection("node(s) didn't match Pod's node affinity/selector", unresolvable=True)
 
-NODES = (
-    make_node("n1", labels={"zone": "a", "size": "5"}),
-    make_node("n2", labels={"zone": "b", "size": "10"}),
-    make_node("n3", labels={"size": "many"}),
-)
-
-
-def requiring(*terms: NodeSelectorTerm, selector: dict[str, str] | None = None) -> Pod:
-    wishes = Wishes(required=NodeSelector(node_selector_terms=terms))
-    return make_pod(affinity=Affinity(node_affinity=wishes), node_selector=selector or {})
-
-
-def label(key: str, operator: str, *values: str) -> Requirement:
-    return Requirement(key=key, operator=operator, values=values)
-
-
-def term(*conditions: Requirement) -> NodeSelectorTerm:
-    return NodeSelectorTerm(match_expressions=conditions)
-
-
-def passing(pod: Pod) -> set[str]:
-    verdicts = run_filter(NodeAffinity(), pod, *NODES)
-    assert set(verdicts.values()) <= {None, NO_MATCH, NOT_NAMED}
-    return {name for name, verdict in verdicts.items() if verdict is None}
-
 
 def test_an_operator_that_does_not_exist_is_a_failure_not_a_no() -> None:
+    near = Requirement(key="zone", operator="Near", values=("a",))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(near,)),))
+    pod = make_pod(affinity=Affinity(node_affinity=Wishes(required=required)))
     with pytest.raises(PluginFailedError, match="operator 'Near' does not exist"):
-        passing(requiring(term(label("zone", "Near", "a"))))
+        run_filter(NodeAffinity(), pod, make_node(labels={"zone": "a"}))
 
 
 @given(clusters(), labels, st.none() | selectors)

@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 
 from moorage import ConfigurationError, Pod
 from moorage.in_tree.scores.image_locality import ImageLocality
-from moorage.models import NodeManifest
 from moorage.testing import make_node, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
 from tests.clusters import Cluster, clusters, incoming_pods
@@ -12,16 +11,12 @@ from tests.clusters import Cluster, clusters, incoming_pods
 MIB = 1024 * 1024
 
 
-def with_image(size: int, image: str = "app:v1", nodes: int = 1, of: int = 1) -> list[NodeManifest]:
-    images = ({image: size * MIB} if i < nodes else {} for i in range(of))
-    return [make_node(f"n{i}", images=has) for i, has in enumerate(images)]
-
-
 def test_thresholds_are_arguments_and_must_be_in_order() -> None:
     args = check_arguments(
         {"minThreshold": 0, "maxContainerThreshold": 10 * MIB}, ImageLocality.Args, "args"
     )
-    assert run_score(ImageLocality(args), make_pod(image="app:v1"), *with_image(5)) == {"n0": 50}
+    node = make_node(images={"app:v1": 5 * MIB})
+    assert run_score(ImageLocality(args), make_pod(image="app:v1"), node) == {node.name: 50}
     with pytest.raises(ConfigurationError, match="maxContainerThreshold must be larger"):
         check_arguments({"minThreshold": 2**40}, ImageLocality.Args, "args")
 

@@ -2,28 +2,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.in_tree.scores.node_affinity import NodeAffinity
-from moorage.models import (
-    Affinity,
-    NodeManifest,
-    NodeSelectorTerm,
-    Pod,
-    PreferredSchedulingTerm,
-    Requirement,
-)
+from moorage.models import Affinity, NodeManifest, PreferredSchedulingTerm
 from moorage.models import NodeAffinitySpec as Wishes
 from moorage.rules import matches_node_selector_term
 from moorage.testing import make_pod, run_score
 from tests.clusters import Cluster, clusters, terms
-
-
-def preferring(*wishes: PreferredSchedulingTerm) -> Pod:
-    return make_pod(affinity=Affinity(node_affinity=Wishes(preferred=wishes)))
-
-
-def wish(weight: int, key: str, *values: str) -> PreferredSchedulingTerm:
-    condition = Requirement(key=key, operator="In", values=values)
-    term = NodeSelectorTerm(match_expressions=(condition,))
-    return PreferredSchedulingTerm(weight=weight, preference=term)
 
 
 @given(
@@ -41,6 +24,7 @@ def test_agrees_with_a_look_at_each_node(
         matching = (wish for wish in wishes if matches_node_selector_term(wish.preference, node))
         return sum(wish.weight for wish in matching)
 
+    pod = make_pod(affinity=Affinity(node_affinity=Wishes(preferred=tuple(wishes))))
     best = max(total(node) for node in cluster.nodes)
     expected = {node.name: 100 * total(node) // best if best else 0 for node in cluster.nodes}
-    assert run_score(NodeAffinity(), preferring(*wishes), *cluster.nodes) == expected
+    assert run_score(NodeAffinity(), pod, *cluster.nodes) == expected
