@@ -25,12 +25,7 @@ from cli.capacity.cluster import ASKED_FOR, ClusterView, WaitingPod
 from cli.capacity.coming import IncomingNodes
 from cli.capacity.judging import Judge
 from cli.capacity.nodes import SETTLED_SECONDS, NodeTracker
-from cli.capacity.placeholder import (
-    NO_NODE_CAME,
-    NODE_ADDED,
-    NODES_REJECTED,
-    Placeholder,
-)
+from cli.capacity.placeholder import NO_NODE_CAME, NODE_ADDED, NODES_REJECTED, Placeholder
 from cli.capacity.reporting import MOST_REPORTED, Reporter
 from cli.shared.gateway.client import Gateway
 from gateway.decisions.capacity import ASKED, COMING

@@ -8,13 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.capacity.autoscalers import (
-    MOST_TEMPLATES,
-    Autoscaler,
-    Template,
-    narrowed,
-    suiting,
-)
+from cli.capacity.autoscalers import MOST_TEMPLATES, Autoscaler, Template, narrowed, suiting
 from cli.capacity.cluster import ClusterView, WaitingPod
 from cli.capacity.placeholder import Manifest
 from cli.shared.gateway.client import Gateway

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from moorage.backoff import Backoff
-from moorage_host.kube import (
-    UNREADABLE,
-    KubeAnswerError,
-    KubeStatusError,
-    KubeUnreachableError,
-)
+from moorage_host.kube import UNREADABLE, KubeAnswerError, KubeStatusError, KubeUnreachableError
 
 
 class Restart(StrEnum):

@@ -14,11 +14,7 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from moorage_host.kube_scheduler import (
-    DEFAULT_CONFIGURATION,
-    DEFAULT_NAME,
-    load_configuration,
-)
+from moorage_host.kube_scheduler import DEFAULT_CONFIGURATION, DEFAULT_NAME, load_configuration
 from moorage_host.process.admin import admin_server
 from moorage_host.process.lifecycle import AdminSettings, ProcessSettings, announce, process
 from moorage_host.settings import parse_settings, setting

@@ -10,14 +10,7 @@ from moorage import Binding
 from moorage_host.process.histogram import FastHistogram
 from moorage_host.process.metrics import children
 from moorage_host.tracing.spans import plugin_span
-from services.binder.binding.outcomes import (
-    BindError,
-    BindResult,
-    Point,
-    Result,
-    Stage,
-    WaitEnd,
-)
+from services.binder.binding.outcomes import BindError, BindResult, Point, Result, Stage, WaitEnd
 
 BINDS = Counter(
     "moorage_binds_total",

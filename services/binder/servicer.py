@@ -36,11 +36,7 @@ from services.binder.retries import Retries
 from services.binder.session import Sessions
 from services.binder.settings import BinderSettings
 from services.binder.snapshots import Snapshots
-from services.binder.wire import (
-    barrier_to_proto,
-    fence_from_proto,
-    pods_from_proto,
-)
+from services.binder.wire import barrier_to_proto, fence_from_proto, pods_from_proto
 
 Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -8,10 +8,7 @@ from moorage import FilterPlugin
 from moorage.execution import FilterRun, PluginRejection, PluginRun, Trial, joined_runs
 from moorage.v1 import filter_pb2 as pb
 from moorage.v1 import types_pb2
-from moorage.v1.filter_pb2_grpc import (
-    FilterServiceServicer,
-    add_FilterServiceServicer_to_server,
-)
+from moorage.v1.filter_pb2_grpc import FilterServiceServicer, add_FilterServiceServicer_to_server
 from moorage.v1.replica_pb2 import CycleResult
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.plugins.replica import Engine

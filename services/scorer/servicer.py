@@ -13,10 +13,7 @@ from moorage.execution import PluginRun, Profile, Supervisor, joined_runs
 from moorage.v1 import scorer_pb2 as pb
 from moorage.v1 import types_pb2
 from moorage.v1.replica_pb2 import CycleResult
-from moorage.v1.scorer_pb2_grpc import (
-    ScorerServiceServicer,
-    add_ScorerServiceServicer_to_server,
-)
+from moorage.v1.scorer_pb2_grpc import ScorerServiceServicer, add_ScorerServiceServicer_to_server
 from moorage_host.plugins.ranking import ScoreRun, best, compact, run_scores
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.plugins.replica import Engine

@@ -13,9 +13,7 @@ from msgspec.structs import replace
 
 from moorage import Pod, ScorePlugin
 from moorage.execution import EnabledPlugin, Profile, Supervisor
-from moorage.in_tree.scores.node_resources_least_allocated import (
-    NodeResourcesLeastAllocated,
-)
+from moorage.in_tree.scores.node_resources_least_allocated import NodeResourcesLeastAllocated
 from moorage.in_tree.scores.node_resources_most_allocated import NodeResourcesMostAllocated
 from moorage.in_tree.scores.requested_to_capacity_ratio import RequestedToCapacityRatio
 from moorage.models import Resources

@@ -10,12 +10,7 @@ from moorage import Binding, BindPlugin
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.kube import KubeClient
 from moorage_host.plugins.registry import Registry
-from moorage_host.policy import (
-    EffectivePlugin,
-    EffectivePolicy,
-    EffectiveProfile,
-    encode_effective,
-)
+from moorage_host.policy import EffectivePlugin, EffectivePolicy, EffectiveProfile, encode_effective
 from services.binder.binding.binder import Binder, too_late
 from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, BindResult

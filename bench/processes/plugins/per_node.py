@@ -15,12 +15,7 @@ from moorage import (
     Scores,
     normalize_by_maximum,
 )
-from moorage.rules.taints import (
-    DO_NOT_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    count_untolerated,
-    untolerated,
-)
+from moorage.rules.taints import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, count_untolerated, untolerated
 
 CPU_AND_MEMORY = ("cpu", "memory")
 IDLE = {"cpu": 100, "memory": 200 * 1024 * 1024}

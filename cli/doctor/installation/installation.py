@@ -10,12 +10,7 @@ from typing import Any
 
 import msgspec
 
-from cli.doctor.installation.objects import (
-    NotReadError,
-    ReadObjects,
-    read_objects,
-    read_server,
-)
+from cli.doctor.installation.objects import NotReadError, ReadObjects, read_objects, read_server
 from cli.doctor.installation.running_scheduler import read_running
 from cli.doctor.installation.schedulers import FoundScheduler, find_schedulers, scheduler_pods
 from cli.shared.gateway.client import Gateway, connected, connected_to_pod, unreached

@@ -18,12 +18,7 @@ from cli.shared.screen import Screen
 from cli.whatif.simulate.configured import asked, configured
 from cli.whatif.simulate.moorage import InProcess
 from cli.whatif.simulate.placing import Placing, SimulatedPlacement, copy_of, left_out
-from cli.whatif.simulate.reading import (
-    MIRROR,
-    read_dump,
-    read_pods,
-    with_more_nodes,
-)
+from cli.whatif.simulate.reading import MIRROR, read_dump, read_pods, with_more_nodes
 from moorage import Nodes, Pod
 from moorage.models import ObjectKind
 from moorage.snapshot import Snapshot

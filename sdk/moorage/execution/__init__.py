@@ -8,12 +8,7 @@ from moorage.execution.asking import (
     ask_for_verdicts,
     ask_to_normalize,
 )
-from moorage.execution.binding import (
-    ask_before_bind,
-    ask_to_permit,
-    call_after_bind,
-    permit_key_of,
-)
+from moorage.execution.binding import ask_before_bind, ask_to_permit, call_after_bind, permit_key_of
 from moorage.execution.cycle import PluginRun, Supervisor, ask_each, joined_runs
 from moorage.execution.enabled import EnabledPlugin, Profile, by_hand, start_plugin, stop_plugin
 from moorage.execution.filtering import FilterRun, PluginRejection, run_filter_plugins

@@ -3,11 +3,7 @@
 `import moorage` does not load this, and this does not load aiohttp before a source starts.
 """
 
-from moorage.measurements.in_flight import (
-    Expected,
-    InFlight,
-    InFlightArguments,
-)
+from moorage.measurements.in_flight import Expected, InFlight, InFlightArguments
 from moorage.measurements.plugin import (
     MISSING,
     MeasuringPlugin,

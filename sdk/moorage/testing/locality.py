@@ -50,13 +50,7 @@ from moorage.plugin.pod_fields import SIGNATURE, alike
 from moorage.plugin.values import Scope
 from moorage.snapshot import Nodes
 from moorage.testing.given import NO_OBJECTS, GivenObjects, read_by
-from moorage.testing.harness import (
-    cluster_for,
-    complete,
-    raw_scores,
-    started,
-    verdicts,
-)
+from moorage.testing.harness import cluster_for, complete, raw_scores, started, verdicts
 
 _TEXTS: Final = {"example.com/unlike": "yes"}
 _EVERYWHERE: Final = Toleration(operator="Exists")

@@ -17,13 +17,7 @@ from moorage.models import NodeManifest, Pod
 from moorage.plugin.hooks import FilterPlugin, ScorePlugin
 from moorage.snapshot import Nodes
 from moorage.testing.given import NO_OBJECTS, GivenObjects, read_by
-from moorage.testing.harness import (
-    cluster_for,
-    complete,
-    enable,
-    started,
-    verdicts,
-)
+from moorage.testing.harness import cluster_for, complete, enable, started, verdicts
 
 
 def assert_same_in_shards(

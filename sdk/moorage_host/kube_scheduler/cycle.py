@@ -18,12 +18,7 @@ import structlog
 from moorage import Nodes
 from moorage.execution import FilterRun, PluginRejection
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, KubeSchedulerProfile
-from moorage_host.kube_scheduler.attempt import (
-    EXTENDER,
-    NoNodesError,
-    Points,
-    SchedulingAttempt,
-)
+from moorage_host.kube_scheduler.attempt import EXTENDER, NoNodesError, Points, SchedulingAttempt
 from moorage_host.kube_scheduler.cache import KnownPod, NodeInfo, SchedulerCache
 from moorage_host.kube_scheduler.extender import ExtenderError
 from moorage_host.kube_scheduler.extenders import Extending, Offered

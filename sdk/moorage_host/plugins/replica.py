@@ -9,14 +9,7 @@ import numpy as np
 
 from moorage.errors import NoStateError, TooManyObjectsError, UnknownNameError
 from moorage.execution import Profile, Supervisor
-from moorage.models import (
-    NodeManifest,
-    ObjectKind,
-    ObjectName,
-    Pod,
-    decode_node,
-    decode_pod,
-)
+from moorage.models import NodeManifest, ObjectKind, ObjectName, Pod, decode_node, decode_pod
 from moorage.snapshot import Nodes, ObjectStore, Snapshot
 from moorage.snapshot.placements import placed_at
 from moorage.snapshot.snapshot import MAX_NODES

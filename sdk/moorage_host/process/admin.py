@@ -27,12 +27,7 @@ from moorage_host.http.callers import (
     UncheckedError,
     refusal_of,
 )
-from moorage_host.http.connections import (
-    HEAD_LIMITS,
-    Connections,
-    State,
-    connection_of,
-)
+from moorage_host.http.connections import HEAD_LIMITS, Connections, State, connection_of
 from moorage_host.http.requests import Refusals, RequestChecks
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.tls.security import LOOPBACK, Security, server_context

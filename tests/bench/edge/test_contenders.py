@@ -10,14 +10,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from bench.edge import (
-    EMPTY_PROFILE,
-    GO_PLUGINS,
-    MAIN,
-    NUMBERED,
-    REFERENCE,
-    contenders,
-)
+from bench.edge import EMPTY_PROFILE, GO_PLUGINS, MAIN, NUMBERED, REFERENCE, contenders
 from bench.processes import goprograms, objects
 from bench.processes.load import Call, Contender, Job, Load
 from bench.processes.objects import Object

@@ -18,15 +18,7 @@ from gateway.cycle.decision import (
 )
 from gateway.decisions.sentences import summary
 from moorage import DecisionSummary, ScoredNode
-from tools.inprocess.gateway import (
-    Gateway,
-    Options,
-    bind,
-    binder_service,
-    gateway,
-    plane,
-    ready,
-)
+from tools.inprocess.gateway import Gateway, Options, bind, binder_service, gateway, plane, ready
 from tools.waiting import until
 
 NOW = datetime.now(UTC)

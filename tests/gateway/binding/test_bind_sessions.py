@@ -14,14 +14,7 @@ from cli.up.processes import free_ports
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from tools.chaos.link import Link
-from tools.inprocess.gateway import (
-    Gateway,
-    bind,
-    binder_service,
-    gateway,
-    plane,
-    pod,
-)
+from tools.inprocess.gateway import Gateway, bind, binder_service, gateway, plane, pod
 from tools.waiting import until
 
 BINDINGS = ("create", "pods/binding")

@@ -15,14 +15,7 @@ from moorage.v1 import replica_pb2, types_pb2
 from moorage.v1.replica_pb2_grpc import add_ReplicaServiceServicer_to_server
 from moorage_host.plugins.registry import Registry
 from services.filter.servicer import FilterServicer
-from tools.inprocess.gateway import (
-    Gateway,
-    filter_service,
-    plane,
-    pod,
-    policy_of,
-    ready,
-)
+from tools.inprocess.gateway import Gateway, filter_service, plane, pod, policy_of, ready
 from tools.waiting import until
 
 OK = types_pb2.CycleStatus()

@@ -10,13 +10,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.gateway.inspector.conftest import Scheme, all_can_use, look, noting_problems
 from tools.inprocess.certificates import authority, write_folder
-from tools.inprocess.gateway import (
-    Gateway,
-    bind,
-    gateway,
-    plane,
-    pod,
-)
+from tools.inprocess.gateway import Gateway, bind, gateway, plane, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -20,14 +20,7 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from moorage_host.rpc.channel import connect
-from tools.inprocess.gateway import (
-    Gateway,
-    Options,
-    bind,
-    gateway,
-    plane,
-    pod,
-)
+from tools.inprocess.gateway import Gateway, Options, bind, gateway, plane, pod
 from tools.waiting import until
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"

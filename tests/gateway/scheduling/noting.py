@@ -8,15 +8,7 @@ from typing import Any
 
 from moorage import FilterPlugin, Nodes, Normalization, Pod, Rejection, Scope, ScorePlugin
 from tests.manifests import Object, node
-from tools.inprocess.gateway import (
-    Gate,
-    Gateway,
-    Options,
-    is_open,
-    plane,
-    pod,
-    policy_of,
-)
+from tools.inprocess.gateway import Gate, Gateway, Options, is_open, plane, pod, policy_of
 from tools.waiting import until
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")

@@ -11,15 +11,7 @@ import pytest
 from gateway.scheduling.bind_check import NO_NODE
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
 from tools.inprocess.api import Object
-from tools.inprocess.gateway import (
-    Gate,
-    Gateway,
-    Options,
-    bind,
-    is_open,
-    plane,
-    policy_of,
-)
+from tools.inprocess.gateway import Gate, Gateway, Options, bind, is_open, plane, policy_of
 from tools.waiting import until
 
 OCCUPIED = "node(s) already ran a pod"

@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from moorage.execution import EnabledPlugin
-from moorage_host.plugins.threads import (
-    BUSY,
-    LONGEST_SECONDS,
-    BusyThreads,
-    processor_seconds,
-)
+from moorage_host.plugins.threads import BUSY, LONGEST_SECONDS, BusyThreads, processor_seconds
 from tests.passing import Passes
 
 LOOKS = int(LONGEST_SECONDS) + 1

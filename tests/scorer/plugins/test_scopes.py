@@ -8,9 +8,7 @@ from moorage.in_tree.scores.inter_pod_affinity import InterPodAffinity
 from moorage.in_tree.scores.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
-from moorage.in_tree.scores.node_resources_least_allocated import (
-    NodeResourcesLeastAllocated,
-)
+from moorage.in_tree.scores.node_resources_least_allocated import NodeResourcesLeastAllocated
 from moorage.in_tree.scores.node_resources_most_allocated import NodeResourcesMostAllocated
 from moorage.in_tree.scores.pod_topology_spread import PodTopologySpread
 from moorage.in_tree.scores.requested_to_capacity_ratio import RequestedToCapacityRatio

@@ -11,13 +11,7 @@ import pytest
 from moorage import Pod
 from moorage.models import Metadata, decode_pod, encode
 from moorage.snapshot import Snapshot
-from moorage.snapshot.placements import (
-    FIRST_CAPACITY,
-    HORIZON,
-    MAX_COLUMNS,
-    Placements,
-    placed_at,
-)
+from moorage.snapshot.placements import FIRST_CAPACITY, HORIZON, MAX_COLUMNS, Placements, placed_at
 from moorage.testing import make_node, make_nodes, make_pod
 from moorage_host.plugins import Replica
 

@@ -5,16 +5,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import field
 
-from moorage import (
-    MAX_SCORE,
-    SKIP,
-    Arguments,
-    Meta,
-    Nodes,
-    Pod,
-    Preparation,
-    Scores,
-)
+from moorage import MAX_SCORE, SKIP, Arguments, Meta, Nodes, Pod, Preparation, Scores
 from moorage.measurements.load import LoadArguments, LoadScorePlugin, Resource
 from moorage.measurements.risk import Limits, probability_below
 

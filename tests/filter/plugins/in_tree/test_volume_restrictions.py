@@ -3,11 +3,7 @@ from hypothesis import strategies as st
 
 from moorage import Pod, Rejection
 from moorage.in_tree.filters.volume_restrictions import VolumeRestrictions
-from moorage.models import (
-    NodeManifest,
-    Volume,
-    decode_pod,
-)
+from moorage.models import NodeManifest, Volume, decode_pod
 from moorage.testing import make_pod, run_filter
 from tests.clusters import Cluster, clusters, volumes
 

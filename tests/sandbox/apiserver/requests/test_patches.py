@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 
 from sandbox.apiserver.errors import StatusError
 from sandbox.apiserver.requests.patches import apply_json_patch, apply_strategic, merge
-from tests.sandbox.apiserver.support import (
-    EVENTS,
-    Http,
-)
+from tests.sandbox.apiserver.support import EVENTS, Http
 
 
 async def test_events_are_patched_in_the_form_of_their_api_version(http: Http) -> None:

@@ -2,12 +2,7 @@
 
 import pytest
 
-from tests.sandbox.apiserver.resources.definitions import (
-    DEFINITIONS,
-    RACKS,
-    definition,
-    rack,
-)
+from tests.sandbox.apiserver.resources.definitions import DEFINITIONS, RACKS, definition, rack
 from tests.sandbox.apiserver.support import PODS, Http, pod
 
 STRICT = "fieldValidation=Strict"

@@ -3,13 +3,7 @@
 import pytest
 
 from tests.sandbox.apiserver.resources.test_any_kind import WORKLOAD
-from tests.sandbox.apiserver.support import (
-    PODS,
-    Http,
-    Object,
-    finalized,
-    pod,
-)
+from tests.sandbox.apiserver.support import PODS, Http, Object, finalized, pod
 
 NAMESPACES = "/api/v1/namespaces"
 

@@ -5,11 +5,7 @@ from hypothesis import strategies as st
 
 from moorage import Pod
 from moorage.in_tree.scores.inter_pod_affinity import InterPodAffinity
-from moorage.models import (
-    Affinity,
-    NodeManifest,
-    PodAffinityTerm,
-)
+from moorage.models import Affinity, NodeManifest, PodAffinityTerm
 from moorage.rules import selects_pod
 from moorage.testing import make_pod, run_score
 from tests.clusters import NAMESPACES, Cluster, affinities, clusters, pod_labels

@@ -13,9 +13,7 @@ from structlog.testing import capture_logs
 
 from moorage import ScorePlugin, Scores
 from moorage.execution import EnabledPlugin, Profile, Supervisor
-from moorage.in_tree.scores.node_resources_least_allocated import (
-    NodeResourcesLeastAllocated,
-)
+from moorage.in_tree.scores.node_resources_least_allocated import NodeResourcesLeastAllocated
 from moorage.measurements import Preset, PrometheusSettings
 from moorage.measurements.load import LoadArguments, LoadMeter
 from moorage.models import NodeAddress, NodeManifest, NodeStatus
