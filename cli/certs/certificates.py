@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import yaml
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -97,7 +98,18 @@ def keep_certificates(
 def _authority(folder: Path, now: datetime) -> tuple[Issued, bool]:
     certificate, key = folder / AUTHORITIES, folder / "ca.key"
     if certificate.exists() and key.exists():
-        return Issued(certificate=certificate.read_bytes(), key=key.read_bytes()), False
+        found = Issued(certificate=certificate.read_bytes(), key=key.read_bytes())
+        problem = "its key is another one's"
+        try:
+            public = x509.load_pem_x509_certificate(found.certificate).public_key()
+            if load_pem_private_key(found.key, None).public_key() == public:
+                issue(found, HERE, now, LIFE)
+                return found, False
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            problem = str(error)
+        raise ConfigurationError(
+            f"cannot use the authority in {folder}: {problem}; without the folder another is made"
+        )
     authority = new_authority(now, AUTHORITY_LIFE)
     _write(folder, {"ca.key": authority.key, AUTHORITIES: authority.certificate})
     return authority, True

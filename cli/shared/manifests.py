@@ -13,7 +13,7 @@ from moorage.files import MAX_FILE, load_all
 
 Object = dict[str, Any]
 
-CLAIM_KINDS = ("PersistentVolumeClaim", "ResourceClaim")
+CLAIM_KINDS = ("PersistentVolumeClaim", "ResourceClaim", "ResourceClaimTemplate")
 
 BUILT_IN_CLASSES = "system-"
 """The priority classes that every API server has, and nobody may create."""
@@ -140,8 +140,12 @@ def missing_claims(pods: Iterable[Object], known: Collection[str]) -> Iterator[s
         spec, namespace = pod["spec"], pod["metadata"].get("namespace") or "default"
         volumes = (each.get("persistentVolumeClaim") for each in spec.get("volumes") or ())
         names = [("PersistentVolumeClaim", each.get("claimName")) for each in volumes if each]
-        devices = (each.get("resourceClaimName") for each in spec.get("resourceClaims") or ())
-        names += [("ResourceClaim", name) for name in devices if name]
+        statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+        made = {each["name"]: each.get("resourceClaimName") for each in statuses}
+        for each in spec.get("resourceClaims") or ():
+            name = each.get("resourceClaimName") or made.get(each["name"])
+            template = each.get("resourceClaimTemplateName")
+            names.append(("ResourceClaim", name) if name else ("ResourceClaimTemplate", template))
         unknown = (f"{kind} {namespace}/{name}" for kind, name in names)
         claim = next((each for each in unknown if each not in known), None)
         if claim and not spec.get("nodeName"):

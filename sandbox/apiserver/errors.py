@@ -20,9 +20,10 @@ class Cause:
         return f"{self.field}: {self.message}"
 
 
-def required(field: str) -> Cause:
+def required(field: str, why: str = "") -> Cause:
     """A field is missing."""
-    return Cause(field=field, reason="FieldValueRequired", message="Required value")
+    message = f"Required value: {why}" if why else "Required value"
+    return Cause(field=field, reason="FieldValueRequired", message=message)
 
 
 def invalid_value(field: str, value: object, why: str) -> Cause:

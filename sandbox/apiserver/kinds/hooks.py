@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from sandbox.apiserver.errors import Cause, invalid_value
+from sandbox.apiserver.errors import Cause, invalid_value, required
 from sandbox.apiserver.resources.table import Object
 from sandbox.apiserver.store.store import Store
 
@@ -80,8 +80,7 @@ def check_metadata(metadata: Object, name_syntax: Syntax) -> Iterator[Cause]:
     """Yield what is wrong with the name, the labels, the annotations and the finalizers."""
     name = metadata.get("name", "")
     if not name:
-        why = "Required value: name or generateName is required"
-        yield Cause(field="metadata.name", reason="FieldValueRequired", message=why)
+        yield required("metadata.name", "name or generateName is required")
     elif problem := name_syntax.problem(name):
         yield invalid_value("metadata.name", name, problem)
     for key, value in metadata.get("labels", {}).items():

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from moorage.units.quantity import QuantityError, scaled
+from moorage.units.quantity import QuantityError, scaled, scaled_by
 from sandbox.apiserver.errors import (
     Cause,
     forbidden,
@@ -212,20 +212,39 @@ def _container(path: str, container: Object, names: set[str]) -> Iterator[Cause]
 
 
 def _resources(path: str, resources: Object) -> Iterator[Cause]:
-    for kind in ("limits", "requests"):
-        for name, value in resources.get(kind, {}).items():
-            yield from _quantity_cause(f"{path}.{kind}[{name}]", name, value)
+    limits, requests = resources.get("limits", {}), resources.get("requests", {})
+    causes = [
+        cause
+        for kind, amounts in (("limits", limits), ("requests", requests))
+        for name, value in amounts.items()
+        for cause in _quantity_cause(f"{path}.{kind}[{name}]", name, value)
+    ]
+    yield from causes
+    for name, value in () if causes else requests.items():
+        is_exact = _is_extended(name) or name.startswith("hugepages-")
+        over = scaled_by(True, value) - scaled_by(True, limits.get(name, value))
+        if is_exact and name not in limits:
+            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif over > 0 or (is_exact and over):
+            most = "equal to" if is_exact else "less than or equal to"
+            problem = f"must be {most} {name} limit of {limits[name]}"
+            yield invalid_value(f"{path}.requests", value, problem)
 
 
 def _quantity_cause(path: str, name: str, value: object) -> Iterator[Cause]:
     """Yield what is wrong with a quantity of a resource, if anything."""
     try:
-        if isinstance(value, str | int | float) and scaled(name, value) >= 0:
+        thousandths = scaled_by(True, value) if isinstance(value, str | int | float) else -1
+        if thousandths >= 0 and not (_is_extended(name) and thousandths % 1000):
             return
-        problem = "must be greater than or equal to 0"
+        problem = "must be an integer" if thousandths > 0 else "must be greater than or equal to 0"
     except QuantityError as error:
         problem = str(error)
     yield invalid_value(path, value, problem)
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and "kubernetes.io/" not in name
 
 
 CLASSES = "scheduling.k8s.io/priorityclasses"

@@ -101,6 +101,20 @@ def test_secrets_are_what_the_deployments_mount(tmp_path: Path) -> None:
     assert "gateway.elsewhere.svc" in read_certificate(tmp_path / "gateway").names
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [("ca.crt", b"x", "PEM"), ("ca.key", b"", "PEM"), ("ca.key", None, "another one's")],
+)
+def test_an_authority_that_cannot_be_used_is_named(
+    tmp_path: Path, file: str, content: bytes | None, problem: str
+) -> None:
+    keep_certificates(tmp_path)
+    other = tmp_path / "gateway" / "tls.key"
+    (tmp_path / "ca" / file).write_bytes(other.read_bytes() if content is None else content)
+    with pytest.raises(ConfigurationError, match=rf"authority in .*/ca: .*{problem}.*; without"):
+        keep_certificates(tmp_path)
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(

@@ -192,6 +192,10 @@ def test_priority_classes_count_wherever_they_are_given(files: Files, place: str
             {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
         ),
         ("ResourceClaim", {"resourceClaims": [{"name": "v", "resourceClaimName": "data"}]}),
+        (
+            "ResourceClaimTemplate",
+            {"resourceClaims": [{"name": "v", "resourceClaimTemplateName": "data"}]},
+        ),
     ],
 )
 @pytest.mark.parametrize("place", ["", "dump", "pods"])
