@@ -138,12 +138,16 @@ def missing_claims(pods: Iterable[Object], known: Collection[str]) -> Iterator[s
     missing = []
     for pod in pods:
         spec, namespace = pod["spec"], pod["metadata"].get("namespace") or "default"
-        volumes = (each.get("persistentVolumeClaim") for each in spec.get("volumes") or ())
-        names = [("PersistentVolumeClaim", each.get("claimName")) for each in volumes if each]
-        statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
-        made = {each["name"]: each.get("resourceClaimName") for each in statuses}
-        for each in spec.get("resourceClaims") or ():
-            name = each.get("resourceClaimName") or made.get(each["name"])
+        volumes = (each.get("persistentVolumeClaim") for each in _objects(spec, "volumes"))
+        names = [
+            ("PersistentVolumeClaim", each.get("claimName"))
+            for each in volumes
+            if isinstance(each, dict)
+        ]
+        statuses = _objects(pod.get("status") or {}, "resourceClaimStatuses")
+        made = {each.get("name"): each.get("resourceClaimName") for each in statuses}
+        for each in _objects(spec, "resourceClaims"):
+            name = each.get("resourceClaimName") or made.get(each.get("name"))
             template = each.get("resourceClaimTemplateName")
             names.append(("ResourceClaim", name) if name else ("ResourceClaimTemplate", template))
         unknown = (f"{kind} {namespace}/{name}" for kind, name in names)
@@ -156,6 +160,12 @@ def missing_claims(pods: Iterable[Object], known: Collection[str]) -> Iterator[s
             f"{missing[0]}; they are placed as if the claims existed, without which "
             "kube-scheduler leaves them pending"
         )
+
+
+def _objects(parent: Object, field: str) -> list[Object]:
+    """Return the objects of a list; the API server reports what else is there."""
+    found = parent.get(field)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def new_object(api_version: str, kind: str, name: str) -> Object:

@@ -211,6 +211,13 @@ def test_a_claim_that_is_not_there_is_worth_a_note(
     assert answer["policies"][0]["placed"] == 1
 
 
+@pytest.mark.parametrize("claims", [5, ["x"], [{}], [{"name": 5}]])
+def test_malformed_claims_end_in_no_traceback(files: Files, claims: object) -> None:
+    files.write("dump.json", dump(node("n1")))
+    files.write("pods.yaml", pod("web", resourceClaims=claims))
+    assert files.json()["policies"][0]["placed"] == 1
+
+
 READING = """
 from moorage import BindPlugin, FilterPlugin, ObjectKind
 
