@@ -160,7 +160,7 @@ MODEL = (
         edits=[
             Edit(
                 file="gateway/binding/binding.py",
-                old="if failure.code in REFUSALS:",
+                old="if is_certain and failure.code in REFUSALS:",
                 new="if True:",
             )
         ],

@@ -192,7 +192,7 @@ class BindDispatcher:
             annotations = self._state.assume(pod, call.node, annotations)
         self.unknown.begin(call)
         self._calls[call.uid] = call
-        error = ""
+        error, is_certain = "", True
         plugins: Sequence[pb.BindPluginReport] = ()
         try:
             policy = self._policy.bind_policy
@@ -209,6 +209,7 @@ class BindDispatcher:
                     plugins = await self.client.bind(request, call.deadline - ANSWER_SECONDS)
                     break
                 except BinderError as failure:
+                    is_certain = is_certain and not failure.sent_at
                     backoff = backoff or Backoff(0.02, 0.5)
                     pause, now = backoff.next(), asyncio.get_running_loop().time()
                     again = failure.code is grpc.StatusCode.UNAVAILABLE
@@ -229,7 +230,7 @@ class BindDispatcher:
             self.unknown.end(call)
             raise
         except BinderError as failure:
-            error, plugins = self._failed(call, failure), failure.plugins
+            error, plugins = self._failed(call, failure, is_certain=is_certain), failure.plugins
             if failure.reason == STALE_EPOCH:
                 self._term.end(epoch, str(failure))
                 raise StaleTermError(error) from failure
@@ -284,10 +285,11 @@ class BindDispatcher:
             bind.decision = msgspec.json.encode(why) if why else b""
         return request
 
-    def _failed(self, call: BindCall, failure: BinderError) -> str:
+    def _failed(self, call: BindCall, failure: BinderError, *, is_certain: bool) -> str:
+        """Note a failure; it is not *certain* if a binder was lost that may still bind the pod."""
         if failure.reason == POLICY:
             self._refusal = str(failure).rpartition(CANNOT_USE)[2]
-        if failure.code in REFUSALS:
+        if is_certain and failure.code in REFUSALS:
             self._state.forget(call.uid)
             self.unknown.end(call)
         else:

@@ -7,6 +7,7 @@ answered.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 import grpc
 import grpc.aio
@@ -117,6 +118,8 @@ class BinderClient:
             code = grpc.StatusCode.UNAVAILABLE
             raise BinderError(code, str(error), sent_at=sent_at) from error
         except TimeoutError as error:
+            with suppress(ValueError):  # without a binder the messages would pile up
+                messages.outbox.remove(encode)
             if max(start, messages.last_heard) + SILENCE_SECONDS <= now():
                 messages.break_off("the binder does not answer")
             is_reached = self._channel.get_state() is grpc.ChannelConnectivity.READY

@@ -13,7 +13,6 @@ from gateway.cycle import ANSWER_SECONDS, CallFailedError, Cycle
 from gateway.cycle.nodes import NodeRows
 from gateway.replicas.session import Part
 from gateway.replicas.set import SILENT, Member, ReplicaSet, VersionGoneError
-from moorage.execution.overruns import Owner
 from moorage.v1.replica_pb2 import CycleResult
 from moorage_host.rpc.stream import StreamLostError
 
@@ -40,18 +39,27 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
     deadline, version = cycle.deadline - ANSWER_SECONDS, part.version
     latency_key = (cycle.profile, cycle.plugin, part.stage)
     sent: Sent = {}
-    again, lost = "", 0
-    metadata = cycle.pod.metadata
+    again = ""
+    suspects, metadata = replicas.crash_suspects, cycle.pod.metadata
     owner = metadata.namespace, metadata.name
     while True:
+        # The next one may end like those that were lost.
+        if not sent and suspects.lost_replicas and (why := await suspects.doubt(owner, deadline)):
+            raise CallFailedError(f"{replicas.name} service: {why}")
+        if not sent and again and loop.time() >= deadline:
+            raise CallFailedError(f"{replicas.name} service {SILENT}")
+        if not sent and again and version and owner in suspects.pods:
+            raise VersionGoneError("one replica at a time gets a pod that may crash it")
         if sent:
             others = _others(replicas, sent, version)
             member = next((other for other in others if not other.unanswered), None)
         else:
             member = replicas.next(version) or await replicas.until_next(deadline, version)
         if member is not None:
-            if replicas.crash_suspects.pods:
-                _check_refused(replicas, part, owner, member, lost)
+            if suspects.pods:
+                part.refused = suspects.refusals(owner, member.session.version)
+                if "" in part.refused:  # it is not known which plugin crashes replicas
+                    raise CallFailedError(f"{replicas.name} service: {part.refused['']}")
             if again:
                 replicas.metrics.resent["lost" if again == "lost" else "slow"]()
             try:
@@ -66,7 +74,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
         ended: Collection[asyncio.Future[Any]] = ()
         is_only = len(replicas.all) == 1 and member is replicas.all[0]
         # That of a pod that crashes replicas may be slow because it is about to end.
-        if sent and (is_only or owner in replicas.crash_suspects.pods):
+        if sent and (is_only or owner in suspects.pods):
             ended, _ = await asyncio.wait(sent, return_when=asyncio.FIRST_COMPLETED)
         elif sent:
             ended = await _first_ended(replicas, sent, part, latency_key, deadline)
@@ -84,30 +92,7 @@ async def ask(replicas: ReplicaSet, cycle: Cycle, part: Part) -> ReplicaAnswer:
                 raise CallFailedError(f"{replicas.name} service {SILENT}") from error
             if not isinstance(error, StreamLostError):  # its loss is noted already
                 raise error
-            lost += 1
-            if not sent:  # the next one may end like it
-                if why := replicas.crash_suspects.lost_again(owner, member.session.version):
-                    raise CallFailedError(f"{replicas.name} service: {why}")
-                await replicas.crash_suspects.known(owner, deadline)
-                if part.version and owner in replicas.crash_suspects.pods:
-                    raise VersionGoneError("one replica at a time gets a pod that may crash it")
         again = "lost" if ended or not sent else "slow"
-
-
-def _check_refused(
-    replicas: ReplicaSet, part: Part, owner: Owner, member: Member, lost: int
-) -> None:
-    """Have plugins that crashed replicas left out; fail if it is not known which they are.
-
-    So it is of two that this call has *lost* as long as only one crash is known.
-    """
-    suspects, version = replicas.crash_suspects, member.session.version
-    part.refused = suspects.refusals(owner, version)
-    why = part.refused.get("")
-    if lost > 1 and not part.refused:
-        why = suspects.lost_again(owner, version)
-    if why:
-        raise CallFailedError(f"{replicas.name} service: {why}")
 
 
 def _others(replicas: ReplicaSet, sent: Sent, version: str) -> list[Member]:

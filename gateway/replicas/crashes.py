@@ -14,6 +14,7 @@ answers at the address, or the address is gone. The new process says what the fo
 
 import asyncio
 import itertools
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -43,7 +44,7 @@ SUSPENSION_SECONDS: Final = 600.0
 """How long a plugin is suspended, from the last crash on; the pods have crashed within it, too."""
 
 KNOWN_SECONDS: Final = 2.0
-"""How long a pod whose replica was lost waits for the news why, before another replica gets it."""
+"""How long a pod waits after the loss of its replica for the news why, before another gets it."""
 
 MOST_PODS: Final = 1000
 """Pods that are kept; the one whose last crash is the longest ago is forgotten first."""
@@ -55,7 +56,10 @@ MOST_LOST: Final = 100
 """Lost replicas that are kept, in the same way."""
 
 LOST_AGAIN: Final = "a replica was lost again while it worked on this pod"
-"""The answer about a pod that has ended a replica before: at once, since other pods wait for it."""
+"""The answer about a pod that has ended a replica before: at once, since other pods wait for it.
+
+So it is while nobody knows why two were lost, but not for longer than `FIRST_WAIT`.
+"""
 
 NOBODY: Final[Owner] = ("", "")
 """Whose work that of a shadow is."""
@@ -71,6 +75,7 @@ class Suspect:
     Attributes:
         count: The crashes.
         at: When the last one was known.
+        lost: When its replica was lost.
         version: The version of the plugins that ran.
         plugin: The plugin that ran at last, "" if that is not known.
         how: How the process ended, "" if that is not known.
@@ -78,6 +83,7 @@ class Suspect:
 
     count: int
     at: float
+    lost: float
     version: str
     plugin: str
     how: str
@@ -95,6 +101,7 @@ class _LostReplica:
     place: str
     version: str
     work: Sequence[Work]
+    at: float
     known: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -104,6 +111,7 @@ class CrashSuspects:
     Attributes:
         pods: Those pods, the one with the latest crash last. While there are none, nobody is
             refused.
+        lost_replicas: Those of which it is not known why they were lost, by their names.
     """
 
     def __init__(self, service: str, clock: Callable[[], float]) -> None:
@@ -111,42 +119,44 @@ class CrashSuspects:
         self.pods: OrderedDict[Owner, Suspect] = OrderedDict()
         self._service = service
         self._clock = clock
-        self._lost_replicas: OrderedDict[str, _LostReplica] = OrderedDict()
+        self.lost_replicas: OrderedDict[str, _LostReplica] = OrderedDict()
 
     def lost(self, place: str, replica: str, version: str, work: Sequence[Work]) -> None:
         """Note that the session with a replica broke while this *work* was under way."""
         if work:
-            self._lost_replicas[replica] = _LostReplica(place=place, version=version, work=work)
-            if len(self._lost_replicas) > MOST_LOST:
-                self._lost_replicas.popitem(last=False)[1].known.set()
+            loss = _LostReplica(place=place, version=version, work=work, at=self._clock())
+            self.lost_replicas[replica] = loss
+            if len(self.lost_replicas) > MOST_LOST:
+                self.lost_replicas.popitem(last=False)[1].known.set()
 
-    async def known(self, owner: Owner, deadline: float) -> None:
-        """Wait until it is known why replicas were lost that worked on a pod, but not for long.
+    async def doubt(self, owner: Owner, deadline: float) -> str:
+        """Return why no replica gets a pod now that replicas were lost about; "" if one may.
 
-        At the latest until the *deadline*, in seconds of `loop.time()`.
+        One may after a first loss, once it is known why it came, or `KNOWN_SECONDS` after it, but
+        not after a second one whose news are missing. This waits for them until the *deadline* at
+        the latest, in seconds of `loop.time()`. What was under way at once is lost at once.
         """
-        lost = [each.known for each in self._lost_replicas.values() if owner in dict(each.work)]
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(min(self._clock() + KNOWN_SECONDS, deadline)):
-                for known in lost:
-                    await known.wait()
-
-    def lost_again(self, owner: Owner, version: str) -> str:
-        """Say that a replica was lost about a pod, and how one ended about it before.
-
-        "" if replicas with this version of the plugins have not crashed about it.
-        """
-        pod = self.pods.get(owner)
-        if pod is None or pod.version != version:
-            return ""
-        while_ = f"plugin {pod.plugin} ran for it" if pod.plugin else "it worked on it"
-        return f"{LOST_AGAIN}; one ended{_by(pod.how)} before while {while_}"
+        count, since = 0, -math.inf
+        for loss in list(self.lost_replicas.values()):
+            sent = dict(loss.work).get(owner)
+            if sent is None or self._clock() > loss.at + FIRST_WAIT:
+                continue
+            pod = self.pods.get(owner)
+            if pod is not None and pod.version == loss.version and sent > pod.lost:
+                while_ = f"plugin {pod.plugin} ran for it" if pod.plugin else "it worked on it"
+                return f"{LOST_AGAIN}; one ended{_by(pod.how)} before while {while_}"
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(loss.at + KNOWN_SECONDS, deadline)):
+                    await loss.known.wait()
+            if not loss.known.is_set() and sent > since:
+                count, since = count + 1, loss.at
+        return "" if count < 2 else f"{LOST_AGAIN}; it is not known yet why"
 
     def found(self, place: str, replica: str, former: pb.FormerProcess) -> None:
         """Note which process answers at an address, and what it says of the one before it."""
-        for lost, loss in list(self._lost_replicas.items()):
+        for lost, loss in list(self.lost_replicas.items()):
             if lost == replica or loss.place == place or lost == former.replica:
-                del self._lost_replicas[lost]
+                del self.lost_replicas[lost]
                 if lost != replica:
                     self._crashed(loss, former if lost == former.replica else None)
                 loss.known.set()
@@ -222,8 +232,8 @@ class CrashSuspects:
         before, now = self.pods.pop(owner, None), self._clock()
         count = 1
         if before is not None and before.version == loss.version:
-            count = before.count + (sent >= before.at)  # replicas that had it at once count once
-        self.pods[owner] = Suspect(count, now, loss.version, plugin, how)
+            count = before.count + (sent > before.lost)  # replicas that had it at once count once
+        self.pods[owner] = Suspect(count, now, loss.at, loss.version, plugin, how)
         if len(self.pods) > MOST_PODS:
             self.pods.popitem(last=False)
         log.error(

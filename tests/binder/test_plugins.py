@@ -136,6 +136,18 @@ async def test_plugins_run_in_order_before_and_after_the_write(
     ]
 
 
+async def test_a_plugin_that_comes_after_the_time_of_a_bind_is_not_asked_and_not_blamed(
+    world: World, api: Api
+) -> None:
+    with pytest.raises(BindError) as caught:
+        await world.bind(
+            api.pod(), policy=policy_of("Light"), profile="default-scheduler", seconds=0.01
+        )
+    assert caught.value.reason is BindReason.DEADLINE
+    await world.binder.drain()
+    assert world.observed.plugins == []
+
+
 async def test_annotations_of_plugins_are_in_the_same_write(world: World, api: Api) -> None:
     pod = api.pod()
     await world.bind(pod, policy=policy_of("Volume"), annotations={"example.com/given": "yes"})

@@ -228,11 +228,13 @@ class BindAttempt:
             counts: Whether the answer is counted, and not only a failure.
 
         Raises:
-            BindError: The plugin refused, or failed.
+            BindError: The plugin refused, or failed, or its time was over before it was asked.
         """
+        if time.monotonic() >= (deadline := self.deadline_of_plugins):
+            raise self._too_late()
         supervisor = Supervisor(
             owner=(self.binding.namespace, self.binding.name),
-            deadline=self.deadline_of_plugins,
+            deadline=deadline,
             clock=time.monotonic,
         )
         run = supervisor.begin(enabled)

@@ -11,8 +11,10 @@ import pytest
 from prometheus_client import REGISTRY
 
 from cli.up.processes import free_ports
+from gateway.binding.client import BinderClient, BinderError
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
+from moorage_host.tls.security import LOOPBACK
 from tools.chaos.link import Link
 from tools.inprocess.gateway import Gateway, bind, binder_service, gateway, plane, pod
 from tools.waiting import until
@@ -182,11 +184,11 @@ async def test_the_api_server_is_asked_how_a_bind_ended(
         assert assumed(process) == (outcome == "bound")
 
 
-Oddity = Literal["silent", "without headers", "ending"]
+Oddity = Literal["silent", "without headers", "ending", "lost"]
 
 
 class Odd(binder_pb2_grpc.BinderServiceServicer):
-    """A binder whose first stream answers no bind, and whose others work."""
+    """A binder whose first stream answers no bind; its others work, or refuse after a lost one."""
 
     def __init__(self, oddity: Oddity) -> None:
         self.oddity = oddity
@@ -219,9 +221,13 @@ class Odd(binder_pb2_grpc.BinderServiceServicer):
             yield pb.BinderServiceSessionResponse(ending=True)
         async for request in request_iterator:
             seen.append(request.bind.name)
+            if oddity == "lost":
+                return
             answer = pb.BinderServiceSessionResponse(id=request.id)
             if oddity == "ending" and len(seen) > 1:
                 answer.status.code = grpc.StatusCode.UNAVAILABLE.value[0]
+            if self.oddity == "lost":
+                answer.status.code = grpc.StatusCode.ABORTED.value[0]
             if not oddity or len(seen) > 1:
                 yield answer
 
@@ -253,6 +259,24 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
         [later] = begin(process, "later")
         assert await later == ""
     assert binder.streams == [["hung"] * (oddity == "silent"), ["later"]]
+
+
+async def test_a_bind_that_is_refused_after_a_binder_was_lost_with_it_keeps_its_place(
+    tmp_path: Path, port: int, process: Gateway
+) -> None:
+    async with odd_binder(port, "lost") as binder:
+        refused = await begin_known(process, "refused")
+        assert await refused == "binder service: "
+        assert binder.streams == [["refused"], ["refused"]]
+        assert assumed(process) == 1, "the first binder may have written it"
+
+
+async def test_binds_without_a_binder_leave_nothing_behind() -> None:
+    client, now = BinderClient("127.0.0.1:1", LOOPBACK), asyncio.get_running_loop().time
+    with pytest.raises(BinderError, match="not reached"):
+        await client.bind(pb.BinderServiceSessionRequest(), now() + 0.05)
+    assert not client._streams.current().outbox
+    await client.close()
 
 
 async def test_the_binds_of_a_silent_connection_go_over_another_one(

@@ -88,12 +88,6 @@ def test_the_plugin_of_the_mark_is_named_and_no_other_is_refused() -> None:
     crashes = Crashes()
     for _ in range(2):
         crashes.crash(OTHER, POISON, mark=POISON, plugin="NotHot", end="SIGSEGV")
-        assert crashes.suspects.lost_again(POISON, "v1") == (
-            "a replica was lost again while it worked on this pod; one ended (SIGSEGV) before "
-            "while plugin NotHot ran for it"
-        )
-    assert not crashes.suspects.lost_again(OTHER, "v1")
-    assert not crashes.suspects.lost_again(POISON, "v2")
     assert crashes.refused() == {
         "NotHot": "a replica of filter ended (SIGSEGV) while this plugin ran for this pod, 2 times;"
         " tried again after 30 s"
@@ -196,4 +190,4 @@ def test_what_is_kept_is_bounded() -> None:
     assert len(list(crashes.suspects.problems())) == MOST_SHOWN
     for number in range(MOST_LOST + 10):
         crashes.suspects.lost(f"place-{number}", f"lost-{number}", "v1", [(POISON, 0.0)])
-    assert len(crashes.suspects._lost_replicas) == MOST_LOST
+    assert len(crashes.suspects.lost_replicas) == MOST_LOST

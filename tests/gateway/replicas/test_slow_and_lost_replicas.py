@@ -25,6 +25,7 @@ from tools.inprocess.gateway import (
     is_open,
     pod,
     policy_of,
+    replicas_are,
     scorer_service,
 )
 from tools.waiting import until
@@ -178,34 +179,49 @@ async def test_a_pod_that_may_crash_replicas_waits_for_one_loss_and_not_for_a_se
         assert len(held.came) == 2, "the other replica lives on for other pods"
 
 
-async def test_a_pod_that_took_two_replicas_along_gets_no_third_until_it_is_known_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+LOST_TWICE = f"filter service: {LOST_AGAIN}; it is not known yet why"
+LATE = "filter service does not answer in time"
+
+
+@pytest.mark.parametrize(
+    ("known_seconds", "timeout", "gets", "errors"),
+    [
+        pytest.param(0.05, 60.0, 2, [LOST_TWICE] * 2, id="it is not known why two were lost"),
+        pytest.param(60.0, 1.0, 1, [LATE], id="there is no time left for the next"),
+    ],
+)
+async def test_a_pod_that_took_replicas_along_gets_no_further_ones(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    known_seconds: float,
+    timeout: float,
+    gets: int,
+    errors: list[str],
 ) -> None:
-    monkeypatch.setattr("gateway.replicas.crashes.KNOWN_SECONDS", 0.05)  # news are late
-    gates, services = {}, {}
-    for port in free_ports(2):
-        gates[port], services[port] = Held(), AsyncExitStack()
+    monkeypatch.setattr("gateway.replicas.crashes.KNOWN_SECONDS", known_seconds)
+    gates = {port: Held() for port in free_ports(gets + 1)}
     addresses = tuple(f"127.0.0.1:{port}" for port in gates)
-    settings: Options = {"http_timeout": 60.0, "min_shard_time": 1000.0, "waits": False}
-    async with sharing(tmp_path, nodes=("n1", "n2"), filters=addresses, **settings) as running:
+    settings: Options = {"http_timeout": timeout, "min_shard_time": 1000.0, "waits": False}
+    async with AsyncExitStack() as stack:
+        nodes: Options = {"nodes": ("n1", "n2"), "filters": addresses}
+        running = await stack.enter_async_context(sharing(tmp_path, **nodes, **settings))
+        services = {port: await stack.enter_async_context(AsyncExitStack()) for port in gates}
         for port, service in services.items():
             await service.enter_async_context(filter_service(port=port, gate=gates[port]))
-        await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 2)
+        await replicas_are(running, "filter", len(gates))
         call = asyncio.create_task(running.filter(pod(), "n1", "n2"))
         ended: list[int] = []
 
         def asked() -> list[int]:
             return [port for port in gates if gates[port].came and port not in ended]
 
-        for _ in services:
+        for _ in range(gets):
             await until(asked)
             ended += asked()
             await services[ended[-1]].aclose()
-        third = Held()
-        async with filter_service(port=ended[0], gate=third):
-            answer = await call
-        assert answer["Error"].startswith(f"filter service: {LOST_AGAIN}; one ended before while ")
-        assert third.came == []
+        answers = [await call] + [await running.filter(pod(), "n1", "n2") for _ in errors[1:]]
+        assert [answer["Error"] for answer in answers] == errors
+        assert not asked(), "the others live on for other pods"
 
 
 async def not_serving(address: str) -> None:
