@@ -228,8 +228,11 @@ async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
     api.fault(*BINDINGS, status=status, retry_after_seconds=2)
     posts = api.count(*BINDINGS)
     pod = api.pod()
-    for _ in range(3):
-        assert await refused(world, pod, seconds=0.5) is BindReason.UNAVAILABLE
+    for _ in range(3):  # on a busy machine, the time of one may be over before it is tried
+        assert await refused(world, pod, seconds=0.5) in (
+            BindReason.UNAVAILABLE,
+            BindReason.DEADLINE,
+        )
     assert posts() == 0
     assert await world.bind(pod) is BindResult.BOUND
     assert posts() == 1
