@@ -71,8 +71,8 @@ class BinderClient:
     Attributes:
         target: Where the binder is.
         stub: For single calls.
-        waits: For each pod, by uid, whose bind waits for others: the `plugin` that has it wait, and
-            what is `awaited`.
+        waits: For each pod, by uid, whose bind may wait for others: the `plugin` that has it wait,
+            and what is `awaited`, or nothing.
     """
 
     def __init__(self, target: str, security: Security) -> None:
@@ -111,6 +111,8 @@ class BinderClient:
             request.sent.FromNanoseconds(int((sent_at - messages.opened) * 1e9))
             return request.SerializeToString()
 
+        if request.reports_waits:
+            self.waits[request.bind.uid] = {}
         messages.send(encode)
         try:
             answered = await answer
@@ -207,8 +209,8 @@ class _Streams:
 
         def receive(answer: Answer) -> None:
             if answer.HasField("wait"):
-                wait = answer.wait
-                self._waits[wait.uid] = {"plugin": wait.plugin, "awaited": wait.awaited}
+                if (wait := answer.wait).uid in self._waits:  # its bind was not given up
+                    self._waits[wait.uid] = {"plugin": wait.plugin, "awaited": wait.awaited}
             elif not answer.ending:
                 stream.resolve(answer.id, answer)
             elif stream is self._streams[-1]:

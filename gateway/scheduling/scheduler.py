@@ -168,6 +168,7 @@ class Scheduler:
                     # kube-scheduler takes a single node without asking for scores.
                     scoring = asyncio.create_task(self._score_ahead(cycle))
                     self._uncollected[uid] = cycle, scoring
+                    self._uncollected.move_to_end(uid)
                     if len(self._uncollected) > UNCOLLECTED_LIMIT:
                         self._uncollected.popitem(last=False)
             finally:
@@ -187,8 +188,8 @@ class Scheduler:
             return ()
         if not cycle.plugin and cycle.profile not in self._policy.dependencies.scores:
             return ()
-        ahead = self._uncollected.pop(cycle.uid, None)
-        if ahead is not None and not cycle.plugin:
+        ahead = None if cycle.plugin else self._uncollected.pop(cycle.uid, None)
+        if ahead is not None:
             scored, scoring = ahead
             # kube-scheduler asks in the time of the filter call, or its attempt has ended.
             in_time = asyncio.get_running_loop().time() < scored.deadline
