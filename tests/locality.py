@@ -219,9 +219,7 @@ def assert_local(plugin: LocalPlugin, cluster: Cluster, pod: Pod, other: Pod) ->
     assert_node_local(plugin, pod, *cluster.nodes, pods=cluster.pods, unlike=[other])
 
 
-def found_out(
-    plugins: Mapping[str, tuple[Callable[[], LocalPlugin], Check]], most: int = 2000
-) -> dict[str, str]:
+def found_out(plugins: Mapping[str, tuple[Callable[[], LocalPlugin], Check]]) -> dict[str, str]:
     """Return the messages by which plugins that declare too little are found out, by their names.
 
     One sequence of clusters is for all of them, telling ones first and then random ones. It ends
@@ -233,7 +231,7 @@ def found_out(
         for name in plugins.keys() - messages.keys():
             make, check = plugins[name]
             try:
-                check(make(), cluster, pod, other)
+                check(unhurried(make()), cluster, pod, other)
             except AssertionError as error:
                 messages[name] = str(error)
         if len(messages) == len(plugins):
@@ -242,7 +240,7 @@ def found_out(
     with suppress(StopIteration):
         for example in telling():
             holds(*example)
-        in_random_clusters(holds, most)
+        in_random_clusters(holds, most=2000)
     return messages
 
 

@@ -18,7 +18,6 @@ from services.filter.servicer import FilterServicer
 from tools.inprocess.gateway import Gateway, filter_service, plane, pod, policy_of, ready
 from tools.waiting import until
 
-OK = types_pb2.CycleStatus()
 REASON = types_pb2.Reason(plugin="X", text="no")
 
 Answer = Callable[[types_pb2.Cycle], Awaitable[replica_pb2.CycleResult]]
