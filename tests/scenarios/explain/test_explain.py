@@ -43,9 +43,10 @@ async def test_why_not_this_node(world: World) -> None:
         assert await headline(world, "best", "n1") == (
             "best is not on n1 but on n3: it ties for Moorage's number 2, 40; n3 has 100"
         )
-        assert await headline(world, "best", "n3") == (
-            "best is on n3: Moorage prefers n3 to n1, 100 to 40: Steered +60"
-        )
+        assert await headline(world, "best", "n3") in {  # the second of the order of nodes
+            f"best is on n3: Moorage prefers n3 to {second}, 100 to 40: Steered +60"
+            for second in ("n1", "n2")
+        }
         assert await headline(world, "both", "n1") == (
             "both is not on n1: kube-scheduler rejected it before Moorage was asked: "
             "Insufficient cpu"
