@@ -50,7 +50,7 @@ structlog.configure(
 )
 
 
-SHARED = ("layouts", "shared_world", "stack")
+SHARED = ("layouts", "programs", "shared_world", "stack")
 """Session fixtures that take long to set up."""
 
 

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.deploy.wheel import ROOT
+from tests.deploy.wheel import APPLICATIONS, ROOT
 
 HOME = "https://git.example.org/team/moorage"
 VENDORED = "vendor"
@@ -49,6 +50,23 @@ def wheel(folder: Path) -> zipfile.ZipFile:
 def metadata(wheel: zipfile.ZipFile) -> Message:
     (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
     return email.message_from_bytes(wheel.read(name))
+
+
+def sources() -> Iterator[str]:
+    for root, place in (("sdk", ""), *((name, f"moorage_apps/{name}/") for name in APPLICATIONS)):
+        for path in (ROOT / root).rglob("*"):
+            if path.suffix in {".py", ".pyi", ".typed"}:
+                yield f"{place}{path.relative_to(ROOT / root)}"
+
+
+def test_the_wheel_has_every_module_and_no_name_of_others_at_the_top(
+    wheel: zipfile.ZipFile,
+) -> None:
+    names = wheel.namelist()
+    packages = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+    assert packages == {"moorage", "moorage_apps", "moorage_host", "moorage_pytest"}
+    assert set(sources()) <= set(names)
+    assert not [name for name in names if "tests" in name or name.endswith(".pyc")]
 
 
 def test_the_source_distribution_builds_the_same_wheel_byte_by_byte(

@@ -3,9 +3,7 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.deploy.wheel import build_wheel, environment_with, run
+from tests.deploy.wheel import run
 
 PLUGIN = '''\
 from moorage import Arguments, FilterPlugin, Node, Pod, Rejection
@@ -66,12 +64,6 @@ def test_arguments_that_the_plugin_refuses(moorage_simulate: Simulate) -> None:
             arguments={"MaxTemperature": {"limit": "warm"}},
         )
 """
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
-    return environment_with(wheel, tmp_path_factory.mktemp("environment"))
 
 
 def test_fixtures_are_there_without_a_conftest(programs: Path, tmp_path: Path) -> None:

@@ -6,11 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.deploy.wheel import ROOT, build_wheel, environment_with
+from tests.deploy.wheel import ROOT
 
 CASES = ROOT / "typing_tests"
 
@@ -21,20 +20,6 @@ SETTINGS = {
 }
 
 pytestmark = pytest.mark.timeout(300)  # mypy reads numpy for the first time
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment that has the wheel, and nothing of the repository."""
-    wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
-    return environment_with(wheel, tmp_path_factory.mktemp("environment")) / "python"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    shutil.copytree(CASES, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(SETTINGS))
-    return tmp_path
 
 
 def checked(folder: Path, program: str, *options: str) -> str:
@@ -54,37 +39,33 @@ def checked(folder: Path, program: str, *options: str) -> str:
     return run.stdout
 
 
-def mypy(folder: Path, python: Path) -> list[str]:
-    cache = f"--cache-dir={ROOT / '.mypy_cache' / 'typing_tests'}"
-    options = ("--strict", "--config-file=", cache, f"--python-executable={python}", ".")
-    return checked(folder, "mypy", *options).splitlines()
-
-
-def pyright(folder: Path, python: Path, *options: str) -> Any:
-    return json.loads(
-        checked(folder, "pyright", "--outputjson", f"--pythonpath={python}", *options)
-    )
-
-
-def test_mypy_finds_the_marked_mistakes_alone(folder: Path, python: Path) -> None:
-    count = len(list(CASES.glob("*.py")))
-    assert mypy(folder, python) == [f"Success: no issues found in {count} source files"]
-
-
-def test_pyright_finds_the_marked_mistakes_alone(folder: Path, python: Path) -> None:
-    found = pyright(folder, python)
-    assert found["summary"]["filesAnalyzed"] == len(list(CASES.glob("*.py")))
-    assert [each["message"] for each in found["generalDiagnostics"]] == []
-
-
-def test_a_marked_line_without_a_mistake_is_found(folder: Path, python: Path) -> None:
-    (folder / "mistakes.py").write_text(
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """All cases, and a line that is marked without a mistake, which has to be found."""
+    shutil.copytree(CASES, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "marked.py").write_text(
         "from moorage.testing import make_pod\n\n"
         "make_pod()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]\n"
     )
-    *lines, _ = mypy(folder, python)
-    assert [line.partition(" error: ")[2] for line in lines] == [
-        'Unused "type: ignore" comment  [unused-ignore]'
+    return tmp_path
+
+
+def test_mypy_finds_the_marked_mistakes_alone(folder: Path, programs: Path) -> None:
+    cache = f"--cache-dir={ROOT / '.mypy_cache' / 'typing_tests'}"
+    interpreter = f"--python-executable={programs / 'python'}"
+    found = checked(folder, "mypy", "--strict", "--config-file=", cache, interpreter, ".")
+    count = len(list(CASES.glob("*.py"))) + 1
+    assert found.splitlines() == [
+        'marked.py:3: error: Unused "type: ignore" comment  [unused-ignore]',
+        f"Found 1 error in 1 file (checked {count} source files)",
     ]
-    (problem,) = pyright(folder, python)["generalDiagnostics"]
+
+
+def test_pyright_finds_the_marked_mistakes_alone(folder: Path, programs: Path) -> None:
+    (folder / "pyrightconfig.json").write_text(json.dumps(SETTINGS))
+    options = ("--outputjson", f"--pythonpath={programs / 'python'}")
+    found = json.loads(checked(folder, "pyright", *options))
+    assert found["summary"]["filesAnalyzed"] == len(list(CASES.glob("*.py"))) + 1
+    (problem,) = found["generalDiagnostics"]
+    assert Path(problem["file"]).name == "marked.py"
     assert problem["rule"] == "reportUnnecessaryTypeIgnoreComment"

@@ -1,29 +1,10 @@
-"""The wheel has all that runs, and works where others have modules of the same names."""
+"""The installed wheel works where others have modules of the same names."""
 
-import time
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.deploy.wheel import ROOT, build_wheel, environment_with, run
-
-EPOCH = "1700000000"
-APPLICATIONS = ("gateway", "services", "sandbox", "cli")
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOURCE_DATE_EPOCH", EPOCH)
-        return build_wheel(tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with `python` and `moorage` of an environment with the wheel."""
-    return environment_with(wheel, tmp_path_factory.mktemp("environment"))
+from tests.deploy.wheel import APPLICATIONS, run
 
 
 @pytest.fixture
@@ -33,39 +14,6 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise AssertionError('imported')\n")
     return tmp_path
-
-
-def sources() -> Iterator[str]:
-    for root, place in (("sdk", ""), *((name, f"moorage_apps/{name}/") for name in APPLICATIONS)):
-        for path in (ROOT / root).rglob("*"):
-            if path.suffix in {".py", ".pyi", ".typed"}:
-                yield f"{place}{path.relative_to(ROOT / root)}"
-
-
-def test_the_wheel_has_every_module_and_no_name_of_others_at_the_top(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-    packages = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-    assert packages == {"moorage", "moorage_apps", "moorage_host", "moorage_pytest"}
-    assert set(sources()) <= set(names)
-    assert not [name for name in names if "tests" in name or name.endswith(".pyc")]
-
-
-def test_the_same_sources_in_another_folder_give_the_same_wheel(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed = run("git", "ls-files", "-co", "--exclude-standard", "-z", folder=ROOT)
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            copy = tmp_path / "copy" / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes((ROOT / name).read_bytes())  # of now, with the usual mode
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", EPOCH)
-    (tmp_path / "wheel").mkdir()
-    again = build_wheel(tmp_path / "wheel", tmp_path / "copy")
-    assert again.name == wheel.name
-    assert again.read_bytes() == wheel.read_bytes()
-    years = {entry.date_time[0] for entry in zipfile.ZipFile(again).infolist()}
-    assert years == {time.gmtime(int(EPOCH)).tm_year}
 
 
 def test_the_command_schedules_pods_outside_of_the_repository(programs: Path, folder: Path) -> None:

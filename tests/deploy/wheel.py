@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+APPLICATIONS = ("gateway", "services", "sandbox", "cli")
 HOME_PAGE = "https://git.example.org/moorage/moorage"
 """What releases of tests name as the repository's page."""
 
