@@ -78,7 +78,7 @@ nightly-oldest:
 	$(MAKE) e2e KUBERNETES=1.35 FEATURE_GATES=DRAExtendedResource=true E2E="$(E2E) $(NOT_OF_1_35:%=--ignore=%)"
 
 # What 1.30 does in other words, or not at all: see docs/reference/compatibility.md.
-NOT_OF_1_30 := test_in_tree.py::test_400_pods test_rejections.py::test_a_plugin_brings_back \
+NOT_OF_1_30 := test_rejections.py::test_a_plugin_brings_back \
   test_rejections.py::test_a_rejected_pod_is_tried_again_when_the_policy_changes
 nightly-scheduler:
 	$(MAKE) e2e SCHEDULER=1.30 E2E="tests/scenarios tests/e2e/placement/test_placement.py $(NOT_OF_1_30:%=--deselect=tests/scenarios/%)"
@@ -192,7 +192,8 @@ bench-quick: $(VENV)/.dev ## The same in a minute and a half: filter and priorit
 bench-peers: $(VENV)/.peers ## Measure beside extenders that people run: TOPOLVM=folder GPUSHARE=folder (checkouts), FastAPI
 	$(BIN)/python -m bench peers $(if $(TOPOLVM),--topolvm $(TOPOLVM)) $(if $(GPUSHARE),--gpushare $(GPUSHARE))
 
-E2E_NIGHTLY := tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
+# Recordings are compared each night: what a program says changes with its version only.
+E2E_NIGHTLY := tests/e2e/golden tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
   tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
 E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%) --ignore=tests/e2e/autoscaler/test_many.py
 e2e: WORKERS = 2

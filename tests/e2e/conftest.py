@@ -51,7 +51,7 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Layout, Layout]:
     return Layout(folder / "first"), Layout(folder / "second")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folders that `moorage certs` writes."""
     root = tmp_path_factory.mktemp("certs")

@@ -37,6 +37,14 @@ async def world(shared_world: World) -> AsyncIterator[World]:
         assert await shared_world.metric("moorage_cache_differences_total", phase=phase) == 0
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave scenarios that Moorage decides alone to the embedded cluster."""
+    if PLANES == ("real",):
+        left = [item for item in items if item.get_closest_marker("moorage_alone")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
@@ -48,10 +56,3 @@ def pytest_runtest_makereport(
         for program in world.programs():
             report.sections.append((f"log of {program.name}", program.last_words()))
     return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what scenarios have measured."""
-    for report in terminalreporter.stats.get("passed", ()):
-        for name, value in report.user_properties if report.when == "call" else ():
-            terminalreporter.write_line(f"{name}: {value}")

@@ -20,6 +20,9 @@ from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+ALONE = pytest.mark.moorage_alone
+"""For what tests/e2e/autoscaler has with a real Karpenter on a real control plane."""
+
 EXISTING, KEEP = "moorage.io/existing", "karpenter.sh/do-not-disrupt"
 
 
@@ -122,6 +125,7 @@ async def test_a_node_comes_for_a_pod_that_only_a_rule_keeps_waiting(world: Worl
     assert len(added.added) == 1
 
 
+@ALONE
 async def test_explain_says_how_far_a_request_is(world: World) -> None:
     await world.nodes(*hot("n1"))
     async with world.scheduler("heated"), karpenter(world) as added, capacity(world):
@@ -134,6 +138,7 @@ async def test_explain_says_how_far_a_request_is(world: World) -> None:
         assert not [each for each in pending if each["pod"].startswith("default/capacity-")]
 
 
+@ALONE
 @pytest.mark.parametrize(
     ("pods", "needed"),
     [
@@ -177,6 +182,7 @@ async def test_pods_get_at_most_a_node_more_than_they_need(
     assert needed <= len(added.added) <= needed + 1
 
 
+@ALONE
 async def test_pods_that_come_one_by_one_share_the_nodes(world: World) -> None:
     await world.nodes(*hot("n1"))
     async with world.scheduler("heated"), karpenter(world) as added, capacity(world):
@@ -208,6 +214,7 @@ async def test_the_zone_that_a_rule_wants_is_asked_for(world: World) -> None:
     assert len(added.added) == 1
 
 
+@ALONE
 @pytest.mark.parametrize(
     ("made", "pool", "note"),
     [
@@ -258,6 +265,7 @@ async def test_nothing_is_asked_for_where_no_new_node_would_help(
     assert not added.added
 
 
+@ALONE
 async def test_after_two_new_nodes_that_are_rejected_too_a_pod_waits(world: World) -> None:
     await world.nodes(*hot("n1"))
     async with world.scheduler("heated"), karpenter(world) as added, capacity(world):
@@ -308,6 +316,7 @@ async def test_consolidation_takes_the_node_when_its_pods_have_gone_and_not_befo
         await world.until(gone)
 
 
+@ALONE
 async def test_limits_of_the_node_pool_end_a_request(world: World) -> None:
     await world.nodes(*hot("n1"))
     async with world.scheduler("heated"), karpenter(world) as added:
@@ -321,6 +330,7 @@ async def test_limits_of_the_node_pool_end_a_request(world: World) -> None:
             await nothing_left(world)
 
 
+@ALONE
 async def test_a_pod_that_is_deleted_leaves_nothing_behind(world: World) -> None:
     await world.nodes(*hot("n1"))
     async with world.scheduler("heated"), karpenter(world) as added, capacity(world):
@@ -341,6 +351,7 @@ async def test_a_pod_that_is_deleted_leaves_nothing_behind(world: World) -> None
         await world.until(gone)
 
 
+@ALONE
 @pytest.mark.parametrize(
     ("write", "before"),
     [(1, True), (2, False), (3, False), (4, True), (5, False), (6, False)],
@@ -386,6 +397,7 @@ async def _ended(task: asyncio.Task[None]) -> bool:
     return task.done()
 
 
+@ALONE
 async def test_of_two_controllers_one_works(world: World) -> None:
     await world.nodes(*hot("n1"))
     scheduler, adding = world.scheduler("heated"), karpenter(world)
@@ -396,6 +408,7 @@ async def test_of_two_controllers_one_works(world: World) -> None:
     assert len(added.added) == 3
 
 
+@ALONE
 async def test_a_quota_that_refuses_a_placeholder_is_said(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,6 +428,7 @@ async def test_a_quota_that_refuses_a_placeholder_is_said(
     assert len(added.added) == 1
 
 
+@ALONE
 async def test_a_namespace_with_very_many_pods_asks_for_few_nodes_at_a_time(world: World) -> None:
     open_at_once = []
     await world.nodes(*hot("n1"))

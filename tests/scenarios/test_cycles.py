@@ -140,23 +140,22 @@ def _documents(name: str) -> list[Object]:
     return list(yaml.safe_load_all((DEMO / f"{name}.yaml").read_text()))
 
 
-PODS = {"embedded": 40, "real": 200}
+COUNT = 40
 
 
 @pytest.mark.parametrize("victim", ["gateway", "filter", "scorer-1", "binder", "kube-scheduler"])
 async def test_every_pod_is_bound_once_though_a_process_dies(world: World, victim: str) -> None:
     await world.nodes(*(node(f"n{i}") for i in range(10)))
     async with world.scheduler():
-        count = PODS[world.plane.name]
-        await world.create(*(pod(f"p{i}") for i in range(count)))
-        await world.placed(count // 10)
+        await world.create(*(pod(f"p{i}") for i in range(COUNT)))
+        await world.placed(COUNT // 10)
 
         program = (world.services.programs | world.schedulers)[victim]
         await program.kill()
         await program.start()
         places = await world.bound()
 
-    assert len(places) == count
+    assert len(places) == COUNT
     bound = Counter(name for name, status in world.proxy.binds if status == 201)
     assert all(count == 1 for count in bound.values())
-    assert len(bound) == count
+    assert len(bound) == COUNT

@@ -110,8 +110,7 @@ class World(Caller):
         plane, own = self.plane, {kind: [*those] for kind, those in options.items()}
         for kind in ("filter", "scorer", "binder"):
             own.setdefault(kind, []).append(f"--plugin={HERE / 'plugins'}")
-        if plane.name == "embedded":  # on the real one the scale scenario measures pods/s
-            own.setdefault("gateway", []).append("--cache-verify-share=1")
+        own.setdefault("gateway", []).append("--cache-verify-share=1")
         content = scenarios_policy(plane.directory) if policy is None else policy
         (plane.directory / "policy.yaml").write_text(yaml.safe_dump(content))
         proxy = Proxy(plane.directory, plane.kubeconfig("binder"))
@@ -124,19 +123,13 @@ class World(Caller):
             yield type(self)(plane, moorage, self.client, proxy)
 
     @asynccontextmanager
-    async def binder_without_proxy(self) -> AsyncIterator[None]:
-        """Let the binder talk to the API server itself, so that the proxy costs no time."""
-        program = self.services.programs["binder"]
-        usual = program.command
-        await program.stop()
-        program.command = [*usual, f"--kubeconfig={self.plane.kubeconfig('binder')}"]
-        await program.start()
+    async def secured(self, folders: Path) -> AsyncIterator[Self]:
+        """Start Moorage with certificates; in the end stop it and leave no node and no pod."""
         try:
-            yield
+            async with self.with_moorage(through_proxy=False, certificates=folders) as world:
+                yield world
         finally:
-            await program.stop()
-            program.command = usual
-            await program.start()
+            await self.empty()
 
     def programs(self) -> list[Program]:
         """Return everything that runs or was started."""
@@ -160,6 +153,8 @@ class World(Caller):
     ) -> AsyncIterator[Program]:
         """Run a kube-scheduler with the shipped configuration and a bindVerb, changed as told.
 
+        It tries a pod again sooner than by default: in two seconds at most.
+
         Args:
             *profiles: The schedulerNames that it serves; by default "steered".
             name: What the process is called.
@@ -168,6 +163,7 @@ class World(Caller):
         """
         config = shipped_config()
         config["leaderElection"] = {"leaderElect": False}
+        config["podMaxBackoffSeconds"] = 2
         config["profiles"] = [{"schedulerName": p} for p in profiles or ("steered",)]
         changed = config["extenders"][0] | self.entry | extender
         config["extenders"] = [{k: v for k, v in changed.items() if v is not None}]
@@ -317,6 +313,14 @@ class World(Caller):
     ) -> None:
         """Wait until a condition holds."""
         await until(condition, patience)
+
+    async def empty(self) -> None:
+        """Remove all pods and nodes, whatever of Moorage runs."""
+        now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        for obj in (await self.read("/api/v1/pods"))["items"] or ():
+            path = "/api/v1/namespaces/{namespace}/pods/{name}".format_map(obj["metadata"])
+            (await self.request("DELETE", path, now)).check()
+        (await self.request("DELETE", PATHS["Node"], now)).check()
 
     async def clear(self) -> None:
         """Remove what a scenario left, start what it killed, wait until the gateway has seen it."""

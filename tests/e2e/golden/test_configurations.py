@@ -8,6 +8,7 @@ from tools.build import scheduler_version
 from tools.golden.configurations import RECORDED, refusals, text_of
 
 
+@pytest.mark.timeout(600)  # it starts a program some eight hundred times
 def test_the_recording_is_what_kube_scheduler_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     recording = json.loads(RECORDED.read_text())
     versions = recording["versions"]

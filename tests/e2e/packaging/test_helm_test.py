@@ -14,19 +14,19 @@ from tests.scenarios.world import World
 from tools.build import find
 from tools.manifests.rendering import helm_test, layouts
 from tools.planes.objects import node
-from tools.planes.real import OUR_NAMESPACE, RealPlane
+from tools.planes.real import OUR_NAMESPACE
 
 STEERED = "steered"
 """The profile of the world's policy."""
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> AsyncIterator[World]:
+async def world(bare: World, folders: Path) -> AsyncIterator[World]:
     """A control plane with a node, and Moorage with certificates."""
-    plane = RealPlane(tmp_path_factory.mktemp("helm-test"))
-    async with World.started(plane, through_proxy=False, certificates=folders) as world:
+    async with bare.secured(folders) as world:
         await world.create(node("n1"))
         yield world
 

@@ -13,10 +13,12 @@ from moorage_host.kube import connect
 from tests.cli.support import moorage
 from tests.e2e.rights import Right, given, used
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import node
-from tools.planes.real import OUR_NAMESPACE, RealPlane, path_of
+from tools.planes.real import OUR_NAMESPACE, RealPlane
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ACCOUNT = f"system:serviceaccount:{OUR_NAMESPACE}:annotator"
@@ -24,15 +26,13 @@ NODES = ("n1", "n2")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPlane]:
-    started = RealPlane(tmp_path_factory.mktemp("annotator"))
+async def plane(bare: World) -> AsyncIterator[RealPlane]:
+    assert isinstance(bare.plane, RealPlane)
     try:
-        await started.start()
-        for obj in map(node, NODES):
-            await send(started, "POST", path_of(obj), obj)
-        yield started
+        await bare.create(*map(node, NODES))
+        yield bare.plane
     finally:
-        await started.stop()
+        await bare.empty()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.placement.placeholder import ISOLATED, placeholder, task
-from tests.scenarios.world import PATHS, PODS, World
+from tests.scenarios.world import PODS, World
 from tools.planes.embedded import Object
 from tools.planes.objects import node
 
@@ -29,9 +29,7 @@ async def world(bare: World) -> AsyncIterator[World]:
         async with bare.configured_scheduler("stock", STOCK):
             yield bare
     finally:
-        now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-        for path in (PODS, PATHS["Node"]):
-            (await bare.request("DELETE", path, now)).check()
+        await bare.empty()
 
 
 def named(name: str, cpu: str = "4") -> Object:

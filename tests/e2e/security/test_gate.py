@@ -17,8 +17,8 @@ from tests.e2e.rights import Right, given, used
 from tests.scenarios.world import PODS, World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
-from tools.planes.real import RealPlane
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 GATE = {"name": "moorage.io/group"}
@@ -26,9 +26,8 @@ OTHER = {"name": "example.com/quota"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> AsyncIterator[World]:
-    plane = RealPlane(tmp_path_factory.mktemp("gate"))
-    async with World.started(plane, through_proxy=False, certificates=folders) as world:
+async def world(bare: World, folders: Path) -> AsyncIterator[World]:
+    async with bare.secured(folders) as world:
         yield world
 
 

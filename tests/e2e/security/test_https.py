@@ -16,8 +16,8 @@ from moorage_host.tls.security import client_context
 from tests.scenarios.world import World
 from tools.inprocess.certificates import DAY, authority, write_folder
 from tools.planes.objects import node, pod
-from tools.planes.real import RealPlane
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 OTHER, UNKNOWN = authority("the next authority"), authority("an unknown authority")
@@ -42,10 +42,9 @@ def ours(folders: Path) -> Issued:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> AsyncIterator[World]:
+async def world(bare: World, folders: Path) -> AsyncIterator[World]:
     """A control plane with nodes, and Moorage with a certificate for each process."""
-    plane = RealPlane(tmp_path_factory.mktemp("https"))
-    async with World.started(plane, through_proxy=False, certificates=folders) as world:
+    async with bare.secured(folders) as world:
         await world.create(node("n1"), node("n2"))
         yield world
 

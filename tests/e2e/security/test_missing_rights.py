@@ -6,22 +6,21 @@ import aiohttp
 import pytest
 
 from tests.scenarios.world import World
-from tools.planes.real import RealPlane, deployed_objects, path_of
+from tools.planes.real import deployed_objects, path_of
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ROLE = "moorage-gateway-stateful-sets"
 
 
-async def test_the_missing_right_is_named_until_it_is_given(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+async def test_the_missing_right_is_named_until_it_is_given(bare: World) -> None:
     (binding,) = (
         obj
         for obj in deployed_objects()
         if (obj["kind"], obj["metadata"]["name"]) == ("ClusterRoleBinding", ROLE)
     )
-    async with World.started(RealPlane(tmp_path_factory.mktemp("missing"))) as world:
+    async with bare.with_moorage() as world:
         gateway = world.services.programs["gateway"]
         await gateway.stop()
         (await world.request("DELETE", f"{path_of(binding)}/{ROLE}")).check()

@@ -15,11 +15,13 @@ from gateway.cluster.objects import ObjectTable
 from moorage import ObjectKind
 from moorage_host.kube import KubeClient
 from tests.e2e.security.test_authentication import client
+from tests.scenarios.world import World
 from tools.manifests.rendering import render
 from tools.planes.embedded import Object
-from tools.planes.real import RealPlane, path_of
+from tools.planes.real import path_of
 from tools.waiting import until
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ALL = ObjectKind("v1", "configmaps")
@@ -28,19 +30,13 @@ ONE = ObjectKind("v1", "configmaps", namespace="prices", field_selector="metadat
 
 
 async def test_a_role_is_enough_for_what_is_read_in_one_namespace(
-    tmp_path_factory: pytest.TempPathFactory,
+    bare: World,
 ) -> None:
-    plane = RealPlane(tmp_path_factory.mktemp("namespaced"))
-    try:
-        await plane.start()
-        async with client(plane.kubeconfig("admin")) as admin:
-            await create(admin, {"kind": "Namespace", "metadata": {"name": "prices"}})
-            await create(admin, config_map("cheap", tier="spot"))
-            await create(admin, config_map("dear"))
-            async with following(plane.kubeconfig("gateway")) as (table, kinds):
-                await _check(admin, table, kinds)
-    finally:
-        await plane.stop()
+    await create(bare.client, {"kind": "Namespace", "metadata": {"name": "prices"}})
+    await create(bare.client, config_map("cheap", tier="spot"))
+    await create(bare.client, config_map("dear"))
+    async with following(bare.plane.kubeconfig("gateway")) as (table, kinds):
+        await _check(bare.client, table, kinds)
 
 
 async def _check(admin: KubeClient, table: ObjectTable, kinds: AdditionalKinds) -> None:

@@ -10,8 +10,8 @@ import pytest_asyncio
 
 from tests.scenarios.tenants import TENANTS, check_tenants, create_tenants
 from tests.scenarios.world import World
-from tools.planes.real import RealPlane
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NAMESPACE = "default"
@@ -19,9 +19,8 @@ ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> AsyncIterator[World]:
-    plane = RealPlane(tmp_path_factory.mktemp("tenants"))
-    async with World.started(plane, through_proxy=False, certificates=folders) as world:
+async def world(bare: World, folders: Path) -> AsyncIterator[World]:
+    async with bare.secured(folders) as world:
         yield world
 
 
