@@ -71,6 +71,7 @@ nightly-autoscaler: $(VENV)/.dev
 
 nightly-older:
 	$(MAKE) e2e KUBERNETES=1.36
+	$(MAKE) e2e KUBERNETES=1.36 E2E="tests/e2e/golden/test_golden_scores.py tests/e2e/golden/test_policy_merge.py"
 
 # 1.35 has no pod groups, and resources of device classes behind a gate.
 NOT_OF_1_35 := tests/scenarios/explain/test_groups.py tests/e2e/placement/test_groups.py
@@ -195,7 +196,7 @@ bench-peers: $(VENV)/.peers ## Measure beside extenders that people run: TOPOLVM
 # Recordings are compared each night: what a program says changes with its version only.
 E2E_NIGHTLY := tests/e2e/golden tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
   tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
-E2E = tests/scenarios tests/e2e tests/bench/edge $(E2E_NIGHTLY:%=--ignore=%) --ignore=tests/e2e/autoscaler/test_many.py
+E2E = tests/scenarios tests/e2e $(E2E_NIGHTLY:%=--ignore=%) --ignore=tests/e2e/autoscaler/test_many.py
 e2e: WORKERS = 2
 e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG
 	$(BIN)/python -m tools.build

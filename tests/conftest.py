@@ -85,8 +85,9 @@ def _group(item: pytest.Item) -> str:
         for name in SHARED:
             if name in item.fixturenames:
                 shared = str(params.get(name, name))
-                # The longest: there are two of it, side by side.
-                return f"{shared} {_number(file) % 2}" if name == "shared_world" else shared
+                # The longest: there are several of it, side by side.
+                several = {"embedded": 3, "real": 2}.get(shared, 1)
+                return f"{shared} {_number(file) % several}" if several > 1 else shared
     return file
 
 

@@ -1,7 +1,4 @@
-"""Two tenants of a cluster, and what each sees of the other's pods on the gateway's admin port.
-
-The tests for the embedded API server and for a real one share this.
-"""
+"""Two tenants of a cluster, and what each sees of the other's pods on the gateway's admin port."""
 
 import asyncio
 import json

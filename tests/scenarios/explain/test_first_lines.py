@@ -396,7 +396,7 @@ async def pods_that_end(world: World) -> AsyncIterator[Sequence[Row]]:
 async def services_that_are_down(world: World) -> AsyncIterator[Sequence[Row]]:
     await world.nodes(*map(node, NAMES))
     programs = world.services.programs
-    async with world.scheduler(httpTimeout="2s"):
+    async with world.scheduler():
         await world.create(pod("failing", fail="no license"), pod("old"))
         await world.bound("old")
         broken = r"is pending: the attempt failed: .*plugin Steered failed in prepare: RuntimeErr"
@@ -446,6 +446,7 @@ async def services_that_are_down(world: World) -> AsyncIterator[Sequence[Row]]:
         await programs["binder"].start()
         await world.bound("unbound")
 
+    async with world.scheduler(httpTimeout="1s"):
         programs["gateway"].hold()
         await world.create(pod("unanswered"))
         await world.condition("unanswered", "SchedulerError")
