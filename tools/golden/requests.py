@@ -63,7 +63,7 @@ def leaves(body: Any, path: str = "") -> Leaves:
     return {key: value for key, value in found.items() if not BY_CHANCE.search(key)}
 
 
-SLOW = re.compile(r"/(priorityclasses|(cluster)?role(binding)?s)$")
+SLOW = re.compile(r"/(priorityclasses|customresourcedefinitions|(cluster)?role(binding)?s)$")
 SLOW_SECONDS = 1.0
 """How long a real server may take until what is created there counts for other requests."""
 

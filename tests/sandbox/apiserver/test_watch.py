@@ -30,11 +30,6 @@ async def test_bookmarks_tell_an_idle_client_the_newest_version() -> None:
         assert bookmark["object"]["metadata"]["resourceVersion"] == newest
 
 
-async def test_a_watch_ends_when_its_time_is_over(http: Http) -> None:
-    async with http.watch(NODES, timeoutSeconds="1") as events:
-        assert await events.rest() == []
-
-
 async def test_a_version_from_before_the_history_is_expired() -> None:
     async with ApiServer(Settings(history=5)) as api, aiohttp.ClientSession(api.url) as session:
         http = Http(session)

@@ -144,12 +144,9 @@ async def test_pods_come_one_after_another_once_the_one_before_is_ready(
     await workloads.until(lambda: list(workloads.pods()) == ["web-0"])
 
 
-async def test_parallel_pods_wait_for_nothing(workloads: Workloads) -> None:
-    workloads.create("StatefulSet", replicas=2, podManagementPolicy="Parallel")
-    await workloads.until(lambda: list(workloads.pods()) == ["web-0", "web-1"])
-
-
-async def test_the_numbers_of_pods_begin_where_the_ordinals_do(workloads: Workloads) -> None:
+async def test_parallel_pods_wait_for_nothing_and_begin_where_ordinals_do(
+    workloads: Workloads,
+) -> None:
     ordinals = {"start": 5}
     workloads.create("StatefulSet", replicas=2, podManagementPolicy="Parallel", ordinals=ordinals)
     await workloads.until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
@@ -193,18 +190,6 @@ def end(workloads: Workloads, phase: str, count: int = 1) -> None:
     for pod in running[:count]:
         status = {**pod["status"], "phase": phase}
         workloads.server.cluster.store.put("/pods", pod | {"status": status})
-
-
-async def test_pods_of_a_job_run_until_they_are_deleted(workloads: Workloads) -> None:
-    job = workloads.create("Job", parallelism=2, completions=3)
-    await workloads.until_ready(2)
-    await workloads.until_status("Job", active=2, ready=2, succeeded=0)
-    for pod in workloads.pods().values():
-        labels = pod["metadata"]["labels"]
-        assert labels["job-name"] == "web"
-        assert labels["batch.kubernetes.io/controller-uid"] == job["metadata"]["uid"]
-    selector = workloads.read("Job")["spec"]["selector"]["matchLabels"]
-    assert selector == {"batch.kubernetes.io/controller-uid": job["metadata"]["uid"]}
 
 
 async def test_an_annotation_says_how_long_they_run(workloads: Workloads) -> None:
@@ -293,11 +278,3 @@ async def test_pods_that_were_refused_come_without_another_change_of_their_workl
     workloads.api.create(PRIORITY_CLASSES, {**kind, "metadata": metadata})
     await workloads.until_pods(1)
     assert len(workloads.events("FailedCreate")) == 1  # the same is told once
-
-
-async def test_many_changes_at_once_are_one_reconciliation(workloads: Workloads) -> None:
-    workloads.create("Deployment", replicas=1)
-    for replicas in (40, 2, 30, 3):
-        workloads.change("Deployment", replicas=replicas)
-    await workloads.until_pods(3)
-    assert len(workloads.events("ScalingReplicaSet")) == 1

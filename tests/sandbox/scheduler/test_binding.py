@@ -11,18 +11,6 @@ from tools.waiting import until
 BINDER: Object = {"bindVerb": "bind"}
 
 
-async def test_without_a_binding_extender_the_default_binder_binds(world: World) -> None:
-    world.node("a")
-    world.pod("web")
-    async with world.scheduler({"filterVerb": "filter", "nodeCacheCapable": True}):
-        await until(lambda: world.events("web"))
-    assert world.place("web") == "a"
-    (event,) = world.events("web")
-    assert (event["reason"], event["action"], event["type"]) == ("Scheduled", "Binding", "Normal")
-    assert event["note"] == "Successfully assigned default/web to a"
-    assert event["regarding"]["uid"] == world.api.read_pod("web")["metadata"]["uid"]
-
-
 async def test_a_failed_bind_frees_the_room_and_is_tried_again(world: World) -> None:
     answers: list[Any] = [{"Error": "device is busy"}]
     world.extender.on["bind"] = lambda body: answers.pop() if answers else world.binds(body)
@@ -90,17 +78,6 @@ async def test_the_default_binders_refusal_is_reported(world: World) -> None:
         await until(world.placed("web"))
     assert reason == "SchedulerError"
     assert message.startswith('running Bind plugin "DefaultBinder": ')
-
-
-async def test_pods_on_their_way_take_up_room(world: World) -> None:
-    gate = world.hold_binds()
-    world.node("a", cpu="1")
-    for name in ("first", "second"):
-        world.pod(name, cpu="600m")
-    async with world.scheduler(BINDER):
-        await until(lambda: world.condition("second")[0])
-        gate.set()
-    assert world.condition("second")[1].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
 async def test_a_pod_that_changes_while_it_is_bound_is_not_scheduled_twice(world: World) -> None:

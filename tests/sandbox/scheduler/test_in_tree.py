@@ -9,12 +9,10 @@ from moorage.execution import PluginRejection
 from moorage_host.kube_scheduler import parse_configuration
 from moorage_host.kube_scheduler.cache import KnownPod, SchedulerCache
 from moorage_host.kube_scheduler.in_tree import InTreePlugins
-from tests.sandbox.scheduler.support import World, configuration, known_pod, requesting
+from tests.sandbox.scheduler.support import World, configuration, known_pod
 from tools.golden.configurations import RECORDED, text_of
 from tools.inprocess.api import Object
 from tools.waiting import until
-
-TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 
 
 def in_tree(ignored: frozenset[str] = frozenset(), **profile: Any) -> InTreePlugins:
@@ -38,41 +36,12 @@ async def rejection(
     return (await plugins.filter(pod.pod, cache.one(cache.nodes["node"]))).rejection(0)
 
 
-async def test_the_first_plugin_in_kube_schedulers_order_gives_the_reason() -> None:
-    pod = known_pod(**requesting(cpu="9"), nodeSelector={"disk": "ssd"})
-    hostile = {"unschedulable": True, "taints": [TAINT]}
-    assert await rejection(in_tree(), pod, **hostile) == PluginRejection(
-        "NodeUnschedulable", "node(s) were unschedulable", unresolvable=True
-    )
-    assert await rejection(in_tree(), pod, taints=[TAINT]) == PluginRejection(
-        "TaintToleration", "node(s) had untolerated taint(s)", unresolvable=True
-    )
-    assert await rejection(in_tree(), pod) == PluginRejection(
-        "NodeAffinity", "node(s) didn't match Pod's node affinity/selector", unresolvable=True
-    )
-
-
-async def test_all_that_is_short_is_a_reason_of_its_own() -> None:
-    pod, other = known_pod(**requesting(memory="4Gi", cpu="2")), known_pod("other")
-    full = {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "1"}}
-    assert await rejection(in_tree(), pod, other, **full) == PluginRejection(
-        "NodeResourcesFit",
-        "Too many pods, Insufficient cpu, Insufficient memory",
-        unresolvable=True,
-    )
-
-
 async def test_resources_that_only_an_extender_counts_are_not_checked() -> None:
     pod = known_pod(containers=[{"resources": {"requests": {"x/gpu": "1"}}}])
     ignoring = {"name": "NodeResourcesFit", "args": {"ignoredResources": ["y/other"]}}
     assert await rejection(in_tree(), pod)
     assert await rejection(in_tree(pluginConfig=[ignoring]), pod)
     assert await rejection(in_tree(frozenset({"x/gpu"}), pluginConfig=[ignoring]), pod) is None
-
-
-async def test_a_disabled_filter_rejects_nothing() -> None:
-    plugins = in_tree(plugins={"filter": {"disabled": [{"name": "*"}]}})
-    assert await rejection(plugins, known_pod(**requesting(cpu="99")), unschedulable=True) is None
 
 
 def test_profiles_that_kube_scheduler_starts_with_run_here_too() -> None:

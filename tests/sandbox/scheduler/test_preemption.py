@@ -71,16 +71,6 @@ async def test_the_least_important_pod_makes_room(crowd: Crowd, names_only: bool
     )
 
 
-async def test_as_few_pods_as_possible_go(crowd: Crowd) -> None:
-    await crowd.filled(n1={"a": crowd.low, "b": crowd.low}, n2={"c": crowd.low, "d": crowd.low})
-    crowd.important(cpu="3")
-    async with crowd.world.scheduler(FULL):
-        await until(crowd.world.placed("vip"))
-    (asked,) = crowd.world.extender.bodies("preempt")
-    assert [len(v["Pods"]) for v in metas(asked).values()] == [2, 2]
-    assert sum(crowd.exists(pod) for pod in "abcd") == 2
-
-
 async def test_two_unimportant_victims_are_better_than_one_of_more_importance(
     crowd: Crowd,
 ) -> None:
@@ -89,30 +79,6 @@ async def test_two_unimportant_victims_are_better_than_one_of_more_importance(
     async with crowd.world.scheduler(FULL):
         await until(crowd.world.placed("vip"))
     assert [crowd.exists(pod) for pod in "abc"] == [True, False, False]
-
-
-async def test_victims_are_named_from_the_most_important_on(crowd: Crowd) -> None:
-    await crowd.filled(n1={"a": crowd.low, "b": crowd.middle})
-    uids = [crowd.world.api.read_pod(pod)["metadata"]["uid"] for pod in "ba"]
-    crowd.important(cpu="4")
-    async with crowd.world.scheduler(FULL):
-        await until(crowd.world.placed("vip"))
-    (asked,) = crowd.world.extender.bodies("preempt")
-    assert [victim["UID"] for victim in metas(asked)["n1"]["Pods"]] == uids
-
-
-async def test_an_extender_may_drop_nodes_and_choose_other_victims(crowd: Crowd) -> None:
-    world = crowd.world
-    await crowd.filled(n1={"a": crowd.low, "b": crowd.low}, n2={"c": crowd.low, "d": crowd.middle})
-    chosen = world.api.read_pod("d")["metadata"]["uid"]
-    world.extender.on["preempt"] = lambda _: {
-        "NodeNameToMetaVictims": {"n2": {"Pods": [{"UID": chosen}]}}
-    }
-    crowd.important()
-    async with world.scheduler(FULL):
-        await until(world.placed("vip"))
-    assert world.place("vip") == "n2"
-    assert [crowd.exists(pod) for pod in "abcd"] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,7 @@
 
 import signal
 from pathlib import Path
-from typing import Any
 
-import aiohttp
-
-from cli.up.processes import free_ports
 from tests.forked import forked
 from tests.sandbox.scheduler.support import World
 from tools.waiting import until
@@ -34,38 +30,6 @@ async def test_the_deployed_configuration_runs_against_the_sandbox_from_any_fold
         assert await scheduler.process.wait() == 0
     assert world.extender.verbs("web") == ["filter"]
     assert [event["reason"] for event in world.events("web")] == ["Scheduled"]
-
-
-async def test_the_clusters_own_scheduler_places_pods_without_the_extender(world: World) -> None:
-    world.node("a")
-    world.pod("ours")
-    world.pod("theirs", schedulerName="default-scheduler")
-    (port,) = free_ports(1)
-    options = (
-        f"--config={CONFIG}",
-        f"--api-server={world.server.url}",
-        f"--extender-url={world.extender.url}",
-        "--default-scheduler",
-        f"--decisions-port={port}",
-    )
-    async with forked(MODULE, *options) as scheduler:
-        assert (await scheduler.event())["schedulerNames"] == ["moorage", "default-scheduler"]
-        await until(world.placed("ours"))
-        await until(world.placed("theirs"))
-        offered = [(await decision(port, pod))["offered"] for pod in ("ours", "theirs")]
-    assert offered == [1, 0]
-    assert world.extender.verbs("ours") == ["filter"]
-    assert world.extender.verbs("theirs") == []
-    (event,) = world.events("theirs")
-    assert event["reportingController"] == "default-scheduler"
-
-
-async def decision(port: int, pod: str) -> dict[str, Any]:
-    """Return what the process decided about a pod."""
-    url = f"http://127.0.0.1:{port}/decisions/default/{pod}"
-    async with aiohttp.ClientSession() as session, session.get(url) as response:
-        answer: dict[str, Any] = await response.json()
-        return answer
 
 
 async def test_it_stops_while_the_api_server_is_away() -> None:

@@ -4,7 +4,6 @@ import asyncio
 
 from tests.sandbox.scheduler.support import World
 from tools.inprocess.api import Object
-from tools.inprocess.extender import keep
 from tools.waiting import until
 
 FILTER: Object = {"filterVerb": "filter", "nodeCacheCapable": True}
@@ -26,18 +25,6 @@ async def test_an_extender_that_was_down_is_asked_again_after_a_backoff(world: W
     )
 
 
-async def test_a_pod_that_found_no_room_is_tried_again_when_a_pod_is_gone(world: World) -> None:
-    world.node("a", cpu="1")
-    world.pod("first", cpu="1")
-    async with world.scheduler(FILTER):
-        await until(world.placed("first"))
-        world.pod("second", cpu="1")
-        await until(lambda: world.condition("second")[0])
-        await world.delete("first")
-        await until(world.placed("second"))
-    assert world.extender.verbs("second") == ["filter"]
-
-
 async def test_a_pod_without_nodes_is_placed_when_one_comes(world: World) -> None:
     world.pod("web")
     async with world.scheduler(FILTER):
@@ -47,20 +34,6 @@ async def test_a_pod_without_nodes_is_placed_when_one_comes(world: World) -> Non
             "no nodes available to schedule pods",
         )
         world.node("a")
-        await until(world.placed("web"))
-
-
-async def test_a_mere_annotation_on_a_node_wakes_a_pod_that_an_extender_rejected(
-    world: World,
-) -> None:
-    open_nodes: set[str] = set()
-    world.extender.on["filter"] = lambda body: keep(body, open_nodes.__contains__, "closed")
-    world.node("a")
-    world.pod("web")
-    async with world.scheduler(FILTER) as scheduler:
-        await until(lambda: (scheduler.queue.wait() or 0) > 60 and len(world.extender.calls) == 2)
-        open_nodes.add("a")
-        await world.change("/api/v1/nodes/a", {"metadata": {"annotations": {"opened": "now"}}})
         await until(world.placed("web"))
 
 
@@ -76,16 +49,6 @@ async def test_other_schedulers_pods_and_gated_pods_are_left_alone(world: World)
         )
         await until(world.placed("gated"))
     assert [call.pod for call in world.extender.calls] == ["web", "gated"]
-
-
-async def test_a_pod_deleted_while_it_waits_is_forgotten(world: World) -> None:
-    world.extender.on["filter"] = lambda _: {"Error": "not now"}
-    world.node("a")
-    world.pod("web")
-    async with world.scheduler(FILTER) as scheduler:
-        await until(lambda: world.condition("web")[0])
-        await world.delete("web")
-        await until(lambda: len(scheduler.queue) == 0)
 
 
 async def test_a_pod_deleted_during_its_cycle_does_not_come_back(world: World) -> None:
@@ -139,12 +102,3 @@ async def test_a_pod_that_ended_uses_no_room(world: World) -> None:
         )
         world.pod("next", cpu="1")
         await until(world.placed("next"))
-
-
-async def test_more_important_pods_are_scheduled_first(world: World) -> None:
-    world.node("a")
-    for name, priority in (("low", 1), ("high", 9), ("middle", 5)):
-        world.pod(name, priorityClassName=world.priority_class(priority))
-    async with world.scheduler(FILTER):
-        await until(world.placed("low", "middle", "high"))
-    assert [call.pod for call in world.extender.calls] == ["high", "middle", "low"]

@@ -127,14 +127,6 @@ def test_the_pod_is_written_once_per_state() -> None:
     assert pod.wire is pod.wire
 
 
-async def test_connections_are_kept(world: World) -> None:
-    async with Extender(ExtenderConfig(url_prefix=world.extender.url)) as extender:
-        for _ in range(3):
-            await extender.call("prioritize", b"{}")
-    assert len(world.extender.calls) == 3
-    assert len(world.extender.connections) == 1
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [

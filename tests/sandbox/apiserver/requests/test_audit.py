@@ -10,16 +10,8 @@ import aiohttp
 import pytest
 
 from sandbox.apiserver import ApiServer, Fault, Settings
-from tests.sandbox.apiserver.support import NODES, PODS, Http
+from tests.sandbox.apiserver.support import NODES, PODS, Http, pod
 from tools.waiting import until
-
-BINDING = {
-    "apiVersion": "v1",
-    "kind": "Binding",
-    "metadata": {"name": "a"},
-    "target": {"kind": "Node", "name": "n1"},
-}
-POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
 @pytest.fixture
@@ -49,10 +41,10 @@ def brief(api: ApiServer) -> list[tuple[str, str, str, int]]:
 async def test_it_has_each_write_in_order_with_its_code_and_no_reads(
     api: ApiServer, http: Http
 ) -> None:
-    await http.send("POST", PODS, POD)
+    await http.send("POST", PODS, pod("a"))
     await http.get(PODS)
-    await http.send("POST", f"{PODS}/a/binding", BINDING)
-    await http.send("POST", f"{PODS}/a/binding", BINDING)
+    await http.bind("a", "n1")
+    await http.bind("a", "n1")
     await http.send("DELETE", f"{PODS}/a")
 
     assert brief(api) == [
@@ -85,7 +77,7 @@ async def test_a_write_whose_answer_is_lost_counts_as_done_and_a_refused_one_is_
 async def test_a_client_that_hangs_up_before_the_write_leaves_a_line(api: ApiServer) -> None:
     api.faults.add(Fault(verb="create", resource="pods", delay_seconds=60))
     async with aiohttp.ClientSession(api.url) as session:
-        task = asyncio.create_task(session.post(PODS, json=POD))
+        task = asyncio.create_task(session.post(PODS, json=pod("a")))
         await until(lambda: not api.faults.waiting())
         task.cancel()
         await until(lambda: brief(api) == [("create", "pods", "", 504)])

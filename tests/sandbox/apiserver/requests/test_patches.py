@@ -34,22 +34,6 @@ plain = st.recursive(
 objects = st.dictionaries(st.sampled_from(["a", "b", "conditions", "finalizers"]), plain)
 
 
-@pytest.mark.parametrize(
-    ("old", "change", "expected"),
-    [
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-        ({"a": "b"}, {"a": None}, {}),
-        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [1]}, {"a": [2]}, {"a": [2]}),
-        ({"a": "b"}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
-    ],
-)
-def test_merge_patches_follow_rfc_7386(old: Any, change: Any, expected: Any) -> None:
-    assert merge(old, change) == expected
-
-
 @given(objects, objects)
 def test_no_patch_changes_the_old_object(old: dict[str, Any], change: dict[str, Any]) -> None:
     before = deepcopy(old)
@@ -57,12 +41,6 @@ def test_no_patch_changes_the_old_object(old: dict[str, Any], change: dict[str, 
     with suppress(StatusError):  # an element without its merge key
         apply_strategic(old, change)
     assert old == before
-
-
-@given(objects)
-def test_a_strategic_patch_with_the_object_itself_changes_nothing(old: dict[str, Any]) -> None:
-    unique = {k: v for k, v in old.items() if k not in ("conditions", "finalizers")}
-    assert apply_strategic(unique, unique) == unique
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,6 @@ from sandbox.apiserver import ApiServer, Settings
 from tests.sandbox.apiserver.support import NODES, PODS, Http, node, pod
 
 
-async def test_the_uid_of_the_binding_is_a_precondition(http: Http) -> None:
-    uid = (await http.create(PODS, pod()))["metadata"]["uid"]
-    reply = await http.bind("web", "n1", uid="other")
-    assert reply.code == 409
-    assert reply.message.startswith('Operation cannot be fulfilled on pods "web": StorageError:')
-    assert f"UID in precondition: other, UID in object meta: {uid}" in reply.message
-    assert (await http.bind("web", "n1", uid=uid)).code == 201
-
-
 async def test_of_many_bindings_at_once_one_succeeds(http: Http) -> None:
     await http.create(PODS, pod())
     replies = await asyncio.gather(*(http.bind("web", f"n{i}") for i in range(10)))
