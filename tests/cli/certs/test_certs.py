@@ -1,4 +1,3 @@
-import shutil
 import stat
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -76,17 +75,6 @@ def test_what_is_near_its_end_or_lacks_a_name_is_renewed_by_the_same_authority(
     named = contents(tmp_path)
     changed = {name.partition("/")[0] for name in named if named[name] != after[name]}
     assert changed == SERVICES
-
-
-def test_without_its_folder_another_authority_is_made_and_all_certificates(tmp_path: Path) -> None:
-    certs(f"--dir={tmp_path}")
-    before = contents(tmp_path)
-    shutil.rmtree(tmp_path / "ca")
-    certs(f"--dir={tmp_path}")
-    after = contents(tmp_path)
-    assert all(after[name] != before[name] for name in before)
-    for folder in FOLDERS:
-        read_certificate(tmp_path / folder)
 
 
 def test_secrets_are_what_the_deployments_mount(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """`moorage config extender`: the entry of kube-scheduler's configuration that a policy needs."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -108,23 +107,6 @@ def test_an_entry_has_the_verbs_that_plugins_need(
     for entry in found:
         assert ("weight" in entry) == ("prioritizeVerb" in entry)
         assert (entry["nodeCacheCapable"], entry["ignorable"]) == (True, False)
-
-
-def test_the_plugins_of_all_profiles_count(tmp_path: Path) -> None:
-    profiles = (
-        "- schedulerName: a\n  plugins: {filter: {enabled: [{name: ByName}]}}\n"
-        "- schedulerName: b\n  plugins: {bind: {enabled: [{name: DecisionAnnotation}]}}\n"
-    )
-    found = entries(printed(tmp_path, profiles))
-    assert [verbs(entry) for entry in found] == [{"filter", "preempt"}, {"bind"}]
-
-
-def test_each_verb_names_the_plugins_that_need_it(tmp_path: Path) -> None:
-    text = printed(tmp_path, multi_point("ByName", "OneNodePerPipelineRun"))
-    comments = re.findall(r"((?:^  # .*\n)+)  (\w+): ", text, re.M)
-    by_field = {field: " ".join(comment.split()) for comment, field in comments}
-    assert by_field["filterVerb"].endswith("For ByName, OneNodePerPipelineRun.")
-    assert by_field["bindVerb"].endswith("For OneNodePerPipelineRun: it claims nodes.")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.legacy.convert import convert
-from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES, SCORES
+from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES
 from cli.main import main
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, load_configuration
 
@@ -134,25 +134,6 @@ def test_absent_predicates_are_the_default_ones_and_none_listed_are_the_mandator
     assert text in none.notes
 
 
-def test_absent_priorities_are_the_default_ones_whatever_the_predicates(
-    translate: Translate,
-) -> None:
-    cases: list[Object] = [{}, {"predicates": []}]
-    for fields in cases:
-        converted = translate(**fields)
-        assert converted.scores == {}
-        assert converted.arguments["PodTopologySpread"] == {"defaultingType": "System"}
-        sets = converted.profile.get("plugins", {})
-        assert not {"score", "preScore"} & sets.keys()
-        assert not set(SCORES) & {e["name"] for e in sets.get("multiPoint", {}).get("disabled", ())}
-
-
-def test_no_priorities_listed_is_no_score_at_all(translate: Translate) -> None:
-    converted = translate(priorities=[])
-    assert converted.off("score") >= set(SCORES)
-    assert converted.scores == {}
-
-
 def test_a_plugin_that_only_scores_does_not_filter_and_the_other_way_round(
     translate: Translate,
 ) -> None:
@@ -167,38 +148,37 @@ def test_a_plugin_that_only_scores_does_not_filter_and_the_other_way_round(
     assert converted.arguments["PodTopologySpread"] == {"defaultingType": "List"}
 
 
-def test_general_predicates_are_four_filters(translate: Translate) -> None:
-    converted = translate(predicates=names("GeneralPredicates"))
-    assert set(converted.filters) - {"NodeUnschedulable", "TaintToleration"} == {
-        *("NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit")
-    }
-
-
-def test_what_is_listed_twice_counts_with_the_larger_weight(translate: Translate) -> None:
-    converted = translate(priorities=weighted(SelectorSpreadPriority=5, ServiceSpreadingPriority=2))
-    assert converted.scores == {"PodTopologySpread": 5}
-    assert any("the larger weight counts" in note for note in converted.notes)
-
-
 LEAST, MOST = "LeastRequestedPriority", "MostRequestedPriority"
+SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+CURVE = {"requestedToCapacityRatioArguments": {"shape": SHAPE}}
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "strategy", "weight"),
+    ("curve", "least", "most", "strategy", "weight"),
     [
-        (1, 9, "MostAllocated", 8),
-        (9, 1, "LeastAllocated", 8),
-        (2, 3, "MostAllocated", 1),
-        (4, 4, "", 0),
-        (0, 5, "MostAllocated", 5),
-        (5, 0, "LeastAllocated", 5),
+        (0, 1, 9, "MostAllocated", 8),
+        (0, 9, 1, "LeastAllocated", 8),
+        (0, 2, 3, "MostAllocated", 1),
+        (0, 4, 4, "", 0),
+        (0, 0, 5, "MostAllocated", 5),
+        (0, 5, 0, "LeastAllocated", 5),
+        (7, 3, 0, "RequestedToCapacityRatio", 7),
+        (3, 7, 0, "LeastAllocated", 7),
+        (3, 3, 0, "RequestedToCapacityRatio", 3),
     ],
 )
 @pytest.mark.parametrize("is_reversed", [False, True])
-def test_of_two_strategies_the_heavier_remains_with_the_difference(
-    translate: Translate, least: int, most: int, strategy: str, weight: int, is_reversed: bool
+def test_of_two_strategies_the_heavier_remains_opposites_with_the_difference(
+    translate: Translate,
+    curve: int,
+    least: int,
+    most: int,
+    strategy: str,
+    weight: int,
+    is_reversed: bool,
 ) -> None:
     listed = weighted(**{name: w for name, w in ((LEAST, least), (MOST, most)) if w})
+    listed += [{"name": "Mine", "weight": curve, "argument": CURVE}] * bool(curve)
     converted = translate(priorities=listed[::-1] if is_reversed else listed)
     assert converted.scores == ({"NodeResourcesFit": weight} if weight else {})
     if weight:
@@ -207,38 +187,18 @@ def test_of_two_strategies_the_heavier_remains_with_the_difference(
         assert "NodeResourcesFit" in converted.off("score")
     opposite = [note for note in converted.notes if "nearly opposite" in note]
     assert len(opposite) == bool(least and most)
-
-
-@pytest.mark.parametrize(
-    ("curve", "least", "strategy", "weight"),
-    [
-        (7, 3, "RequestedToCapacityRatio", 7),
-        (3, 7, "LeastAllocated", 7),
-        (3, 3, "RequestedToCapacityRatio", 3),
-    ],
-)
-@pytest.mark.parametrize("is_reversed", [False, True])
-def test_of_a_curve_and_a_strategy_the_heavier_remains(
-    translate: Translate, curve: int, least: int, strategy: str, weight: int, is_reversed: bool
-) -> None:
-    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
-    argument = {"requestedToCapacityRatioArguments": {"shape": shape}}
-    listed = [{"name": "Mine", "weight": curve, "argument": argument}, *weighted(**{LEAST: least})]
-    converted = translate(priorities=listed[::-1] if is_reversed else listed)
-    assert converted.scores == {"NodeResourcesFit": weight}
-    assert converted.arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == strategy
-    assert any("has one strategy" in note and "is dropped" in note for note in converted.notes)
+    dropped = any("has one strategy" in n and "is dropped" in n for n in converted.notes)
+    assert dropped == bool(curve and least)
 
 
 def test_a_curve_keeps_its_points_and_resources(translate: Translate) -> None:
-    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     resources = [{"name": "example.com/gpu", "weight": 5}, {"name": "cpu"}]
-    argument = {"requestedToCapacityRatioArguments": {"shape": shape, "resources": resources}}
+    argument = {"requestedToCapacityRatioArguments": {"shape": SHAPE, "resources": resources}}
     converted = translate(priorities=[{"name": "Mine", "weight": 7, "argument": argument}])
     assert converted.scores == {"NodeResourcesFit": 7}
     assert converted.arguments["NodeResourcesFit"]["scoringStrategy"] == {
         "type": "RequestedToCapacityRatio",
-        "requestedToCapacityRatio": {"shape": shape},
+        "requestedToCapacityRatio": {"shape": SHAPE},
         "resources": [{"name": "example.com/gpu", "weight": 5}, {"name": "cpu", "weight": 1}],
     }
 
@@ -329,26 +289,6 @@ def test_a_field_that_an_extender_does_not_have_is_left_out_with_a_note(
     assert converted.upstream["extenders"] == [{"urlPrefix": "http://x", "filterVerb": "f"}]
     said = note.replace("...", "kube-scheduler has no field")
     assert f"extenders[0].{field}: {said}" in converted.notes
-
-
-def test_a_field_within_a_field_is_left_out_as_well(translate: Translate) -> None:
-    managed = [{"name": "example.com/x", "ignored": True}]
-    tls = {"caFile": "/ca.crt", "Insecure": True}
-    extender = {"urlPrefix": "https://x", "tlsConfig": tls, "managedResources": managed}
-    converted = translate(extenders=[extender])
-    (written,) = converted.upstream["extenders"]
-    assert (written["tlsConfig"], written["managedResources"]) == (
-        {"caFile": "/ca.crt"},
-        [{"name": "example.com/x"}],
-    )
-    for path in ("tlsConfig.Insecure", "managedResources[0].ignored"):
-        assert any(note.startswith(f"extenders[0].{path}: left out") for note in converted.notes)
-
-
-def test_names_of_old_predicates_lead_to_their_successors(translate: Translate) -> None:
-    converted = translate(predicates=names("NoVolumeNodeConflict"))
-    assert "VolumeBinding" in converted.filters
-    assert "predicates[0]: NoVolumeNodeConflict became VolumeBinding" in converted.notes
 
 
 IN_CONFIG_MAP = """\
@@ -444,14 +384,6 @@ def test_it_prints_the_configuration_on_stdout_and_notes_on_stderr() -> None:
     assert all(line.startswith(f"Note: {POLICY}:") for line in result.stderr.splitlines())
 
 
-def test_yaml_is_read_as_well(tmp_path: Path) -> None:
-    file = tmp_path / "policy.yml"
-    file.write_text("apiVersion: v1\nkind: Policy\npredicates:\n- name: HostName\n")
-    result = moorage(file)
-    assert result.exit_code == 0
-    assert f"Note: {file}:4: predicates[0]: HostName became NodeName\n" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
@@ -493,14 +425,6 @@ def test_yaml_is_read_as_well(tmp_path: Path) -> None:
         (
             {"priorities": weighted(RackOrderPriority=10)},
             "priorities[0].name: unknown priority `RackOrderPriority`: kube-scheduler had none",
-        ),
-        (
-            {"priorities": weighted(NodeCostPriority=1)},
-            "priorities[0].name: unknown priority `NodeCostPriority`: kube-scheduler had none",
-        ),
-        (
-            {"predicates": names("RackHasRoom")},
-            "predicates[0].name: unknown predicate `RackHasRoom`: kube-scheduler had none",
         ),
         ({"extenders": ["http://x"]}, "extenders[0]: expected"),
         *(

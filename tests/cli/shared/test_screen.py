@@ -28,19 +28,6 @@ def test_off_a_terminal_each_row_is_one_line_however_long() -> None:
     ]
 
 
-def test_on_a_terminal_rows_fit_its_width() -> None:
-    rich, out = screen(terminal=True)
-    rich.table(("POD", "WHY"), [("default/a", WHY)])
-    assert len(out.getvalue().splitlines()) > 5
-    assert "[red] :smile:" in out.getvalue()
-
-
-def test_addresses_are_not_broken_on_a_narrow_terminal() -> None:
-    rich, out = screen(terminal=True)
-    rich.table(("PROCESS", "ADDRESS", "FOR"), [("gateway", "http://" + "x" * 100, "calls")])
-    assert "http://" + "x" * 100 in out.getvalue()
-
-
 def test_a_line_is_never_cut_or_read_as_markup() -> None:
     for terminal in (False, True):
         shown, out = screen(terminal=terminal)

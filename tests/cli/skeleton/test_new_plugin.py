@@ -83,10 +83,6 @@ def test_a_name_that_will_not_do_is_refused(tmp_path: Path, name: str, problem: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_is_free_if_only_the_other_kind_has_it(tmp_path: Path) -> None:
-    assert moorage("new-plugin", "NodeName", tmp_path, "--kind", "score").exit_code == 0
-
-
 def test_a_bind_plugin_is_not_asked_about_many_nodes(tmp_path: Path) -> None:
     result = moorage("new-plugin", "OfMyOwn", tmp_path, "--kind", "bind", "--form", "batch")
     assert result.exit_code == 2
@@ -118,8 +114,3 @@ def test_a_project_goes_into_a_folder_of_its_name(
     monkeypatch.chdir(tmp_path)
     result = moorage("new-plugin", "MaxTemperature", "--package")
     assert result.stdout.startswith("wrote max-temperature/src/max_temperature/__init__.py\n")
-
-
-def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    assert moorage("new-plugin", "OfMyOwn", tmp_path / "a" / "b").exit_code == 0
-    assert (tmp_path / "a" / "b" / "of_my_own.py").exists()

@@ -99,12 +99,6 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cli.up.following.POLL_SECONDS", 0.02)
 
 
-async def test_no_pods_are_settled_at_once(world: World) -> None:
-    following = await world.create(pod("old", nodeName="n"))
-    await following.until_settled(lambda _: None)
-    assert following.pods == []
-
-
 async def test_a_pod_that_is_resized_keeps_what_its_node_has_set_aside() -> None:
     """The dump has it in the status, which the embedded cluster's nodes write again."""
     small = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
@@ -143,27 +137,6 @@ async def test_all_pods_must_have_a_verdict(world: World) -> None:
     assert not following.failing
 
 
-async def test_a_pod_that_suits_no_node_may_find_one_a_little_later(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cli.up.following.QUIET_SECONDS", 60.0)
-    following = await world.create(pod("a"))
-    settling = Settling(following)
-    await world.fail("a", "Unschedulable")
-    assert await settling.undecided()
-    await world.bind("a")
-    await settling.end()
-
-
-async def test_a_pod_that_was_promised_a_node_still_waits(world: World) -> None:
-    following = await world.create(pod("a"))
-    settling = Settling(following)
-    await world.fail("a", "Unschedulable", nominatedNodeName="n")
-    assert await settling.undecided()
-    await world.bind("a")
-    await settling.end()
-
-
 async def test_a_failure_counts_once_two_more_attempts_would_have_mended_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,14 +162,6 @@ async def test_a_gated_pod_is_held_until_its_gates_go(world: World) -> None:
     assert await settling.undecided()
     await world.bind("a")
     await settling.end()
-
-
-async def test_a_deleted_pod_needs_no_verdict(world: World) -> None:
-    following = await world.create(pod("a"))
-    settling = Settling(following)
-    await world.delete("a")
-    await settling.end()
-    assert following.pods[0].outcome is PodProgress.DELETED
 
 
 async def test_a_pod_that_is_deleted_before_anybody_looks_is_not_waited_for(world: World) -> None:
@@ -279,13 +244,6 @@ async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again
     assert [state.name for state in following.pods] == ["b"]
 
 
-async def test_what_was_decided_is_known_without_waiting_for_the_rest(world: World) -> None:
-    following = await world.create(pod("a"), pod("b"))
-    await world.bind("a")
-    await following.catch_up()
-    assert [pod.outcome for pod in following.pods] == [PodProgress.BOUND, PodProgress.WAITING]
-
-
 async def test_an_object_that_the_api_server_refuses_is_named(world: World) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await world.create(pod("Not_A_Name"))
@@ -322,9 +280,3 @@ async def test_pods_that_controllers_make_are_waited_for(
     await world.bind("web-1")
     await settling.end()
     assert [state.name for state in following.pods] == ["web-1"]
-
-
-async def test_pods_that_controllers_cannot_make_are_not_waited_for_long(world: World) -> None:
-    following = await world.create(made=3)
-    await Settling(following).end()
-    assert following.pods == []

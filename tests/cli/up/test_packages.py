@@ -24,12 +24,6 @@ profiles:
 - plugins: {multiPoint: {enabled: [{name: ZoneSpread, weight: 5}]}}
   pluginConfig: [{name: ZoneSpread, args: {app: example.com/app}}]
 """
-REGISTRY = """\
-from moorage import FilterPlugin, ScorePlugin
-from moorage_host.plugins.registry import load_registry
-for kind in (FilterPlugin, ScorePlugin):
-    print(kind.__name__, load_registry(kind, (), ()).get("ZoneSpread").origin)
-"""
 
 
 def run(*command: object, folder: Path) -> str:
@@ -70,14 +64,6 @@ def test_the_example_s_own_tests_pass(tmp_path: Path, environment: None) -> None
     assert "4 passed" in out
 
 
-def test_both_registries_find_it_with_name_and_version(tmp_path: Path, environment: None) -> None:
-    out = run(sys.executable, "-c", REGISTRY, folder=tmp_path)
-    assert out.splitlines() == [
-        "FilterPlugin acme-zone-spread 1.0",
-        "ScorePlugin acme-zone-spread 1.0",
-    ]
-
-
 def test_a_policy_can_enable_it(tmp_path: Path, environment: None) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
     shown = yaml.safe_load(run(MOORAGE, "config", "show", "policy.yaml", folder=tmp_path))
@@ -86,10 +72,6 @@ def test_a_policy_can_enable_it(tmp_path: Path, environment: None) -> None:
     assert {"name": "ZoneSpread", "weight": 5} in profile["plugins"]["score"]["enabled"]
     (config,) = (each for each in profile["pluginConfig"] if each["name"] == "ZoneSpread")
     assert config["args"]["app"] == "example.com/app"
-
-
-def test_it_is_not_enabled_by_being_installed(tmp_path: Path, environment: None) -> None:
-    assert "ZoneSpread" not in run(MOORAGE, "config", "show", folder=tmp_path)
 
 
 async def test_a_filter_process_lists_it_with_its_origin(environment: None) -> None:

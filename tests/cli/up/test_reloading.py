@@ -67,93 +67,64 @@ async def test_a_plugin_is_changed_broken_repaired_and_renamed(tmp_path: Path) -
         assert command.processes() == []
 
 
-POLLS = """
-from pathlib import Path
-
-from moorage import FilterPlugin
-
-class Polls(FilterPlugin):
-    async def start(self):
-        self.poll(Path(__file__).with_name("prices.json").read_text, 0.1)
-
-    def filter_node(self, pod, node):
-        return None
-"""
-
-
-async def test_it_shows_when_background_work_begins_to_fail_and_when_that_ends(
-    tmp_path: Path,
-) -> None:
-    file, prices = tmp_path / "polls.py", tmp_path / "prices.json"
-    file.write_text(POLLS)
-    prices.write_text("{}")
-    async with moorage(tmp_path, "up", "--plugin", file, "--nodes=1") as command:
-        await command.line("Plugins are loaded again when their files change.")
-        prices.unlink()
-        line = await command.line("Plugins fail: ")
-        assert "plugin Polls in filter at 127.0.0.1:" in line
-        assert "FileNotFoundError" in line
-        prices.write_text("{}")
-        await command.line("Plugins do not fail any more.")
-        command.signal(signal.SIGINT)
-        assert await command.ended() == (0, "")
-
-
-REFUSES = """
+MOODY = """
 import sys
 from pathlib import Path
 
 from moorage import ScorePlugin
 
-class Refuses(ScorePlugin):
+class Moody(ScorePlugin):
     async def start(self):
-        is_service = "--share-port" in sys.argv
-        if is_service and Path(__file__).with_name("broken").exists():
+        if "--share-port" in sys.argv and Path(__file__).with_name("broken").exists():
             raise OSError("no license")
+        self.poll(Path(__file__).with_name("prices.json").read_text, 0.1)
 
     def score_node(self, pod, node):
         return 1.0
 """
-
-
-async def test_it_shows_when_pods_are_placed_without_scores(tmp_path: Path) -> None:
-    file, broken = tmp_path / "refuses.py", tmp_path / "broken"
-    file.write_text(REFUSES)
-    async with moorage(tmp_path, "up", "--plugin", file, "--nodes=1") as command:
-        await command.line("Plugins are loaded again when their files change.")
-        broken.touch()
-        file.write_text(f"{REFUSES}\n# changed\n")
-        await command.line("Note: pods are placed without scores: ")
-        await command.line("refuses.py: loaded, but not in use")
-        assert "no license" in command.lines[-2]
-        broken.unlink()
-        await command.line("Pods are placed with scores again.")
-
-
-LIMITED = """
+ENABLED = """
 apiVersion: moorage.io/v1alpha1
 kind: MoorageConfiguration
 profiles:
 - schedulerName: moorage
-  plugins: {{multiPoint: {{enabled: [{{name: MaxTemperature}}]}}}}
-  pluginConfig: [{{name: MaxTemperature, timeBudget: {budget}}}]
+  plugins: {{multiPoint: {{enabled: [{{name: Moody}}]}}}}
+  pluginConfig: [{{name: Moody, timeBudget: {budget}}}]
 """
 
 
-async def test_another_policy_leaves_the_services_running(tmp_path: Path) -> None:
-    file, policy = tmp_path / "max_temperature.py", tmp_path / "policy.yaml"
-    file.write_text(MAX_TEMPERATURE)
-    policy.write_text(LIMITED.format(budget="2s"))
+async def test_what_works_no_longer_is_shown_and_another_policy_restarts_nothing(
+    tmp_path: Path,
+) -> None:
+    file, policy = tmp_path / "moody.py", tmp_path / "policy.yaml"
+    broken, prices = tmp_path / "broken", tmp_path / "prices.json"
+    file.write_text(MOODY)
+    prices.write_text("{}")
+    policy.write_text(ENABLED.format(budget="2s"))
     options = ("--plugin", file, "--config", policy, "--nodes=1")
     async with moorage(tmp_path, "up", *options) as command:
         await command.line("Plugins are loaded again when their files change.")
+        prices.unlink()
+        line = await command.line("Plugins fail: ")
+        assert "plugin Moody in scorer at 127.0.0.1:" in line
+        assert "FileNotFoundError" in line
+        prices.write_text("{}")
+        await command.line("Plugins do not fail any more.")
+
         before = command.processes()
-        policy.write_text(LIMITED.format(budget="3s"))
+        policy.write_text(ENABLED.format(budget="3s"))
         await command.line("reloaded policy.yaml in ")
         assert command.processes() == before
-        file.write_text(f"{MAX_TEMPERATURE}\n# changed\n")
-        await command.line("reloaded max_temperature.py in ")
+
+        broken.touch()
+        file.write_text(f"{MOODY}\n# changed\n")
+        await command.line("Note: pods are placed without scores: ")
+        await command.line("moody.py: loaded, but not in use")
+        assert "no license" in command.lines[-2]
+        broken.unlink()
+        await command.line("Pods are placed with scores again.")
         assert command.processes() != before
+        command.signal(signal.SIGINT)
+        assert await command.ended() == (0, "")
 
 
 async def create(command: Command, name: str) -> None:

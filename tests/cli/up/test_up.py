@@ -1,15 +1,12 @@
 """`moorage up --once`: from the command line to the table, with real processes."""
 
-import json
 import re
 import socket
 from pathlib import Path
 
-import pytest
 import yaml
 
-from tests.cli.support import ROOT, Command, dump, moorage, pod
-from tools.planes.objects import node
+from tests.cli.support import ROOT, Command, moorage, pod
 
 DEMO = ROOT / "deploy" / "demo"
 
@@ -28,30 +25,16 @@ class MaxTemperature(FilterPlugin):
 """
 
 FAILING = """\
-import time
-
 from moorage import FilterPlugin, ScorePlugin
 
 class Raises(FilterPlugin):
     def filter_node(self, pod, node):
         raise ValueError("no thermometer")
 
-class AnswersText(FilterPlugin):
-    def filter_node(self, pod, node):
-        return "too hot"
-
 class Loops(FilterPlugin):
     def filter_node(self, pod, node):
         while True:
             pass
-
-class Sleeps(FilterPlugin):
-    def filter_node(self, pod, node):
-        time.sleep(3600)
-
-class RaisesInScore(ScorePlugin):
-    def score_node(self, pod, node):
-        raise KeyError("no data")
 
 class ScoresText(ScorePlugin):
     def score_node(self, pod, node):
@@ -90,75 +73,10 @@ async def test_the_demonstration_puts_each_app_on_its_group_and_the_notebook_on_
     assert list(command.home.iterdir()) == []
 
 
-async def test_a_gated_pod_is_no_reason_to_wait(tmp_path: Path) -> None:
-    gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
-    (tmp_path / "both.yaml").write_text(yaml.safe_dump_all([node("n1"), gated, pod("free")]))
-    command, code, errors = await once(tmp_path, "--nodes=both.yaml")
-    assert (code, errors) == (0, "")
-    assert "1 of 2 pods bound, 0 pending, 1 held by scheduling gates" in command.lines
-    assert "scheduling gates" in command.rows()["default/gated"][1]
-
-
-async def test_the_ten_line_plugin_decides_placements_on_a_dump_of_a_cluster(
-    tmp_path: Path,
-) -> None:
-    hot, warm = ({"example.com/temperature": degrees} for degrees in ("90", "70"))
-    cluster = dump(
-        *(node(name, annotations=hot) for name in ("hot-1", "hot-2")),
-        node("cool", annotations=warm),
-        pod("stays", "prod", nodeName="hot-1"),
-    )
-    (tmp_path / "max_temperature.py").write_text(MAX_TEMPERATURE)
-    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
-    (tmp_path / "pods.yaml").write_text(yaml.safe_dump_all(pod(f"p{i}") for i in range(4)))
-
-    command, code, errors = await once(
-        tmp_path,
-        *("--plugin", "max_temperature.py", "--nodes", "cluster.json", "--pods", "pods.yaml"),
-    )
-
-    assert (code, errors) == (0, "")
-    rows = command.rows()
-    assert {pod: place for pod, (place, _) in rows.items()} == {
-        f"default/p{i}": "cool" for i in range(4)
-    }
-    assert "MaxTemperature rejected 2" in rows["default/p0"][1]
-    note = "Note: without --config, profile moorage enables just MaxTemperature"
-    assert command.lines[0] == note
-
-
-async def test_the_pods_of_a_deployment_are_made_and_placed(tmp_path: Path) -> None:
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("any")["spec"]}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": template,
-        },
-    }
-    (tmp_path / "max_temperature.py").write_text(MAX_TEMPERATURE)
-    (tmp_path / "web.yaml").write_text(yaml.safe_dump(deployment))
-
-    plugin = "--plugin=max_temperature.py"
-    command, code, errors = await once(tmp_path, plugin, "--nodes=2", "--pods=web.yaml")
-
-    assert (code, errors) == (0, "")
-    rows = command.rows()
-    assert len(rows) == 3
-    assert all(re.fullmatch(r"default/web-[a-z0-9]+-[a-z0-9]{5}", name) for name in rows)
-    assert all(place.startswith("node-") for place, _ in rows.values())
-    assert "3 of 3 pods bound, 0 pending" in command.lines
-
-
 async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "failing.py"
     file.write_text(FAILING)
-    filters = ["Raises", "AnswersText", "Loops", "Sleeps"]
-    profiles = [profile(name) for name in filters]
-    profiles.append(profile("RaisesInScore", "ScoresText"))
+    profiles = [profile(name) for name in ("Raises", "Loops", "ScoresText")]
     header = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
     policy = {**header, "profiles": profiles}
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy))
@@ -174,22 +92,17 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
     assert code == 1
     rows = command.rows()
     pending = {pod for pod, (place, _) in rows.items() if place == "pending"}
-    assert pending == {f"default/{name.lower()}" for name in filters}
+    assert pending == {"default/raises", "default/loops"}
     assert len(rows) == len(profiles)
     told = "\n".join(reason for _, reason in rows.values())
     for words, line in {
-        "Raises failed in filter_node: ValueError: no thermometer": "7",
+        "Raises failed in filter_node: ValueError: no thermometer": "5",
+        "Loops failed in filter_node: it took longer than its time budget of 0.3 s": "9|10",
         # A wrong answer has no line of its own: it is the method's.
-        "AnswersText failed in filter_node: filter_node must return Rejection or None": "10",
-        "Loops failed in filter_node: it took longer than its time budget of 0.3 s": "1[56]",
-        "Sleeps failed in filter_node: it took longer than its time budget of 0.3 s": "20",
-        "RaisesInScore failed: KeyError: 'no data'": "24",
-        "ScoresText failed: score_node must return a number, not str": "27",
+        "ScoresText failed: score_node must return a number, not str": "13",
     }.items():
-        assert re.search(rf"{re.escape(words)}[^(]*\({re.escape(file.name)}:{line}\)", told), (
-            words,
-            told,
-        )
+        named = rf"{re.escape(words)}[^(]*\({re.escape(file.name)}:({line})\)"
+        assert re.search(named, told), (words, told)
     (kept,) = command.home.iterdir()
     assert errors == f"The logs of this run are in {kept}\n"
     assert (kept / "filter.log").stat().st_size
@@ -211,22 +124,10 @@ async def test_several_filters_are_asked_about_a_part_of_the_nodes_each(tmp_path
     assert "asked about 2 nodes" in reason
 
 
-async def test_a_broken_plugin_is_one_line_that_begins_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("from moorage import (\n")
-    _, code, errors = await once(tmp_path, "--plugin", "broken.py")
-    assert code == 1
-    assert errors.startswith("broken.py:1: SyntaxError: ")
-    assert len(errors.splitlines()) == 1
-
-
-@pytest.mark.parametrize("kind", ["filter", "score"])
-async def test_a_plugin_that_does_not_start_is_named_with_its_line(
-    tmp_path: Path, kind: str
-) -> None:
+async def test_a_plugin_that_does_not_start_is_named_with_its_line(tmp_path: Path) -> None:
     start = "\n    async def start(self) -> None:\n        raise ValueError('no sensor')\n"
-    text = MAX_TEMPERATURE + start
-    if kind == "score":
-        text = text.replace("FilterPlugin", "ScorePlugin").replace("filter_node", "score_node")
+    text = MAX_TEMPERATURE.replace("FilterPlugin", "ScorePlugin") + start
+    text = text.replace("filter_node", "score_node")
     (tmp_path / "starts.py").write_text(text)
     _, code, errors = await once(tmp_path, "--plugin", "starts.py")
     assert code == 1
@@ -272,10 +173,9 @@ async def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
     assert len(errors.splitlines()) == 2
 
 
-def profile(name: str, *more: str) -> dict[str, object]:
-    enabled = [{"name": plugin} for plugin in (name, *more)]
+def profile(name: str) -> dict[str, object]:
     return {
         "schedulerName": name,
-        "plugins": {"multiPoint": {"enabled": enabled}},
+        "plugins": {"multiPoint": {"enabled": [{"name": name}]}},
         "pluginConfig": [{"name": name, "timeBudget": "300ms"}],
     }

@@ -29,36 +29,10 @@ def write(path: Path, *objects: Any) -> Path:
     return path
 
 
-def test_without_options_there_are_a_few_nodes_and_no_pods() -> None:
-    workload = read()
-    assert len(workload.nodes) == DEFAULT_NODES
-    assert workload.pods == []
-
-
-@pytest.mark.parametrize(("nodes", "pods"), [(0, 0), (0, 3), (5, 0), (2, 7)])
-def test_counts_are_taken_literally(nodes: int, pods: int) -> None:
-    workload = read(nodes, pods)
-    assert len(set(names(workload.nodes))) == nodes
-    assert len(set(names(workload.pods))) == pods
-
-
 def test_pods_on_nodes_are_there_before_others_are_placed(tmp_path: Path) -> None:
     placed = (pod(name, nodeName="n") for name in ("b", "d"))
     file = write(tmp_path / "all.yaml", node("n"), pod("a"), *placed, pod("c"))
     assert [*map(names, read(pods=file).pods_in_turn)] == [["b", "d"], ["a", "c"]]
-
-
-def test_a_file_of_manifests_brings_nodes_and_pods(tmp_path: Path) -> None:
-    file = write(tmp_path / "all.yaml", node("n"), None, pod("a"), pod("b", "team"))
-    workload = read(pods=file)
-    assert names(workload.nodes) == ["n"]
-    assert names(workload.pods) == ["a", "b"]
-    assert "team" in names(workload.namespaces)
-
-
-def test_a_file_of_pods_alone_gets_the_default_nodes(tmp_path: Path) -> None:
-    workload = read(pods=write(tmp_path / "pods.yaml", pod("a")))
-    assert len(workload.nodes) == DEFAULT_NODES
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
@@ -75,12 +49,6 @@ def test_a_dump_of_a_cluster_is_read_without_what_the_server_set(
     assert workload.nodes == [node("n")]
     assert names(workload.pods) == ["runs", "waits"]
     assert workload.pods[0]["spec"]["nodeName"] == "n"
-
-
-def test_the_items_of_a_typed_list_need_no_kind(tmp_path: Path) -> None:
-    items = [{k: v for k, v in pod("a").items() if k not in ("kind", "apiVersion")}]
-    file = write(tmp_path / "pods.json", {"apiVersion": "v1", "kind": "PodList", "items": items})
-    assert [(p["kind"], p["metadata"]["name"]) for p in read(pods=file).pods] == [("Pod", "a")]
 
 
 def test_each_option_decides_for_its_kind_but_bound_pods_come_with_their_nodes(
@@ -100,11 +68,6 @@ def test_each_option_decides_for_its_kind_but_bound_pods_come_with_their_nodes(
     assert names(read(cluster, 1).pods) == ["bound", "pod-0000"]
     assert names(read(cluster, 0).nodes) == ["n"]
     assert read(0, cluster).nodes == []
-
-
-def test_pods_bound_to_nodes_that_are_not_here_are_told(tmp_path: Path) -> None:
-    file = write(tmp_path / "pods.yaml", pod("a", nodeName="gone"), pod("b"))
-    assert "pods that are bound to nodes that are not here: 1" in read(2, file).notes
 
 
 def test_pods_of_other_schedulers_are_scheduled_here_unless_they_are_bound(tmp_path: Path) -> None:
@@ -155,16 +118,6 @@ def owned(obj: Object, kind: str, name: str) -> Object:
     reference = {"kind": kind, "name": name, "uid": "u", "controller": True}
     obj["metadata"]["ownerReferences"] = [reference]
     return obj
-
-
-def test_what_makes_pods_is_at_home_here_as_pods_are(tmp_path: Path) -> None:
-    web, train = controlled("Deployment", "web"), controlled("Job", "train", namespace="team")
-    workload = read(pods=write(tmp_path / "all.yaml", web, train))
-    assert names(workload.controlled) == ["web", "train"]
-    assert "team" in names(workload.namespaces)
-    assert names(workload.priority_classes) == ["high"]
-    spec = workload.controlled[0]["spec"]["template"]["spec"]
-    assert spec["schedulerName"] == "moorage"
 
 
 def test_pods_of_a_dump_are_not_made_again(tmp_path: Path) -> None:
@@ -234,15 +187,6 @@ def test_an_object_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "pods.yaml", pod("a"), pod("a", "other"), pod("a"))
     with pytest.raises(ConfigurationError, match=r"pods\.yaml: .*: Pod default/a is there twice"):
         read(pods=file)
-
-
-@pytest.mark.parametrize(
-    ("file", "reason"),
-    [("none", "No such file or directory; give a number or a file"), (".", "directory")],
-)
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, file: str, reason: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"cannot read .*{reason}"):
-        read(nodes=tmp_path / file)
 
 
 def test_what_plugins_read_comes_with_its_namespaces(tmp_path: Path) -> None:

@@ -30,21 +30,6 @@ def two_nodes(world: World) -> World:
     return world
 
 
-async def test_a_stable_rejection_is_asked_again_once_and_then_left_alone(
-    two_nodes: World,
-) -> None:
-    # The patch of the condition is a change of the pod, and so a reason to try again.
-    world = two_nodes
-    world.extender.on["filter"] = lambda body: keep(body, lambda _: False, "no")
-    patches = world.api.count("patch", "pods/status")
-    world.pod("web")
-    async with world.scheduler(FULL) as scheduler:
-        await until(lambda: (scheduler.queue.wait() or 0) > 60 and len(world.extender.calls) == 2)
-        await until(lambda: (world.events("web") or [{}])[0].get("series"))
-        assert len(world.extender.calls) == 2
-    assert patches() == 1
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

@@ -129,23 +129,6 @@ async def test_an_ignorable_extender_that_fails_changes_nothing(crowd: Crowd) ->
         await until(world.placed("vip"))
 
 
-async def test_pods_of_the_same_importance_stay(crowd: Crowd) -> None:
-    world = crowd.world
-    await crowd.filled(n1={"a": crowd.high, "b": crowd.high}, n2={})
-    world.node("n3", cpu="1")
-    crowd.important()
-    async with world.scheduler(FULL):
-        await until(world.placed("vip"))
-        world.pod("next", cpu="3", priorityClassName=crowd.high)
-        await until(lambda: world.condition("next")[0])
-    assert world.condition("next")[1] == (
-        "0/3 nodes are available: 3 Insufficient cpu. "
-        "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, "
-        "2 No preemption victims found for incoming pod."
-    )
-    assert world.extender.bodies("preempt") == []
-
-
 async def test_a_plugin_that_cannot_evaluate_the_pod_preempts_nobody(crowd: Crowd) -> None:
     world = crowd.world
     await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
@@ -184,19 +167,6 @@ async def test_preemption_can_be_disabled(crowd: Crowd) -> None:
     async with world.scheduler(FULL, profiles=profiles):
         await until(lambda: world.condition("vip")[0])
     assert world.condition("vip")[1] == "0/1 nodes are available: 1 Insufficient cpu."
-
-
-async def test_an_extenders_no_never_leads_to_preemption(crowd: Crowd) -> None:
-    world = crowd.world
-    world.extender.on["filter"] = lambda body: keep(body, lambda _: False, "no", final=False)
-    await crowd.filled(n1={"a": crowd.low})
-    crowd.important()
-    async with world.scheduler(FULL):
-        await until(lambda: world.condition("vip")[0])
-    assert world.condition("vip")[1] == (
-        '0/1 nodes are available: 1 no. preemption: expected at least one victim pod on node "n1"'
-    )
-    assert world.extender.bodies("preempt") == []
 
 
 async def test_room_made_for_one_pod_is_not_taken_by_a_lesser_one(crowd: Crowd) -> None:

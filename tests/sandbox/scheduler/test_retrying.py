@@ -37,20 +37,6 @@ async def test_a_pod_without_nodes_is_placed_when_one_comes(world: World) -> Non
         await until(world.placed("web"))
 
 
-async def test_other_schedulers_pods_and_gated_pods_are_left_alone(world: World) -> None:
-    world.node("a")
-    world.pod("foreign", schedulerName="default-scheduler")
-    world.pod("gated", schedulingGates=[{"name": "wait"}])
-    world.pod("web")
-    async with world.scheduler(FILTER):
-        await until(world.placed("web"))
-        await world.change(
-            "/api/v1/namespaces/default/pods/gated", {"spec": {"schedulingGates": None}}
-        )
-        await until(world.placed("gated"))
-    assert [call.pod for call in world.extender.calls] == ["web", "gated"]
-
-
 async def test_a_pod_deleted_during_its_cycle_does_not_come_back(world: World) -> None:
     gate = asyncio.Event()
 

@@ -3,8 +3,7 @@
 import json
 import random
 import ssl
-import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,8 @@ from moorage_host.kube_scheduler.extender import (
     score_answer,
 )
 from moorage_host.kube_scheduler.gojson import dumps, node_json, pod_json
-from tests.needs import needed
 from tests.sandbox.scheduler.support import World, known_pod, recordings
+from tools.inprocess.certificates import authority, write_folder
 from tools.waiting import until
 
 
@@ -159,19 +158,29 @@ def test_what_go_cannot_read_is_refused(text: bytes, problem: str) -> None:
     assert str(caught.value).startswith(problem)
 
 
-def test_keys_match_in_any_case_and_unknown_ones_are_ignored() -> None:
-    answer = filter_answer({"nodenames": ["a"], "FAILEDNODES": {"B": "no"}, "node_names": 5})
-    assert (answer.names, answer.failed, answer.nodes) == (["a"], {"B": "no"}, None)
+NULLS = {"Nodes": None, "NodeNames": None, "FailedNodes": None, "Error": None}
+ANY_CASE = {"nodenames": ["a"], "FAILEDNODES": {"B": "no"}, "node_names": 5}
+VICTIMS = {"NodeNameToMetaVictims": {"n": {"Pods": [{"UID": "b"}, {"uid": "a"}]}}}
+SCORES = [{"Host": "a", "Score": -5}, {"host": "a", "score": 99}, {"Host": "b", "Score": None}]
 
 
-def test_null_is_the_zero_value_everywhere() -> None:
-    nothing = filter_answer(None)
-    nulls = {"Nodes": None, "NodeNames": None, "FailedNodes": None, "Error": None}
-    assert filter_answer(nulls) == nothing == (None, None, {}, {}, "")
-    assert score_answer(None) == []
-    assert score_answer([{"Host": "a", "Score": None}]) == [("a", 0)]
-    assert preempt_answer({}) == {}
-    assert bind_answer({"Error": None}) == ""
+@pytest.mark.parametrize(
+    ("read", "answer", "found"),
+    [
+        (filter_answer, ANY_CASE, (["a"], None, {"B": "no"}, {}, "")),
+        (filter_answer, None, (None, None, {}, {}, "")),
+        (filter_answer, NULLS, (None, None, {}, {}, "")),
+        (score_answer, None, []),
+        (score_answer, SCORES, [("a", -5), ("a", 99), ("b", 0)]),
+        (preempt_answer, {}, {}),
+        (preempt_answer, VICTIMS, {"n": ["b", "a"]}),
+        (bind_answer, {"Error": None}, ""),
+    ],
+)
+def test_keys_match_in_any_case_and_null_is_the_zero_value(
+    read: Callable[[Any], object], answer: Any, found: object
+) -> None:
+    assert read(answer) == found
 
 
 @pytest.mark.parametrize(
@@ -197,88 +206,54 @@ def test_scores_are_integers_of_64_bits(score: Any) -> None:
         score_answer([{"Host": "a", "Score": score}])
 
 
-def test_any_other_integer_is_a_score() -> None:
-    given = [{"Host": "a", "Score": -5}, {"host": "a", "score": 99}, {"Host": "b"}]
-    assert score_answer(given) == [("a", -5), ("a", 99), ("b", 0)]
-
-
 @pytest.mark.parametrize("victims", [None, {"Pods": [None]}])
 def test_nulls_that_crash_the_real_one_are_refused_with_a_warning(victims: Any) -> None:
     with pytest.raises(AnswerError, match="crashes"):
         preempt_answer({"NodeNameToMetaVictims": {"n": victims}})
 
 
-def test_victims_keep_their_order() -> None:
-    pods = [{"UID": "b"}, {"uid": "a"}]
-    assert preempt_answer({"NodeNameToMetaVictims": {"n": {"Pods": pods}}}) == {"n": ["b", "a"]}
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a certificate for gateway.test that signs itself; its key is beside it."""
-    openssl = needed("openssl")
-    path = tmp_path_factory.mktemp("tls") / "cert.pem"
-    name = ("-subj", "/CN=gateway.test", "-addext", "subjectAltName=DNS:gateway.test")
-    files = ("-keyout", str(path.with_suffix(".key")), "-out", str(path))
-    kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    subprocess.run(
-        [openssl, "req", *kind, *name, *files], check=True, capture_output=True, timeout=60
-    )
-    return path
-
-
-@pytest.fixture
-async def url(certificate: Path) -> AsyncIterator[str]:
-    """Serve an extender that demands a client certificate."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
-    context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+@pytest.mark.parametrize(
+    ("trusted", "name", "enabled", "problem"),
+    [
+        pytest.param(True, "gateway.test", True, "", id="both sides are verified"),
+        pytest.param(True, "other.test", False, r"other\.test", id="another server's certificate"),
+        pytest.param(False, "", True, "", id="without a CA nothing is, as in kube-scheduler"),
+        pytest.param(False, "", False, "certificate", id="without a CA and enableHTTPS"),
+    ],
+)
+async def test_certificates(
+    tmp_path: Path, trusted: bool, name: str, enabled: bool, problem: str
+) -> None:
+    folder = write_folder(tmp_path, authority(), "gateway.test")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=folder / "ca.crt")
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
     context.verify_mode = ssl.CERT_REQUIRED
     app = web.Application()
     app.router.add_post("/filter", _empty)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    yield f"https://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    tls = ExtenderTLS(
+        cert_file=str(folder / "tls.crt"),
+        key_file=str(folder / "tls.key"),
+        ca_file=str(folder / "ca.crt") if trusted else "",
+        server_name=name,
+    )
+    url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    config = ExtenderConfig(url_prefix=url, enable_https=enabled, tls_config=tls)
+    try:
+        async with Extender(config) as extender:
+            if problem:
+                with pytest.raises(ExtenderError, match=problem):
+                    await extender.call("filter", b"{}")
+            else:
+                assert await extender.call("filter", b"{}") == {}
+    finally:
+        await runner.cleanup()
 
 
 async def _empty(_: web.Request) -> web.Response:
     return web.json_response({})
-
-
-def tls(certificate: Path, *, trusted: bool = True, name: str = "gateway.test") -> ExtenderTLS:
-    return ExtenderTLS(
-        cert_file=str(certificate),
-        key_file=str(certificate.with_suffix(".key")),
-        ca_file=str(certificate) if trusted else "",
-        server_name=name,
-    )
-
-
-async def test_both_sides_are_verified(url: str, certificate: Path) -> None:
-    config = ExtenderConfig(url_prefix=url, enable_https=True, tls_config=tls(certificate))
-    async with Extender(config) as extender:
-        assert await extender.call("filter", b"{}") == {}
-
-
-async def test_another_servers_certificate_is_refused(url: str, certificate: Path) -> None:
-    config = ExtenderConfig(url_prefix=url, tls_config=tls(certificate, name="other.test"))
-    async with Extender(config) as extender:
-        with pytest.raises(ExtenderError, match=r"other\.test"):
-            await extender.call("filter", b"{}")
-
-
-async def test_without_a_ca_https_verifies_nothing_as_in_kube_scheduler(
-    url: str, certificate: Path
-) -> None:
-    unverified = tls(certificate, trusted=False, name="")
-    config = ExtenderConfig(url_prefix=url, enable_https=True, tls_config=unverified)
-    async with Extender(config) as extender:
-        assert await extender.call("filter", b"{}") == {}
-    config = ExtenderConfig(url_prefix=url, enable_https=False, tls_config=unverified)
-    async with Extender(config) as extender:
-        with pytest.raises(ExtenderError, match="certificate"):
-            await extender.call("filter", b"{}")
 
 
 def shuffled(value: Any, rng: random.Random) -> Any:
@@ -313,15 +288,22 @@ def test_what_go_leaves_out_is_left_out() -> None:
     )
 
 
-def test_empty_values_of_labels_stay() -> None:
-    node = {"metadata": {"name": "n", "labels": {"b": "", "a": "1"}}}
-    assert b'"labels":{"a":"1","b":""}' in node_json(node)
-
-
-def test_fields_of_newer_kubernetes_versions_are_kept() -> None:
-    pod = {"metadata": {"name": "a"}, "spec": {"containers": [], "novelty": {"b": 1, "a": 2}}}
-    assert b'"novelty":{"a":2,"b":1}' in pod_json(pod)
-
-
-def test_html_and_line_separators_are_escaped() -> None:
-    assert dumps("<a&b>\u2028\u2029é\n") == rb'"\u003ca\u0026b\u003e\u2028\u2029' + 'é\\n"'.encode()
+@pytest.mark.parametrize(
+    ("written", "part"),
+    [
+        (
+            node_json({"metadata": {"name": "n", "labels": {"b": "", "a": "1"}}}),
+            b'"labels":{"a":"1","b":""}',  # empty values stay
+        ),
+        (
+            pod_json({"metadata": {"name": "a"}, "spec": {"novelty": {"b": 1, "a": 2}}}),
+            b'"novelty":{"a":2,"b":1}',  # fields of newer versions of Kubernetes stay
+        ),
+        (
+            dumps("<a&b>\u2028\u2029é\n"),
+            rb'"\u003ca\u0026b\u003e\u2028\u2029' + 'é\\n"'.encode(),
+        ),
+    ],
+)
+def test_what_is_written_as_go_writes_it(written: bytes, part: bytes) -> None:
+    assert part in written

@@ -43,6 +43,15 @@ class Files:
         file.write_text(json.dumps(*documents) if as_json else yaml.safe_dump_all(documents))
         return file
 
+    def configuration(self, extender: Object, **fields: Any) -> Path:
+        """Write a configuration of kube-scheduler with an entry for the extender."""
+        head = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+        }
+        entry = {"urlPrefix": "http://h:1", **extender}
+        return self.write("config.yaml", {**head, **fields, "extenders": [entry]})
+
     def run(self, *arguments: object) -> Result:
         fixed = [
             "simulate",
@@ -134,21 +143,6 @@ def test_a_plugin_that_rejects_nodes_is_the_reason(files: Files) -> None:
     )
     assert [bool(places(answer, i)["default/web"]) for i in (0, 1)] == [True, False]
     assert answer["moved"] == ["default/web"]
-
-
-def test_a_pod_that_a_later_one_lets_in_is_tried_again(files: Files) -> None:
-    term = {
-        "labelSelector": {"matchLabels": {"app": "db"}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    database = pod("db", nodeName=None)
-    database["metadata"]["labels"] = {"app": "db"}
-    nodes = (node(name, labels={"kubernetes.io/hostname": name}) for name in ("n1", "n2"))
-    files.write("dump.json", dump(*nodes))
-    files.write("pods.yaml", pod("web", affinity=near), database)
-    answer = places(files.json())
-    assert answer["default/web"] == answer["default/db"] != ""
 
 
 def test_pods_are_multiplied_and_placed_by_priority(files: Files) -> None:
@@ -371,27 +365,6 @@ def test_only_pods_on_nodes_are_said_to_be_taken_off(
     assert sum("are taken off their nodes" in note for note in notes) == taken
 
 
-@pytest.mark.parametrize("ignorable", [False, True])
-def test_a_configuration_with_managed_resources_is_taken(files: Files, ignorable: bool) -> None:
-    entry = {
-        "urlPrefix": "http://h:1", "filterVerb": "filter", "nodeCacheCapable": True,
-        "ignorable": ignorable, "managedResources": [{"name": "example.com/gpu"}],
-    }  # fmt: skip
-    config = files.write(
-        "config.yaml",
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "profiles": [{"schedulerName": "moorage"}],
-            "extenders": [entry],
-        },
-    )
-    files.write("dump.json", dump(node("n1")))
-    files.write("pods.yaml", pod("p"))
-    answer = files.json(f"--scheduler-config={config}")
-    assert answer["policies"][0]["placements"][0]["node"] == "n1"
-
-
 PACKED: Object = {
     "plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}},
     "pluginConfig": [
@@ -421,9 +394,7 @@ SAME = "default-scheduler"
 def test_a_given_configuration_is_used_as_kube_scheduler_uses_it(
     files: Files, profiles: Object, policy_name: str, chosen: str, noted: int
 ) -> None:
-    entry = {"urlPrefix": "http://h:1", "filterVerb": "filter", "nodeCacheCapable": True}
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    config = files.write("config.yaml", {**head, **profiles, "extenders": [entry]})
+    config = files.configuration({"filterVerb": "filter", "nodeCacheCapable": True}, **profiles)
     ours = files.write("policy.yaml", {**POLICY, "profiles": [{"schedulerName": policy_name}]})
     files.write("dump.json", dump(node("used"), node("empty"), sized("old", "4", nodeName="used")))
     files.write("pods.yaml", sized("new", "1"))
@@ -446,10 +417,7 @@ def test_what_kube_scheduler_would_not_ask_does_not_count(
 ) -> None:
     plugin = files.folder / "plugin.py"
     plugin.write_text(SIDES)
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    entry = {"urlPrefix": "http://h:1", **verbs}
-    profiles = [{"schedulerName": "moorage"}]
-    config = files.write("config.yaml", {**head, "profiles": profiles, "extenders": [entry]})
+    config = files.configuration(verbs, profiles=[{"schedulerName": "moorage"}])
     others = (sized(f"on-{name}", "4", nodeName=name) for name in ("rejected", "best"))
     files.write("dump.json", dump(*map(node, ("rejected", "passes", "best")), *others))
     files.write("pods.yaml", sized("p", "1"))
@@ -475,19 +443,6 @@ class Best(ScorePlugin):
     def score_node(self, pod: Pod, node: Node) -> float:
         return {"best": 50, "rejected": 100}.get(node.name, 0)
 """
-
-
-def test_a_weight_that_go_lets_wrap_around_is_no_failure(files: Files) -> None:
-    entry = {"urlPrefix": "http://h:1", "prioritizeVerb": "p", "weight": 2**63 - 1}
-    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    config = files.write("config.yaml", {**head, "extenders": [entry]})
-    ours = policy("ImageLocality")
-    ours["profiles"][0]["schedulerName"] = SAME
-    files.write("dump.json", dump(node("a"), node("b")))
-    files.write("pods.yaml", pod("p"))
-    written = files.write("policy.yaml", ours)
-    answer = files.json(f"--scheduler-config={config}", f"--config={written}")
-    assert places(answer)["default/p"] in ("a", "b")
 
 
 BAD: dict[str, tuple[str, str, str]] = {
