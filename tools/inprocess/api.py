@@ -7,7 +7,9 @@ import msgspec
 
 from moorage_host.kube import KubeClient
 from sandbox.apiserver import ApiServer, Fault
+from sandbox.apiserver.requests.patches import merge
 from sandbox.apiserver.resources.table import parse
+from sandbox.apiserver.store.binding import bind
 
 Object = dict[str, Any]
 COUNTED = 1000
@@ -51,6 +53,16 @@ class Api:
         path = f"/api/v1/namespaces/default/pods/{pod}"
         obj = {**self.read(path), "status": status}
         self.server.cluster.update(parse(f"{path}/status"), obj)
+
+    def merge(self, path: str, change: Object) -> None:
+        """Change fields of an object, as a merge patch does."""
+        self.replace(path, merge(self.read(path), change))
+
+    def bind(self, pod: str, node: str) -> None:
+        """Bind a pod in the namespace default."""
+        target = {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+        path = f"/api/v1/namespaces/default/pods/{pod}"
+        bind(self.server.cluster, parse(path), target, dry_run=False)
 
     def replace(self, path: str, obj: Object) -> None:
         self.server.cluster.update(parse(path), obj)

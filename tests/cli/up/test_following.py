@@ -3,9 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
 
@@ -13,9 +11,10 @@ from cli.up.cluster import create
 from cli.up.following import Following, PodProgress
 from moorage.errors import ConfigurationError, causes
 from moorage.models import decode_pod
-from sandbox.apiserver import ApiServer, Fault, Settings
+from sandbox.apiserver import ApiServer, Settings
 from sandbox.client import Api
 from tests.cli.support import PATIENCE, Object, pod
+from tools.inprocess.api import Api as State
 from tools.planes.objects import node
 from tools.waiting import until
 
@@ -27,53 +26,33 @@ class World:
     """A cluster, and what kube-scheduler does to it."""
 
     api: Api
-    session: aiohttp.ClientSession
-    server: ApiServer
+    state: State
 
     async def create(self, *pods: Object, made: int = 0) -> Following:
-        nodes = [node("n")]
         following = Following(self.api, ["moorage"], made)
-        await create(self.api, nodes)
+        await create(self.api, [node("n")])
         for each in await create(self.api, pods):
             following.expect(each)
         return following
 
-    async def bind(self, name: str) -> None:
-        target = {"target": {"kind": "Node", "name": "n"}}
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, **target}
-        await self._send("POST", f"{PODS}/{name}/binding", body)
+    def bind(self, name: str) -> None:
+        self.state.bind(name, "n")
 
-    async def fail(self, name: str, reason: str, message: str = "why", **status: str) -> None:
+    def fail(self, name: str, reason: str, message: str = "why", **status: str) -> None:
         condition = {"type": "PodScheduled", "status": "False", "reason": reason}
-        await self.condition(name, {**condition, "message": message}, **status)
+        self.condition(name, {**condition, "message": message}, **status)
 
-    async def condition(self, name: str, condition: Object, **status: str) -> None:
-        whole = {"status": {"conditions": [condition], **status}}
-        await self._send("PATCH", f"{PODS}/{name}/status", whole)
+    def condition(self, name: str, condition: Object, **status: str) -> None:
+        self.state.merge(f"{PODS}/{name}/status", {"status": {"conditions": [condition], **status}})
 
-    async def open(self, name: str) -> None:
-        """Remove the gates of a pod."""
-        await self._send("PATCH", f"{PODS}/{name}", {"spec": {"schedulingGates": None}})
-
-    async def delete(self, name: str) -> None:
-        await self._send("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
-
-    async def _send(self, method: str, path: str, body: Any) -> None:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        async with self.session.request(
-            method, path, json=body, headers={"Content-Type": kind}
-        ) as response:
-            assert response.status < 300, await response.text()
+    def delete(self, name: str) -> None:
+        self.state.delete(f"{PODS}/{name}")
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with (
-        ApiServer() as server,
-        aiohttp.ClientSession(server.url) as session,
-        Api(server.url) as api,
-    ):
-        yield World(api=api, session=session, server=server)
+    async with ApiServer() as server, Api(server.url) as api:
+        yield World(api=api, state=State(server))
 
 
 class Settling:
@@ -126,9 +105,9 @@ async def test_a_pod_that_is_resized_keeps_what_its_node_has_set_aside() -> None
 async def test_all_pods_must_have_a_verdict(world: World) -> None:
     following = await world.create(pod("a"), pod("b"))
     settling = Settling(following)
-    await world.bind("a")
+    world.bind("a")
     assert await settling.undecided()
-    await world.fail("b", "Unschedulable", "0/1 nodes are available")
+    world.fail("b", "Unschedulable", "0/1 nodes are available")
     await settling.end()
     assert settling.seen == [1, 2]
     a, b = following.pods
@@ -143,7 +122,7 @@ async def test_a_failure_counts_once_two_more_attempts_would_have_mended_it(
     monkeypatch.setattr("cli.up.following.FAILING_SECONDS", 60.0)
     following = await world.create(pod("a"))
     settling = Settling(following)
-    await world.fail("a", "SchedulerError", "an error")
+    world.fail("a", "SchedulerError", "an error")
     assert await settling.undecided()
     monkeypatch.setattr("cli.up.following.FAILING_SECONDS", 0.05)
     await settling.end()
@@ -156,18 +135,18 @@ async def test_a_gated_pod_is_held_until_its_gates_go(world: World) -> None:
     await Settling(following).end()
     (held,) = following.pods
     assert held.outcome is PodProgress.GATED
-    await world.open("a")
+    world.state.merge(f"{PODS}/a", {"spec": {"schedulingGates": None}})
     await following.catch_up()
     settling = Settling(following)
     assert await settling.undecided()
-    await world.bind("a")
+    world.bind("a")
     await settling.end()
 
 
 async def test_a_pod_that_is_deleted_before_anybody_looks_is_not_waited_for(world: World) -> None:
     following = await world.create(pod("a"), pod("b"))
-    await world.delete("a")
-    await world.bind("b")
+    world.delete("a")
+    world.bind("b")
     await Settling(following).end()
     outcomes = {state.name: state.outcome for state in following.pods}
     assert outcomes == {"a": PodProgress.DELETED, "b": PodProgress.BOUND}
@@ -177,7 +156,7 @@ async def test_a_pod_is_preempted_if_kube_scheduler_has_marked_it(world: World) 
     following = await world.create(pod("a"), pod("b"))
     for name, reason in (("a", "PreemptionByScheduler"), ("b", "EvictionByEvictionAPI")):
         victim = {"type": "DisruptionTarget", "status": "True", "reason": reason}
-        await world.condition(name, victim)
+        world.condition(name, victim)
     await following.catch_up()
     assert [state.preempted for state in following.pods] == [True, False]
 
@@ -192,9 +171,9 @@ async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> Non
 
     telling = asyncio.create_task(tell())
     await create(world.api, [pod("c")])
-    await world.bind("a")
+    world.bind("a")
     await until(lambda: told)
-    await world.bind("c")
+    world.bind("c")
     await until(lambda: len(told) == 2)
     telling.cancel()
     assert told == [("a", PodProgress.BOUND), ("c", PodProgress.BOUND)]
@@ -205,13 +184,13 @@ async def test_a_watch_that_is_cut_is_opened_again_and_what_happened_meanwhile_i
 ) -> None:
     following = await world.create(pod("a"), pod("b"), pod("c"))
     settling = Settling(following)
-    await world.bind("a")
+    world.bind("a")
     await until(lambda: settling.seen)
-    world.server.faults.add(Fault(verb="list", resource="pods", status=500))
-    world.server.faults.add(Fault(verb="watch", resource="pods", status=503))
-    assert world.server.faults.drop_watches("pods") == 1
-    await world.delete("b")
-    await world.bind("c")
+    world.state.fault("list", "pods", status=500)
+    world.state.fault("watch", "pods", status=503)
+    assert world.state.faults.drop_watches("pods") == 1
+    world.delete("b")
+    world.bind("c")
     await settling.end()
     outcomes = {state.name: state.outcome for state in following.pods}
     assert outcomes == {"a": PodProgress.BOUND, "b": PodProgress.DELETED, "c": PodProgress.BOUND}
@@ -229,16 +208,16 @@ async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again
 
     telling = asyncio.create_task(tell())
     await create(world.api, [pod("a"), pod("b")])
-    await world.fail("a", "Unschedulable", "1 too hot")
-    await world.fail("a", "Unschedulable", "2 too hot")
-    await world.bind("b")
+    world.fail("a", "Unschedulable", "1 too hot")
+    world.fail("a", "Unschedulable", "2 too hot")
+    world.bind("b")
     await until(lambda: len(told) == 2)
     assert told == [("a", PodProgress.UNSCHEDULABLE, "1 too hot"), ("b", PodProgress.BOUND, "")]
     following.ask_again()
-    await world.fail("a", "Unschedulable", "1 too small")
+    world.fail("a", "Unschedulable", "1 too small")
     await until(lambda: len(told) == 3)
     assert told[2] == ("a", PodProgress.UNSCHEDULABLE, "1 too small")
-    await world.delete("a")
+    world.delete("a")
     await until(lambda: len(told) == 4)
     telling.cancel()
     assert [state.name for state in following.pods] == ["b"]
@@ -261,7 +240,7 @@ async def test_a_pod_whose_scheduler_does_not_run_is_not_waited_for(world: World
     following = await world.create(pod("a", schedulerName="nobody"), pod("b"))
     settling = Settling(following)
     assert await settling.undecided()
-    await world.bind("b")
+    world.bind("b")
     await settling.end()
     a, b = following.pods
     assert (a.outcome, b.outcome) == (PodProgress.UNSERVED, PodProgress.BOUND)
@@ -277,6 +256,6 @@ async def test_pods_that_controllers_make_are_waited_for(
     assert await settling.undecided()
     await create(world.api, [pod("web-1")])
     assert await settling.undecided()
-    await world.bind("web-1")
+    world.bind("web-1")
     await settling.end()
     assert [state.name for state in following.pods] == ["web-1"]

@@ -7,7 +7,6 @@ import msgspec
 
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.resources.table import parse
-from sandbox.apiserver.store.binding import bind
 from sandbox.workloads import RESOURCES
 from tools.inprocess.api import Api, Object
 from tools.waiting import until
@@ -77,8 +76,7 @@ class Workloads:
         for name, pod in self.pods().items():
             if (names and name not in names) or pod["spec"].get("nodeName"):
                 continue
-            target = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": name}}
-            bind(self.server.cluster, parse(f"{self._path('Pod')}/{name}"), target, dry_run=False)
+            self.api.bind(name, "n1")
 
     async def until(self, condition: Callable[[], object]) -> None:
         await until(condition)

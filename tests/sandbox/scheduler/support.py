@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
-
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, parse_configuration
 from moorage_host.kube_scheduler.cache import KnownPod
 from sandbox.apiserver import ApiServer
@@ -48,21 +46,9 @@ class World:
         self.api.create(path, {"metadata": {"name": name}, "value": value, **fields})
         return name
 
-    async def delete(self, pod: str) -> None:
-        await self._send("DELETE", f"/api/v1/namespaces/default/pods/{pod}")
-
-    async def bind(self, pod: str, node: str) -> None:
-        """Bind a pod behind the scheduler's back."""
-        binding = {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
-        await self._send("POST", f"/api/v1/namespaces/default/pods/{pod}/binding", binding)
-
-    async def change(self, path: str, patch: Object) -> None:
-        """Merge something into an object."""
-        await self._send("PATCH", path, patch)
-
     async def binds(self, body: Object) -> Object:
         """Answer a bind request as an honest binder."""
-        await self.bind(body["PodName"], body["Node"])
+        self.api.bind(body["PodName"], body["Node"])
         return {"Error": ""}
 
     def hold_binds(self) -> asyncio.Event:
@@ -75,13 +61,6 @@ class World:
 
         self.extender.on["bind"] = held
         return gate
-
-    async def _send(self, method: str, path: str, body: Object | None = None) -> None:
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        url, data = self.server.url + path, json.dumps(body or {})
-        headers = {"Content-Type": kind}
-        async with aiohttp.request(method, url, data=data, headers=headers) as response:
-            assert response.ok, await response.text()
 
     def place(self, pod: str) -> str | None:
         return self.api.node_of(pod)

@@ -52,7 +52,7 @@ async def test_a_bind_that_only_claims_success_leaves_the_pod_assumed(world: Wor
         world.pod("next", cpu="1")
         await until(lambda: world.condition("next")[0])
         assert scheduler.cache.is_assumed(liar)
-        await world.delete("liar")
+        world.api.delete("/api/v1/namespaces/default/pods/liar")
         await until(lambda: "next" in {c.pod for c in world.extender.calls})
     assert world.extender.verbs("next") == ["bind"]
 
@@ -87,7 +87,7 @@ async def test_a_pod_that_changes_while_it_is_bound_is_not_scheduled_twice(world
     async with world.scheduler({**BINDER, "filterVerb": "filter"}) as scheduler:
         await until(lambda: world.extender.busy.get("bind"))
         change = {"metadata": {"labels": {"new": "label"}}}
-        await world.change("/api/v1/namespaces/default/pods/web", change)
+        world.api.merge("/api/v1/namespaces/default/pods/web", change)
         await until(lambda: scheduler.cache.pods[uid].pod.labels)
         world.pod("after")
         await until(lambda: world.extender.busy["bind"] == 2)

@@ -120,7 +120,7 @@ async def test_the_nominated_node_is_tried_alone_and_first(
     )
     world.pod("web")
     status = {"status": {"nominatedNodeName": "b"}}
-    await world.change("/api/v1/namespaces/default/pods/web/status", status)
+    world.api.merge("/api/v1/namespaces/default/pods/web/status", status)
     async with world.scheduler(FILTER):
         await until(world.placed("web"))
     assert [sorted(node_names(body)) for body in world.extender.bodies("filter")] == offers

@@ -32,7 +32,7 @@ class Crowd:
             self.world.node(node, cpu="4")
             for pod, priority in pods.items():
                 self.world.pod(pod, cpu="2", priorityClassName=priority)
-                await self.world.bind(pod, node)
+                self.world.api.bind(pod, node)
 
     def important(self, cpu: str = "2", **spec: Any) -> None:
         self.world.pod("vip", cpu=cpu, priorityClassName=self.high, **spec)
@@ -188,6 +188,6 @@ async def test_room_made_for_one_pod_is_not_taken_by_a_lesser_one(crowd: Crowd) 
         await until(lambda: world.condition("thief")[0])
         assert world.extender.verbs("thief") == []
         rejections.clear()
-        await world.change("/api/v1/nodes/n1", {"metadata": {"annotations": {"go": "on"}}})
+        world.api.merge("/api/v1/nodes/n1", {"metadata": {"annotations": {"go": "on"}}})
         await until(world.placed("vip"))
     assert world.place("thief") is None

@@ -49,7 +49,7 @@ async def test_a_pod_deleted_during_its_cycle_does_not_come_back(world: World) -
     uid = world.pod("web")["metadata"]["uid"]
     async with world.scheduler(FILTER) as scheduler:
         await until(lambda: world.extender.busy.get("filter"))
-        await world.delete("web")
+        world.api.delete("/api/v1/namespaces/default/pods/web")
         await until(lambda: uid not in scheduler.cache.pods)
         gate.set()
         await until(lambda: world.events("web"))
@@ -66,7 +66,7 @@ async def test_lost_watches_and_old_versions_are_made_up_for(world: World) -> No
             await until(world.placed(name))
         await until(lambda: len(scheduler.cache.pods) == 2)
         faults.expire_watches("pods")
-        await world.delete("p0")
+        world.api.delete("/api/v1/namespaces/default/pods/p0")
         await until(lambda: len(scheduler.cache.pods) == 1)
 
 
@@ -83,7 +83,7 @@ async def test_a_pod_that_ended_uses_no_room(world: World) -> None:
     world.pod("job", cpu="1")
     async with world.scheduler(FILTER):
         await until(world.placed("job"))
-        await world.change(
+        world.api.merge(
             "/api/v1/namespaces/default/pods/job/status", {"status": {"phase": "Succeeded"}}
         )
         world.pod("next", cpu="1")
