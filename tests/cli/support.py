@@ -71,16 +71,14 @@ class Command:
 
     def rows(self) -> dict[str, tuple[str, str]]:
         """Return node and reason of each pod in the table that it wrote."""
-        table = self.lines[self._header() + 1 :]
+        header = next(i for i, line in enumerate(self.lines) if re.match("POD +NODE +WHY", line))
+        table = self.lines[header + 1 :]
         found = (re.fullmatch(r"(\S+/\S+)  +(\S+)  +(.+)", line) for line in table)
         return {row[1]: (row[2], row[3]) for row in found if row}
 
     def processes(self, *names: str) -> list[int]:
         """Return the ids of its processes, those of these names or all."""
         return processes_in(self.home.parent, *names)
-
-    def _header(self) -> int:
-        return next(i for i, line in enumerate(self.lines) if re.match("POD +NODE +WHY", line))
 
 
 def processes_in(folder: Path, *names: str) -> list[int]:
@@ -90,22 +88,13 @@ def processes_in(folder: Path, *names: str) -> list[int]:
         folder: The folder that is, or holds, their current directory.
         *names: What they are called; any name without these.
     """
-    found = (path for path in Path("/proc").glob("[0-9]*") if _runs_in(path, folder))
-    return [int(path.name) for path in found if not names or _name(path) in names]
-
-
-def _runs_in(path: Path, folder: Path) -> bool:
-    try:
-        return (path / "cwd").readlink().is_relative_to(folder)
-    except OSError:  # it ended, or is another user's
-        return False
-
-
-def _name(path: Path) -> str:
-    try:
-        return (path / "comm").read_text().strip()
-    except OSError:  # it ended
-        return ""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended, or is another user's
+            is_here = (path / "cwd").readlink().is_relative_to(folder)
+            if is_here and (not names or (path / "comm").read_text().strip() in names):
+                found.append(int(path.name))
+    return found
 
 
 @asynccontextmanager

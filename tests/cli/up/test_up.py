@@ -108,22 +108,6 @@ async def test_a_plugin_that_fails_is_named_with_file_and_line(tmp_path: Path) -
     assert (kept / "filter.log").stat().st_size
 
 
-async def test_several_filters_are_asked_about_a_part_of_the_nodes_each(tmp_path: Path) -> None:
-    (tmp_path / "counting.py").write_text(
-        "from moorage import FilterPlugin, Rejection\n"
-        "class Counting(FilterPlugin):\n"
-        "    async def prepare(self, pod, nodes):\n"
-        "        self.count = len(nodes)\n"
-        "    def filter_node(self, pod, node):\n"
-        "        return Rejection(f'asked about {self.count} nodes')\n"
-    )
-    given = ("--plugin", "counting.py", "--nodes=4", "--pods=1", "--filters=2")
-    command, code, errors = await once(tmp_path, *given)
-    assert (code, errors) == (0, "")
-    ((_, reason),) = command.rows().values()
-    assert "asked about 2 nodes" in reason
-
-
 async def test_a_plugin_that_does_not_start_is_named_with_its_line(tmp_path: Path) -> None:
     start = "\n    async def start(self) -> None:\n        raise ValueError('no sensor')\n"
     text = MAX_TEMPERATURE.replace("FilterPlugin", "ScorePlugin") + start
@@ -146,19 +130,6 @@ async def test_a_kind_that_the_cluster_does_not_have_is_named_with_what_adds_it(
         "not have: put the CustomResourceDefinition that adds them into a file for --nodes or "
         "--pods"
     )
-
-
-async def test_a_process_that_does_not_start_is_one_clear_line(tmp_path: Path) -> None:
-    (tmp_path / "moody.py").write_text(
-        f"{MAX_TEMPERATURE}import sys\nif not sys.argv[0].endswith('moorage'): "
-        "raise OSError('not here')\n"
-    )
-    _, code, errors = await once(tmp_path, "--plugin", "moody.py")
-
-    assert code == 1
-    line, directory = errors.splitlines()
-    assert re.fullmatch(r"moody.py:13: OSError: not here \((filter|scorer-1|binder)\)", line)
-    assert directory.startswith("The logs of this run are in ")
 
 
 async def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:

@@ -147,13 +147,6 @@ def test_a_dump_without_pods_has_them_made(tmp_path: Path) -> None:
     assert names(read(nodes=file, pods=1).further) == ["web", "web-5f7d8", "done"]
 
 
-def test_what_would_make_no_pods_is_refused_with_its_name(tmp_path: Path) -> None:
-    deployment = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": None}}
-    file = write(tmp_path / "web.yaml", deployment)
-    with pytest.raises(ConfigurationError, match=r"web has no spec\.template\.spec"):
-        read(pods=file)
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -169,6 +162,8 @@ def test_what_would_make_no_pods_is_refused_with_its_name(tmp_path: Path) -> Non
         ("kind: Pod\nmetadata: {name: 3}\n", "name and namespace of the Pod must be text"),
         ("kind: Pod\nmetadata: {name: a}\n", ": pod a has no spec"),
         ("\0", ": neither YAML nor JSON: "),
+        (yaml.safe_dump_all([pod("a"), pod("a")]), "Pod default/a is there twice"),
+        ("kind: Job\nmetadata: {name: a}\nspec: {template: }\n", "a has no spec.template.spec"),
     ],
 )
 def test_a_file_of_something_else_is_refused_with_the_place(
@@ -181,12 +176,6 @@ def test_a_file_of_something_else_is_refused_with_the_place(
     assert str(caught.value).startswith(str(file))
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_an_object_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "pods.yaml", pod("a"), pod("a", "other"), pod("a"))
-    with pytest.raises(ConfigurationError, match=r"pods\.yaml: .*: Pod default/a is there twice"):
-        read(pods=file)
 
 
 def test_what_plugins_read_comes_with_its_namespaces(tmp_path: Path) -> None:

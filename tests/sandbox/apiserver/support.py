@@ -8,11 +8,14 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from tools.planes.objects import binding
+
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 NODES = "/api/v1/nodes"
 EVENTS = "/api/v1/namespaces/default/events"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+RACK: Object = {"metadata": {"name": "r1"}}
 RACKS = "/apis/example.com/v1/namespaces/default/racks"
 
 
@@ -95,8 +98,8 @@ class Http:
     async def patch(self, path: str, body: object, kind: str = "merge-patch+json") -> Reply:
         return await self.send("PATCH", path, body, media=f"application/{kind}")
 
-    async def bind(self, name: str, node: str, **metadata: Any) -> Reply:
-        return await self.send("POST", f"{PODS}/{name}/binding", binding(name, node, **metadata))
+    async def bind(self, name: str, node: str) -> Reply:
+        return await self.send("POST", f"{PODS}/{name}/binding", binding(name, node))
 
     @asynccontextmanager
     async def watch(self, path: str, **query: str) -> AsyncIterator[Stream]:
@@ -117,11 +120,6 @@ def pod(name: str = "web", **spec: Any) -> Object:
     }
 
 
-def labelled(obj: Object, **labels: str) -> Object:
-    """Return the object with labels."""
-    return obj | {"metadata": obj["metadata"] | {"labels": labels}}
-
-
 def finalized(obj: Object, *finalizers: str) -> Object:
     """Return the object with finalizers."""
     return obj | {"metadata": obj["metadata"] | {"finalizers": list(finalizers)}}
@@ -138,35 +136,20 @@ def node(name: str = "n1", **status: Any) -> Object:
     }
 
 
-def binding(name: str, node: str, **metadata: Any) -> Object:
-    """Return a Binding."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": name, **metadata},
-        "target": {"kind": "Node", "name": node},
-    }
-
-
 def version(name: str = "v1", *, storage: bool = True, **fields: Any) -> Object:
     return {"name": name, "served": True, "storage": storage, **fields}
 
 
-def definition(*versions: Object, scope: str = "Namespaced", **names: Any) -> Object:
+def definition(*versions: Object, scope: str = "Namespaced") -> Object:
     """Return a definition of racks in example.com."""
-    called = {"plural": "racks", "kind": "Rack", "shortNames": ["rk"], **names}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "racks.example.com"},
         "spec": {
             "group": "example.com",
-            "names": called,
+            "names": {"plural": "racks", "kind": "Rack", "shortNames": ["rk"]},
             "scope": scope,
             "versions": list(versions) or [version()],
         },
     }
-
-
-def rack(name: str = "r1", **fields: Any) -> Object:
-    return {"metadata": {"name": name}, **fields}

@@ -3,7 +3,7 @@
 import pytest
 
 from sandbox.apiserver.resources.table import BUILT_IN, ApiResource
-from tests.sandbox.apiserver.support import DEFINITIONS, RACKS, Http, definition, pod, rack, version
+from tests.sandbox.apiserver.support import DEFINITIONS, RACK, RACKS, Http, definition, pod, version
 
 WORKLOAD = {
     "metadata": {"name": "x"},
@@ -65,7 +65,7 @@ async def test_discovery_lists_what_a_definition_adds(http: Http) -> None:
 async def test_everything_goes_with_the_definition(http: Http) -> None:
     await http.create(DEFINITIONS, definition())
     async with http.watch(RACKS) as events:
-        await http.create(RACKS, rack())
+        await http.create(RACKS, RACK)
         await http.send("DELETE", f"{DEFINITIONS}/racks.example.com")
         assert await events.take(2) == [("ADDED", "r1"), ("DELETED", "r1")]
     assert (await http.get(RACKS)).code == 404
@@ -76,7 +76,7 @@ async def test_everything_goes_with_the_definition(http: Http) -> None:
 
 async def test_a_definition_may_be_cluster_wide_and_change(http: Http) -> None:
     await http.create(DEFINITIONS, definition(scope="Cluster"))
-    created = await http.create("/apis/example.com/v1/racks", rack())
+    created = await http.create("/apis/example.com/v1/racks", RACK)
     assert "namespace" not in created["metadata"]
     assert (await http.get(RACKS)).code == 404
     change = {"spec": {"versions": [version(), version("v2", storage=False)]}}

@@ -56,30 +56,14 @@ def test_nodes_keep_the_order_of_their_arrival_and_pods_survive_their_node() -> 
 
 
 @pytest.mark.parametrize(
-    ("nodes", "sample"),
+    ("nodes", "percentage", "sample"),
     [
-        (1, 1),
-        (99, 99),
-        (100, 100),
-        (200, 100),
-        (500, 230),
-        (1000, 420),
-        (2000, 680),
-        (5000, 500),
-        (6000, 300),
-        (10000, 500),
+        *((1, 0, 1), (99, 0, 99), (100, 0, 100), (200, 0, 100), (500, 0, 230), (1000, 0, 420)),
+        *((2000, 0, 680), (5000, 0, 500), (6000, 0, 300), (10000, 0, 500)),
+        *((5000, 100, 5000), (5000, 10, 500), (500, 10, 100)),  # never below 100 nodes
     ],
 )
-def test_the_adaptive_sample_is_kube_schedulers(nodes: int, sample: int) -> None:
-    assert sample_size(nodes, 0) == sample
-
-
-@pytest.mark.parametrize(
-    ("nodes", "percentage", "sample"), [(5000, 100, 5000), (5000, 10, 500), (500, 10, 100)]
-)
-def test_a_percentage_is_taken_but_never_below_100_nodes(
-    nodes: int, percentage: int, sample: int
-) -> None:
+def test_the_sample_is_kube_schedulers(nodes: int, percentage: int, sample: int) -> None:
     assert sample_size(nodes, percentage) == sample
 
 

@@ -51,25 +51,6 @@ def test_profiles_that_kube_scheduler_starts_with_run_here_too() -> None:
             InTreePlugins(profile, configuration.ignored_resources)
 
 
-async def test_in_tree_scores_decide_where_no_extender_does(world: World) -> None:
-    soft = {"key": "busy", "effect": "PreferNoSchedule"}
-    world.node("avoided", taints=[soft], cpu="8")
-    world.node("small", cpu="2")
-    world.node("large", cpu="8")
-    world.pod("web", cpu="1")
-    async with world.scheduler() as scheduler:
-        await until(world.placed("web"))
-        decision = scheduler.decisions.get(("default", "web"))
-    assert world.place("web") == "large"
-    assert decision
-    chosen = decision["scores"]["chosen"]
-    points = {each["plugin"]: each["score"] * each["weight"] for each in chosen["plugins"]}
-    assert points["TaintToleration"] == 300
-    assert chosen["inTree"] == sum(points.values())
-    assert chosen["inTree"] > decision["scores"]["runnerUp"]["inTree"]
-    assert chosen["extenders"] is None
-
-
 @pytest.mark.parametrize(("weight", "place"), [(1, "idle"), (50, "busy")])
 async def test_extender_scores_are_added_to_in_tree_scores(
     world: World, weight: int, place: str

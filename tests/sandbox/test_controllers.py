@@ -1,14 +1,139 @@
-"""Deployments, ReplicaSets, StatefulSets and Jobs, also where the API server refuses their pods."""
+"""Deployments, ReplicaSets, StatefulSets and Jobs, also where the API server refuses their pods.
+
+The test plays kube-scheduler, the server the kubelet.
+"""
 
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from sandbox.apiserver import ApiServer, Settings
 from sandbox.apiserver.errors import StatusError
-from tests.sandbox.controllers.support import Workloads
-from tools.inprocess.api import Object
+from sandbox.apiserver.resources.table import parse
+from sandbox.controllers import Controllers
+from sandbox.workloads import RESOURCES
+from tools.inprocess.api import Api, Object
+from tools.waiting import until
+
+NAMESPACE = "default"
+
+
+class Workloads:
+    """Creates workloads and looks at their pods."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.api = Api(server)
+
+    def create(self, kind: str, name: str = "web", **spec: Any) -> Object:
+        """Create a workload whose pods are called app=NAME, as kubectl would."""
+        labels = {"app": name}
+        container = {"name": "main", "image": "web:1"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        whole: Object = {"selector": {"matchLabels": labels}, "template": template, **spec}
+        if kind == "Job":
+            del whole["selector"]
+        version = RESOURCES[kind].api_version
+        metadata = {"name": name, "namespace": NAMESPACE}
+        obj = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": whole}
+        return self.api.create(self._path(kind), obj)
+
+    def change(self, kind: str, name: str = "web", **spec: Any) -> None:
+        """Replace fields of a workload's spec."""
+        old = self.read(kind, name)
+        self.server.cluster.update(
+            parse(f"{self._path(kind)}/{name}"), {**old, "spec": {**old["spec"], **spec}}
+        )
+
+    def change_image(self, kind: str, image: str, name: str = "web") -> None:
+        template = msgspec.json.decode(
+            msgspec.json.encode(self.read(kind, name)["spec"]["template"])
+        )
+        template["spec"]["containers"][0]["image"] = image
+        self.change(kind, name, template=template)
+
+    def read(self, kind: str, name: str = "web") -> Object:
+        return self.api.read(f"{self._path(kind)}/{name}")
+
+    def all(self, kind: str) -> dict[str, Object]:
+        """Return all objects of a kind by name."""
+        objects = self.server.cluster.store.objects(RESOURCES[kind].stored_as)
+        return {obj["metadata"]["name"]: obj for obj in objects}
+
+    def pods(self) -> dict[str, Object]:
+        return self.all("Pod")
+
+    def images(self) -> list[str]:
+        """Return the images of all pods, sorted."""
+        return sorted(pod["spec"]["containers"][0]["image"] for pod in self.pods().values())
+
+    def events(self, reason: str) -> list[str]:
+        """Return the messages of the events with a reason."""
+        found = self.server.cluster.store.objects("events")
+        return [str(event["message"]) for event in found if event["reason"] == reason]
+
+    def delete(self, kind: str, name: str) -> None:
+        self.api.delete(f"{self._path(kind)}/{name}")
+
+    def place(self, *names: str) -> None:
+        """Bind pods, by default all that have no node; the kubelet then starts them."""
+        for name, pod in self.pods().items():
+            if (names and name not in names) or pod["spec"].get("nodeName"):
+                continue
+            self.api.bind(name, "n1")
+
+    async def until_pods(self, count: int) -> None:
+        await until(lambda: len(self.pods()) == count)
+
+    async def until_ready(self, count: int) -> None:
+        """Place pods until so many are ready."""
+
+        def ready() -> bool:
+            self.place()
+            found = [
+                condition
+                for pod in self.pods().values()
+                for condition in pod["status"].get("conditions", ())
+                if (condition["type"], condition["status"]) == ("Ready", "True")
+            ]
+            return len(found) == count
+
+        await until(ready)
+
+    async def until_status(self, kind: str, **fields: Any) -> None:
+        """Wait until the status of the workload has these fields."""
+
+        def equal() -> bool:
+            status = self.read(kind).get("status", {})
+            return all(status.get(key) == value for key, value in fields.items())
+
+        await until(equal)
+
+    def condition(self, kind: str, condition: str) -> tuple[str, str]:
+        """Return status and reason of a condition of the workload."""
+        conditions = self.read(kind)["status"]["conditions"]
+        (found,) = (each for each in conditions if each["type"] == condition)
+        return found["status"], found["reason"]
+
+    @staticmethod
+    def _path(kind: str) -> str:
+        resource = RESOURCES[kind]
+        root = f"/apis/{resource.api_version}" if resource.group else "/api/v1"
+        return f"{root}/namespaces/{NAMESPACE}/{resource.plural}"
+
+
+@pytest.fixture
+async def workloads() -> AsyncIterator[Workloads]:
+    settings = Settings(run_bound_pods=True, run_delay_seconds=0.01)
+    async with ApiServer(settings) as server:
+        Controllers(server.cluster)
+        workloads = Workloads(server)
+        workloads.api.node("n1")
+        yield workloads
 
 
 async def test_a_deployment_makes_pods_as_kubernetes_names_and_labels_them(
@@ -27,20 +152,6 @@ async def test_a_deployment_makes_pods_as_kubernetes_names_and_labels_them(
         (owner,) = pod["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"], owner["controller"]) == ("ReplicaSet", name, True)
         assert owner["uid"] == replica_set["metadata"]["uid"]
-
-
-async def test_the_status_follows_the_pods(workloads: Workloads) -> None:
-    workloads.create("Deployment", replicas=2)
-    await workloads.until_status("Deployment", replicas=2, readyReplicas=0, unavailableReplicas=2)
-    assert workloads.condition("Deployment", "Available") == ("False", "MinimumReplicasUnavailable")
-    await workloads.until_ready(2)
-    await workloads.until_status(
-        "Deployment", replicas=2, updatedReplicas=2, readyReplicas=2, availableReplicas=2
-    )
-    assert workloads.condition("Deployment", "Available") == ("True", "MinimumReplicasAvailable")
-    assert workloads.condition("Deployment", "Progressing") == ("True", "NewReplicaSetAvailable")
-    generation = workloads.read("Deployment")["metadata"]["generation"]
-    assert workloads.read("Deployment")["status"]["observedGeneration"] == generation
 
 
 async def test_scaling_up_and_down(workloads: Workloads) -> None:
@@ -65,7 +176,7 @@ async def test_a_deleted_pod_and_one_that_ended_are_replaced(workloads: Workload
     await workloads.until_pods(1)
     (first,) = workloads.pods()
     workloads.delete("Pod", first)
-    await workloads.until(lambda: list(workloads.pods()) not in ([], [first]))
+    await until(lambda: list(workloads.pods()) not in ([], [first]))
     (second,) = workloads.pods()
     pod = workloads.pods()[second]
     workloads.server.cluster.store.put("/pods", pod | {"status": {"phase": "Failed"}})
@@ -77,7 +188,7 @@ async def test_a_changed_template_replaces_all_pods(workloads: Workloads) -> Non
     await workloads.until_ready(3)
     (before,) = workloads.all("ReplicaSet")
     workloads.change_image("Deployment", "web:2")
-    await workloads.until(lambda: workloads.images() == ["web:2"] * 3)
+    await until(lambda: workloads.images() == ["web:2"] * 3)
     await workloads.until_ready(3)
     await workloads.until_status("Deployment", replicas=3, updatedReplicas=3, availableReplicas=3)
     # What kubectl rollout status waits for.
@@ -92,13 +203,13 @@ async def test_a_template_that_is_refused_is_an_event_and_can_be_mended(
     await workloads.until_pods(1)
     workloads.change_image("Deployment", "")
     workloads.change("Deployment", replicas=2)
-    await workloads.until(lambda: workloads.events("FailedCreate"))
+    await until(lambda: workloads.events("FailedCreate"))
     (message,) = workloads.events("FailedCreate")
     assert message.startswith("Error creating: Pod ")
     assert "spec.containers[0].image: Required value" in message
     assert workloads.images() == ["web:1"]  # none goes before its successor is there
     workloads.change_image("Deployment", "web:3")
-    await workloads.until(lambda: workloads.images() == ["web:3"] * 2)
+    await until(lambda: workloads.images() == ["web:3"] * 2)
 
 
 async def test_nonsense_in_one_workload_stops_no_other(workloads: Workloads) -> None:
@@ -106,7 +217,7 @@ async def test_nonsense_in_one_workload_stops_no_other(workloads: Workloads) -> 
     workloads.create("ReplicaSet", "odd", replicas=1, template=template)
     workloads.create("ReplicaSet", replicas=1)
     await workloads.until_pods(1)
-    await workloads.until(lambda: workloads.events("FailedReconcile"))
+    await until(lambda: workloads.events("FailedReconcile"))
 
 
 async def test_a_workload_whose_pods_somebody_else_makes_is_left_alone(
@@ -132,7 +243,7 @@ async def test_pods_come_one_after_another_once_the_one_before_is_ready(
     await workloads.until_status("StatefulSet", replicas=1)
     assert list(workloads.pods()) == ["web-0"]
     workloads.place("web-0")
-    await workloads.until(lambda: list(workloads.pods()) == ["web-0", "web-1"])
+    await until(lambda: list(workloads.pods()) == ["web-0", "web-1"])
     await workloads.until_ready(3)
     await workloads.until_status("StatefulSet", readyReplicas=3, updatedReplicas=3)
     labels = workloads.pods()["web-2"]["metadata"]["labels"]
@@ -141,7 +252,7 @@ async def test_pods_come_one_after_another_once_the_one_before_is_ready(
     assert labels["controller-revision-hash"].startswith("web-")
 
     workloads.change("StatefulSet", replicas=1)
-    await workloads.until(lambda: list(workloads.pods()) == ["web-0"])
+    await until(lambda: list(workloads.pods()) == ["web-0"])
 
 
 async def test_parallel_pods_wait_for_nothing_and_begin_where_ordinals_do(
@@ -149,14 +260,14 @@ async def test_parallel_pods_wait_for_nothing_and_begin_where_ordinals_do(
 ) -> None:
     ordinals = {"start": 5}
     workloads.create("StatefulSet", replicas=2, podManagementPolicy="Parallel", ordinals=ordinals)
-    await workloads.until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
+    await until(lambda: list(workloads.pods()) == ["web-5", "web-6"])
 
 
 async def test_a_changed_template_of_a_stateful_set_replaces_all_pods(workloads: Workloads) -> None:
     workloads.create("StatefulSet", replicas=2)
     await workloads.until_ready(2)
     workloads.change_image("StatefulSet", "web:2")
-    await workloads.until(lambda: workloads.images() == ["web:2"])
+    await until(lambda: workloads.images() == ["web:2"])
     await workloads.until_ready(2)
     assert workloads.images() == ["web:2"] * 2
     await workloads.until_status("StatefulSet", updatedReplicas=2, readyReplicas=2)
@@ -166,7 +277,7 @@ async def test_a_name_that_is_taken_is_an_event(workloads: Workloads) -> None:
     workloads.api.pod("web-0")
     with capture_logs() as logs:
         workloads.create("StatefulSet", replicas=1)
-        await workloads.until(lambda: logs)
+        await until(lambda: logs)
     assert (logs[0]["event"], logs[0]["name"]) == ("tried again", "web")
     assert workloads.events("FailedCreate") == ['Error creating: pods "web-0" already exists']
 
@@ -199,7 +310,7 @@ async def test_an_annotation_says_how_long_they_run(workloads: Workloads) -> Non
         workloads.place()
         return bool(workloads.read("Job").get("status", {}).get("completionTime"))
 
-    await workloads.until(done)
+    await until(done)
     assert workloads.condition("Job", "Complete") == ("True", "CompletionsReached")
     await workloads.until_status("Job", succeeded=5, active=0)
     assert len(workloads.pods()) == 5
@@ -271,7 +382,7 @@ async def test_pods_that_were_refused_come_without_another_change_of_their_workl
     spec = {"containers": [{"name": "main", "image": "web:1"}], "priorityClassName": "later"}
     template = {"metadata": {"labels": labels}, "spec": spec}
     workloads.create("ReplicaSet", replicas=1, template=template)
-    await workloads.until(lambda: workloads.events("FailedCreate"))
+    await until(lambda: workloads.events("FailedCreate"))
     assert "no PriorityClass with name later was found" in workloads.events("FailedCreate")[0]
     metadata = {"name": "later"}
     kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1}
