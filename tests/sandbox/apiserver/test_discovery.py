@@ -1,8 +1,6 @@
 """What clients read before they ask for objects, and the server as a process of its own."""
 
-import asyncio
 import json
-import signal
 import socket
 from pathlib import Path
 
@@ -38,16 +36,6 @@ async def test_it_says_where_it_listens_and_writes_a_kubeconfig(tmp_path: Path) 
         assert server == api
         async with session.get(f"{server}/readyz") as reply:
             assert reply.status == 200
-
-
-async def test_sigterm_ends_it_even_with_a_watch_open() -> None:
-    async with forked(MODULE) as server, aiohttp.ClientSession() as session:
-        api = (await server.event())["api"]
-        async with session.get(f"{api}/api/v1/namespaces?watch=1") as watch:
-            await watch.content.readline()
-            server.process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(50):
-                assert await server.process.wait() == 0
 
 
 async def test_a_port_that_is_taken_is_one_line_and_exit_code_1() -> None:

@@ -43,20 +43,6 @@ async def test_a_bind_that_succeeded_but_said_otherwise_is_not_repeated(world: W
     assert event["note"].endswith("code 503")
 
 
-async def test_a_bind_that_only_claims_success_leaves_the_pod_assumed(world: World) -> None:
-    world.extender.on["bind"] = lambda _: {}
-    world.node("a", cpu="1")
-    liar = world.pod("liar", cpu="1")["metadata"]["uid"]
-    async with world.scheduler(BINDER) as scheduler:
-        await until(lambda: world.events("liar"))
-        world.pod("next", cpu="1")
-        await until(lambda: world.condition("next")[0])
-        assert scheduler.cache.is_assumed(liar)
-        world.api.delete("/api/v1/namespaces/default/pods/liar")
-        await until(lambda: "next" in {c.pod for c in world.extender.calls})
-    assert world.extender.verbs("next") == ["bind"]
-
-
 async def test_an_ignorable_binder_that_fails_is_replaced_by_the_default_one(
     world: World,
 ) -> None:
@@ -78,22 +64,6 @@ async def test_the_default_binders_refusal_is_reported(world: World) -> None:
         await until(world.placed("web"))
     assert reason == "SchedulerError"
     assert message.startswith('running Bind plugin "DefaultBinder": ')
-
-
-async def test_a_pod_that_changes_while_it_is_bound_is_not_scheduled_twice(world: World) -> None:
-    gate = world.hold_binds()
-    world.node("a")
-    uid = world.pod("web")["metadata"]["uid"]
-    async with world.scheduler({**BINDER, "filterVerb": "filter"}) as scheduler:
-        await until(lambda: world.extender.busy.get("bind"))
-        change = {"metadata": {"labels": {"new": "label"}}}
-        world.api.merge("/api/v1/namespaces/default/pods/web", change)
-        await until(lambda: scheduler.cache.pods[uid].pod.labels)
-        world.pod("after")
-        await until(lambda: world.extender.busy["bind"] == 2)
-        gate.set()
-        await until(world.placed("web", "after"))
-    assert world.extender.verbs("web") == ["filter", "bind"]
 
 
 @pytest.mark.parametrize("answers", [True, False])

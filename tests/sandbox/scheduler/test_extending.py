@@ -30,60 +30,45 @@ def two_nodes(world: World) -> World:
     return world
 
 
+LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+ALIEN = 'claims a filtered node "x" which is not found in the input node list'
+SILENT = "0/2 nodes are available: preemption: "
+
+
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("fields", "answer", "reason", "message"),
     [
-        ({"Error": "cannot: 100% full"}, "cannot: 100% full"),
-        (500, "failed filter with extender at URL {url}/filter, code 500"),
-        (204, "failed filter with extender at URL {url}/filter, code 204"),
-        (b"", "EOF"),
-        (b"<html>", "invalid character '<' looking for beginning of value"),
-        (
-            {"NodeNames": ["a", "x"]},
-            'extender "{url}" claims a filtered node "x" which is not found in the input node list',
+        ({}, {"Error": "cannot: 100% full"}, "SchedulerError", "cannot: 100% full"),
+        *(
+            (
+                {},
+                code,
+                "SchedulerError",
+                f"failed filter with extender at URL http://there/filter, {said}",
+            )
+            for code, said in ((500, "code 500"), (204, "code 204"))
         ),
+        ({}, b"", "SchedulerError", "EOF"),
+        ({}, b"<html>", "SchedulerError", "invalid character '<' looking for beginning of value"),
+        ({}, {"NodeNames": ["a", "x"]}, "SchedulerError", f'extender "http://there" {ALIEN}'),
+        ({"httpTimeout": "50ms"}, None, "SchedulerError", f'Post "http://there/filter": {LATE}'),
+        ({}, {}, "Unschedulable", SILENT),
+        ({}, b"null", "Unschedulable", SILENT),
+        ({"nodeCacheCapable": False}, {"NodeNames": ["a", "b"]}, "Unschedulable", SILENT),
     ],
 )
-async def test_an_error_aborts_the_attempt(two_nodes: World, answer: Any, message: str) -> None:
-    world = two_nodes
-    world.extender.on["filter"] = lambda _: answer
-    world.pod("web")
-    async with world.scheduler(FULL):
-        await until(lambda: world.condition("web")[0])
-    assert world.condition("web") == ("SchedulerError", message.format(url=world.extender.url))
-    assert world.extender.verbs("web") == ["filter"]
-
-
-async def test_a_slow_extender_times_out(two_nodes: World) -> None:
-    world = two_nodes
-    world.extender.on["filter"] = lambda _: never()
-    world.pod("web")
-    async with world.scheduler({**FULL, "httpTimeout": "50ms"}):
-        await until(lambda: world.condition("web")[0])
-    assert world.condition("web") == (
-        "SchedulerError",
-        (
-            f'Post "{world.extender.url}/filter": context deadline exceeded '
-            "(Client.Timeout exceeded while awaiting headers)"
-        ),
-    )
-
-
-@pytest.mark.parametrize(
-    ("names_only", "answer"),
-    [(True, {}), (True, b"null"), (False, {"NodeNames": ["a", "b"]})],
-)
-async def test_an_answer_without_the_field_that_was_asked_for_rejects_all_silently(
-    two_nodes: World, names_only: bool, answer: Any
+async def test_an_answer_that_names_no_node_ends_the_attempt(
+    two_nodes: World, fields: Object, answer: Any, reason: str, message: str
 ) -> None:
     world = two_nodes
-    world.extender.on["filter"] = lambda _: answer
+    world.extender.on["filter"] = lambda _: never() if answer is None else answer
     world.pod("web")
-    async with world.scheduler({**FULL, "nodeCacheCapable": names_only}):
+    async with world.scheduler({**FULL, **fields}):
         await until(lambda: world.condition("web")[0])
-    reason, message = world.condition("web")
-    assert reason == "Unschedulable"
-    assert message.startswith("0/2 nodes are available: preemption: ")
+    found, said = world.condition("web")
+    assert found == reason
+    assert said.startswith(message.replace("http://there", world.extender.url))
+    assert set(world.extender.verbs("web")) == {"filter"}
 
 
 async def test_an_ignorable_extender_comes_last_and_may_fail(two_nodes: World) -> None:
