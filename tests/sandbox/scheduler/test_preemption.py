@@ -35,7 +35,7 @@ class Crowd:
                 self.world.api.bind(pod, node)
 
     def important(self, cpu: str = "2", **spec: Any) -> None:
-        self.world.pod("vip", cpu=cpu, priorityClassName=self.high, **spec)
+        self.world.pod("vip", cpu=cpu, **{"priorityClassName": self.high, **spec})
 
     def exists(self, pod: str) -> bool:
         target = parse(f"/api/v1/namespaces/default/pods/{pod}")
@@ -81,41 +81,50 @@ async def test_two_unimportant_victims_are_better_than_one_of_more_importance(
     assert [crowd.exists(pod) for pod in "abc"] == [True, False, False]
 
 
+NOT_THERE = "claims to preempt pod (UID: x) on node: n1, but the pod is not found on that node"
+ELSEWHERE = {"namespaceSelector": {"matchLabels": {"team": "a"}}, "topologyKey": "zone"}
+REQUIRED = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ELSEWHERE]}}
+OFF = {"schedulerName": "moorage", "plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}
+
+
+def meta(node: str, *uids: str) -> Object:
+    return {"NodeNameToMetaVictims": {node: {"Pods": [{"UID": uid} for uid in uids]}}}
+
+
 @pytest.mark.parametrize(
-    ("answer", "aftermath"),
+    ("answer", "spec", "fields", "told"),
     [
-        ({}, "preemption: no candidate node for preemption"),
+        ({}, {}, {}, "no candidate node for preemption"),
+        (meta("n1"), {}, {}, 'expected at least one victim pod on node "n1"'),
+        (meta("n1", "x"), {}, {}, f"extender: http://there {NOT_THERE}"),
+        (meta("n9"), {}, {}, 'nodeinfo not found for node name "n9"'),
+        (503, {}, {}, "failed preempt with extender at URL http://there/preempt, code 503"),
         (
-            {"NodeNameToMetaVictims": {"n1": {"Pods": []}}},
-            'preemption: expected at least one victim pod on node "n1"',
+            {},
+            {"priorityClassName": "priority-9"},
+            {},
+            "not eligible due to preemptionPolicy=Never",
         ),
-        (
-            {"NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "x"}]}}},
-            (
-                "preemption: extender: {url} claims to preempt pod (UID: x) on node: n1, "
-                "but the pod is not found on that node"
-            ),
-        ),
-        (
-            {"NodeNameToMetaVictims": {"n9": {}}},
-            'preemption: nodeinfo not found for node name "n9"',
-        ),
-        (503, "preemption: failed preempt with extender at URL {url}/preempt, code 503"),
+        ({}, {"affinity": REQUIRED}, {}, "plugin InterPodAffinity failed"),
+        ({}, {}, {"profiles": [OFF]}, ""),
     ],
 )
-async def test_without_a_usable_answer_nobody_goes(
-    crowd: Crowd, answer: Any, aftermath: str
+async def test_where_nobody_can_go_nobody_goes(
+    crowd: Crowd, answer: Any, spec: Object, fields: Object, told: str
 ) -> None:
     world = crowd.world
     world.extender.on["preempt"] = lambda _: answer
-    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
-    crowd.important()
-    async with world.scheduler(FULL):
+    await crowd.filled(n1={"a": world.priority_class(8), "b": world.priority_class(7)})
+    world.priority_class(9, preemptionPolicy="Never")
+    crowd.important(**spec)
+    world.pod("next", cpu="0")
+    async with world.scheduler(FULL, **fields):
         await until(lambda: world.condition("vip")[0])
-    assert world.condition("vip") == (
-        "Unschedulable",
-        "0/1 nodes are available: 1 Insufficient cpu. " + aftermath.format(url=world.extender.url),
-    )
+        await until(world.placed("next"))
+    reason, message = world.condition("vip")
+    said = message.removeprefix("0/1 nodes are available: 1 Insufficient cpu.")
+    expected = f" preemption: {told.replace('http://there', world.extender.url)}" if told else ""
+    assert (reason, said[: len(expected)], bool(said)) == ("Unschedulable", expected, bool(told))
     assert crowd.exists("a")
     assert crowd.exists("b")
 
@@ -127,46 +136,6 @@ async def test_an_ignorable_extender_that_fails_changes_nothing(crowd: Crowd) ->
     crowd.important()
     async with world.scheduler({**FULL, "ignorable": True}):
         await until(world.placed("vip"))
-
-
-async def test_a_plugin_that_cannot_evaluate_the_pod_preempts_nobody(crowd: Crowd) -> None:
-    world = crowd.world
-    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
-    elsewhere = {"namespaceSelector": {"matchLabels": {"team": "a"}}, "topologyKey": "zone"}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": [elsewhere]}
-    crowd.important(affinity={"podAffinity": required})
-    world.pod("next", cpu="0")
-    async with world.scheduler(FULL):
-        await until(lambda: world.condition("vip")[0])
-        await until(world.placed("next"))
-    reason, message = world.condition("vip")
-    assert reason == "Unschedulable"
-    assert message.startswith(
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: plugin InterPodAffinity failed"
-    )
-
-
-async def test_a_pod_may_decline_to_preempt(crowd: Crowd) -> None:
-    world = crowd.world
-    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
-    modest = world.priority_class(2000, preemptionPolicy="Never")
-    world.pod("modest", cpu="2", priorityClassName=modest)
-    async with world.scheduler(FULL):
-        await until(lambda: world.condition("modest")[0])
-    assert world.condition("modest")[1].endswith(
-        "preemption: not eligible due to preemptionPolicy=Never."
-    )
-
-
-async def test_preemption_can_be_disabled(crowd: Crowd) -> None:
-    world = crowd.world
-    await crowd.filled(n1={"a": crowd.low, "b": crowd.low})
-    crowd.important()
-    plugins = {"postFilter": {"disabled": [{"name": "*"}]}}
-    profiles = [{"schedulerName": "moorage", "plugins": plugins}]
-    async with world.scheduler(FULL, profiles=profiles):
-        await until(lambda: world.condition("vip")[0])
-    assert world.condition("vip")[1] == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 async def test_room_made_for_one_pod_is_not_taken_by_a_lesser_one(crowd: Crowd) -> None:
