@@ -161,29 +161,12 @@ async def test_a_pod_is_preempted_if_kube_scheduler_has_marked_it(world: World) 
     assert [state.preempted for state in following.pods] == [True, False]
 
 
-async def test_later_changes_are_told_once_and_new_pods_too(world: World) -> None:
-    following = await world.create(pod("a"), pod("b", nodeName="n"))
-    told: list[tuple[str, PodProgress]] = []
-
-    async def tell() -> None:
-        async for state in following.changes():
-            told.append((state.name, state.outcome))  # noqa: PERF401 - read while it grows
-
-    telling = asyncio.create_task(tell())
-    await create(world.api, [pod("c")])
-    world.bind("a")
-    await until(lambda: told)
-    world.bind("c")
-    await until(lambda: len(told) == 2)
-    telling.cancel()
-    assert told == [("a", PodProgress.BOUND), ("c", PodProgress.BOUND)]
-
-
 async def test_a_watch_that_is_cut_is_opened_again_and_what_happened_meanwhile_is_told(
     world: World,
 ) -> None:
     following = await world.create(pod("a"), pod("b"), pod("c"))
     settling = Settling(following)
+    await until(lambda: world.state.faults.watches() == 1)
     world.bind("a")
     await until(lambda: settling.seen)
     world.state.fault("list", "pods", status=500)
@@ -196,18 +179,21 @@ async def test_a_watch_that_is_cut_is_opened_again_and_what_happened_meanwhile_i
     assert outcomes == {"a": PodProgress.BOUND, "b": PodProgress.DELETED, "c": PodProgress.BOUND}
 
 
-async def test_a_pod_that_stays_pending_is_told_once_until_it_is_asked_for_again(
+Told = list[tuple[str, PodProgress, str]]
+
+
+async def tell(following: Following, told: Told) -> None:
+    async for state in following.changes():
+        told.append((state.name, state.outcome, state.problem))
+
+
+async def test_later_changes_are_told_once_and_what_stays_pending_until_it_is_asked_for_again(
     world: World,
 ) -> None:
-    following = await world.create()
-    told: list[tuple[str, PodProgress, str]] = []
-
-    async def tell() -> None:
-        async for state in following.changes():
-            told.append((state.name, state.outcome, state.problem))  # noqa: PERF401
-
-    telling = asyncio.create_task(tell())
-    await create(world.api, [pod("a"), pod("b")])
+    following = await world.create(pod("a"), pod("old", nodeName="n"))
+    told: Told = []
+    telling = asyncio.create_task(tell(following, told))
+    await create(world.api, [pod("b")])
     world.fail("a", "Unschedulable", "1 too hot")
     world.fail("a", "Unschedulable", "2 too hot")
     world.bind("b")

@@ -48,7 +48,9 @@ async def test_it_keeps_fixed_ports_obeys_kubectl_and_takes_all_processes_with_i
         for port in (extender, admin):
             socket.create_connection(("127.0.0.1", port)).close()
 
-        await kubectl(command, "create", "-f", "-", stdin=json.dumps(scheduled_here("late")))
+        await kubectl(
+            command, "create", "-f", "-", stdin=json.dumps(pod("late", schedulerName="moorage"))
+        )
         reason = await command.line("default/late -> node-")
         assert " nodes that tie for Moorage's best total, " in reason
         for name, spec in (("theirs", {}), ("nobodys", {"schedulerName": "nobody"})):
@@ -93,23 +95,10 @@ async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         await until(lambda: command.processes() == [])
 
 
-async def test_without_its_api_server_it_ends_with_one_clear_line(tmp_path: Path) -> None:
-    async with moorage(tmp_path, "up", "--pods=2") as command:
-        await command.line(STAYS)
-        (api,) = command.processes("api-server")
-        os.kill(api, signal.SIGKILL)
-        code, errors = await command.ended()
-        assert code == 1
-        line, directory = errors.splitlines()
-        assert line == "moorage: api-server was killed by SIGKILL; the embedded cluster is lost"
-        assert directory.startswith("The logs of this run are in ")
-        assert command.processes() == []
-
-
 async def test_it_serves_a_real_cluster_without_touching_it(tmp_path: Path) -> None:
     async with ApiServer() as api:
         (tmp_path / "config").write_text(api.kubeconfig())
-        version = await resource_version(api)
+        revision = api.cluster.store.revision
         async with moorage(tmp_path, "up", "--kubeconfig=config") as command:
             line = await command.line("Point kube-scheduler's extender at urlPrefix http://")
             (extender,) = (word.rstrip(",") for word in line.split() if "http://" in word)
@@ -120,22 +109,11 @@ async def test_it_serves_a_real_cluster_without_touching_it(tmp_path: Path) -> N
                 call = {"Pod": pod("p", schedulerName="moorage"), "NodeNames": ["n"]}
                 async with session.post(f"{extender}/filter", json=call) as response:
                     assert response.status == 200
-            assert await resource_version(api) == version
+            assert api.cluster.store.revision == revision
             command.signal(signal.SIGINT)
             assert await command.ended() == (0, "")
             assert command.processes() == []
             assert list(command.home.iterdir()) == []
-
-
-async def resource_version(api: ApiServer) -> str:
-    """Return the version that every write to the API server raises."""
-    async with aiohttp.ClientSession() as session, session.get(f"{api.url}/api/v1/pods") as answer:
-        version: str = (await answer.json())["metadata"]["resourceVersion"]
-        return version
-
-
-def scheduled_here(name: str) -> dict[str, object]:
-    return pod(name, schedulerName="moorage")
 
 
 async def kubectl(command: Command, *arguments: str, stdin: str = "") -> str:
