@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.skeleton.test_new_plugin import FORMS, LONG, moorage
 from tests.cli.support import MOORAGE
+from tests.cli.up.test_packages import pip_install
 
 BIN = Path(sys.executable).parent
 pytestmark = pytest.mark.timeout(300)  # mypy and pip compute for as long as a machine is busy
@@ -64,7 +66,9 @@ def test_skeletons_are_typed(tmp_path: Path, cache: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "form"), FORMS)
-def test_a_project_passes_its_own_checks(tmp_path: Path, cache: str, kind: str, form: str) -> None:
+def test_a_project_passes_its_own_checks_and_is_found_by_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: str, kind: str, form: str
+) -> None:
     options = ("--kind", kind, "--form", form, "--package")
     assert moorage("new-plugin", "OfMyOwn", tmp_path, *options).exit_code == 0
     assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {
@@ -78,8 +82,16 @@ def test_a_project_passes_its_own_checks(tmp_path: Path, cache: str, kind: str, 
     run(tmp_path, sys.executable, *ALONE)
     run(tmp_path, BIN / "ruff", *RUFF)
     run(tmp_path, BIN / "ruff", "format", "--check")
-    if form == "node":  # mypy takes seconds, and the other form is checked above
+    if form == "node":  # this takes seconds, and the other form is checked above
         run(tmp_path, sys.executable, "-m", "mypy", cache)
+        pip_install(tmp_path, tmp_path / "target")
+        assert (tmp_path / "target" / "of_my_own" / "py.typed").exists()
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "target"))
+        command = [str(MOORAGE), "config", "show", "policy.yaml"]
+        shown = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=280)
+        (profile,) = yaml.safe_load(shown.stdout)["profiles"]
+        points = {point for point, each in profile["plugins"].items() if "OfMyOwn" in str(each)}
+        assert points == {kind}
 
 
 def shell(command: str, folder: Path) -> str:

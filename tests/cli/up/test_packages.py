@@ -94,22 +94,3 @@ async def test_a_filter_process_lists_it_with_its_origin(environment: None) -> N
     origins = {plugin.name: plugin.origin for plugin in answer.plugins}
     assert origins["ZoneSpread"] == "acme-zone-spread 1.0"
     assert origins["NodeName"] == "built-in"
-
-
-@pytest.mark.parametrize("kind", ["filter", "score", "bind"])
-def test_a_new_plugin_with_package_is_found_by_its_entry_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    source, target = tmp_path / "of-my-own", tmp_path / "target"
-    run(MOORAGE, "new-plugin", "OfMyOwn", "--package", "--kind", kind, folder=tmp_path)
-    pip_install(source, target)
-    assert {path.name for path in target.glob("of_my_own*")} == {
-        "of_my_own",
-        "of_my_own-0.1.0.dist-info",
-    }
-    assert (target / "of_my_own" / "py.typed").exists()
-    monkeypatch.setenv("PYTHONPATH", str(target))
-    shown = yaml.safe_load(run(MOORAGE, "config", "show", "policy.yaml", folder=source))
-    (profile,) = shown["profiles"]
-    enabled = {point for point, each in profile["plugins"].items() if "OfMyOwn" in str(each)}
-    assert enabled == {kind}
