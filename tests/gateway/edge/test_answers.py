@@ -29,12 +29,6 @@ def scoring(*scores: int) -> ScriptedCycles:
     return ScriptedCycles(on_prioritize=prioritize)
 
 
-async def test_the_answer_is_a_bare_list_of_hosts_and_whole_numbers() -> None:
-    async with serving(scoring(7, 10)) as edge:
-        answer = await edge.post("/prioritize", names_args("b", "a"))
-    assert answer.body == b'[{"Host":"b","Score":7},{"Host":"a","Score":10}]'
-
-
 @pytest.mark.parametrize(
     ("scores", "named"),
     [
@@ -53,6 +47,22 @@ async def test_nodes_at_zero_are_left_out_unless_all_are(
     assert [entry["Host"] for entry in answer] == named
 
 
+@pytest.mark.parametrize(
+    ("args", "answer"),
+    [
+        (names_args("b", "a"), b'[{"Host":"b","Score":100},{"Host":"a","Score":1}]'),
+        (nodes_args("b", "a"), b'[{"Host":"b","Score":100},{"Host":"a","Score":1}]'),
+        (names_args('q"', "\\"), b'[{"Host":"q\\"","Score":100},{"Host":"\\\\","Score":1}]'),
+    ],
+    ids=["names", "whole nodes", "names that need escaping"],
+)
+async def test_the_answer_is_a_bare_list_of_hosts_and_whole_numbers(
+    args: Any, answer: bytes
+) -> None:
+    async with serving(scoring(100, 1)) as edge:
+        assert (await edge.post("/prioritize", args)).body == answer
+
+
 async def test_the_nodes_that_a_filter_call_left_are_ranked_by_name_in_their_order() -> None:
     async def keep(call: Cycle) -> Filtered:
         return Filtered(feasible=subset(call, 0, 1))
@@ -66,42 +76,11 @@ async def test_the_nodes_that_a_filter_call_left_are_ranked_by_name_in_their_ord
             assert answer.body == b'[{"Host":"b","Score":7}]'
 
 
-async def test_whole_nodes_are_ranked_by_name() -> None:
-    async with serving(scoring(100, 1)) as edge:
-        answer = (await edge.post("/prioritize", nodes_args("b", "a"))).json
-    assert answer == [{"Host": "b", "Score": 100}, {"Host": "a", "Score": 1}]
-
-
-async def test_hosts_that_need_escaping_survive() -> None:
-    names = ['q"uote', "back\\slash"]
-    async with serving(scoring(1, 2)) as edge:
-        answer = (await edge.post("/prioritize", names_args(*names))).json
-    assert [entry["Host"] for entry in answer] == names
-
-
 @pytest.mark.parametrize("scores", [(1001, 1), (-1, 1), (1,), (1, 2, 3), (0, 1, 0), (7.5, 1)])
 async def test_nonsense_is_no_opinion_and_counted(scores: Sequence[int]) -> None:
     async with serving(scoring(*scores)) as edge:
         answer = await edge.post("/prioritize", names_args("a", "b"))
         hidden = edge.count("moorage_extender_hidden_failures_total", result="internal")
-    assert (answer.status, answer.body, hidden) == (200, b"[]", 1)
-
-
-@pytest.mark.parametrize(
-    ("failure", "result"),
-    [
-        (CallFailedError("scorer service"), "failed"),
-        (TimeoutError(), "timeout"),
-        (OSError(), "internal"),
-    ],
-)
-async def test_a_failure_is_no_opinion_and_counted(failure: Exception, result: str) -> None:
-    async def fail(_: Cycle) -> Sequence[int]:
-        raise failure
-
-    async with serving(ScriptedCycles(on_prioritize=fail)) as edge:
-        answer = await edge.post("/prioritize/Fit", names_args("a"))
-        hidden = edge.count("moorage_extender_hidden_failures_total", result=result)
     assert (answer.status, answer.body, hidden) == (200, b"[]", 1)
 
 
@@ -126,26 +105,38 @@ def full_args(victims: Any) -> dict[str, Any]:
     return {"Pod": pod(), "NodeNameToVictims": victims, "NodeNameToMetaVictims": None}
 
 
-async def test_victims_come_back_in_their_order() -> None:
+@pytest.mark.parametrize(
+    ("args", "victims", "excluded"),
+    [
+        (meta_args(META), META, ["v-1", "v-2"]),
+        (
+            full_args({"n1": {"Pods": [pod("low", "v-1")], "NumPDBViolations": 0}}),
+            {"n1": {"Pods": [{"UID": "v-1"}], "NumPDBViolations": 0}},
+            ["v-1"],
+        ),
+        (
+            {
+                "pod": pod(),
+                "nodeNameToMetaVictims": {"n1": {"pods": [{"uid": "v-1"}], "numPDBViolations": 2}},
+            },
+            {"n1": {"Pods": [{"UID": "v-1"}], "NumPDBViolations": 2}},
+            ["v-1"],
+        ),
+        (meta_args({}), {}, []),
+        (
+            meta_args({"n1": {"Pods": None, "NumPDBViolations": 0}}),
+            {"n1": {"Pods": [], "NumPDBViolations": 0}},
+            [],
+        ),
+    ],
+    ids=["uids", "whole pods", "any casing", "no candidate", "no victim: never null"],
+)
+async def test_victims_come_back_in_their_order(args: Any, victims: Any, excluded: Any) -> None:
     async with serving() as edge:
-        answer = await edge.post("/preempt", meta_args(META))
+        answer = await edge.post("/preempt", args)
         (call,) = edge.cycles.preempts
-    assert answer.body == (
-        b'{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"v-1"},{"UID":"v-2"}],"NumPDBViolations":1}}}'
-    )
-    assert call.nodes.names == ["n1"]
-    assert call.excluded_pods == ["v-1", "v-2"]
-
-
-async def test_whole_pods_are_answered_with_uids() -> None:
-    given = {"n1": {"Pods": [pod("low", "v-1")], "NumPDBViolations": 0}}
-    async with serving() as edge:
-        answer = (await edge.post("/preempt", full_args(given))).json
-        (call,) = edge.cycles.preempts
-    assert answer == {
-        "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "v-1"}], "NumPDBViolations": 0}}
-    }
-    assert call.excluded_pods == ["v-1"]
+    assert answer.body.decode() == text({"NodeNameToMetaVictims": victims})
+    assert (call.nodes.names, call.excluded_pods) == (list(victims), excluded)
 
 
 async def test_dropped_candidates_are_left_out() -> None:
@@ -156,23 +147,6 @@ async def test_dropped_candidates_are_left_out() -> None:
     async with serving(ScriptedCycles(on_preempt=keep_second)) as edge:
         answer = (await edge.post("/preempt", args)).json
     assert list(answer["NodeNameToMetaVictims"]) == ["n2"]
-
-
-@pytest.mark.parametrize("victims", [{}, {"n1": {"Pods": None, "NumPDBViolations": 0}}])
-async def test_nothing_is_ever_null(victims: Any) -> None:
-    async with serving() as edge:
-        answer = await edge.post("/preempt", meta_args(victims))
-    assert answer.status == 200
-    assert b"null" not in answer.body
-
-
-async def test_any_casing_is_understood_below_the_top_too() -> None:
-    given = {"n1": {"pods": [{"uid": "v-1"}], "numPDBViolations": 2}}
-    async with serving() as edge:
-        answer = (await edge.post("/preempt", {"pod": pod(), "nodeNameToMetaVictims": given})).json
-    assert answer["NodeNameToMetaVictims"] == {
-        "n1": {"Pods": [{"UID": "v-1"}], "NumPDBViolations": 2}
-    }
 
 
 @pytest.mark.parametrize(
@@ -198,23 +172,47 @@ async def test_what_is_not_understood_is_a_400_without_a_body(args: Any) -> None
     assert answer.headers["moorage-problem"].startswith("moorage: the request was not understood: ")
 
 
-@pytest.mark.parametrize("failure", [CallFailedError("filter service"), TimeoutError(), KeyError()])
-async def test_a_failure_is_a_503_without_a_body(failure: Exception) -> None:
-    async def fail(_: Cycle) -> NodeSet:
+NOTHING = ("Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes")
+
+
+@pytest.mark.parametrize(
+    ("failure", "result", "said"),
+    [
+        (CallFailedError('filter: "gone"'), "failed", 'filter: "gone"'),
+        (TimeoutError(), "timeout", "moorage: the gateway did not decide in time"),
+        (KeyError("secret"), "internal", "moorage: internal error in the gateway, see its log"),
+    ],
+)
+async def test_a_failure_is_told_where_each_verb_has_room_for_it_and_counted(
+    failure: Exception, result: str, said: str
+) -> None:
+    async def fail(_: object) -> Any:
         raise failure
 
-    async with serving(ScriptedCycles(on_preempt=fail)) as edge, edge.connect() as wire:
-        for _ in range(2):  # the connection stays usable
-            answer = await wire.post("/preempt", text(meta_args(META)).encode())
-            assert (answer.status, answer.body) == (503, b"")
+    cycles = ScriptedCycles(on_filter=fail, on_prioritize=fail, on_preempt=fail, on_bind=fail)
+    async with serving(cycles) as edge, edge.connect() as wire:  # which stays usable
+        answers = [
+            await wire.post(path, text(args).encode())
+            for path, args in (
+                ("/filter", names_args("a")),
+                ("/prioritize/Fit", names_args("a")),
+                ("/preempt", meta_args(META)),
+                ("/bind", ARGS),
+            )
+        ]
+        assert edge.count("moorage_extender_requests_total", verb="filter", result=result) == 1
+        assert edge.count("moorage_extender_hidden_failures_total", result=result) == 1
+    filtered, ranked, preempted, bound = answers
+    assert (filtered.status, filtered.json) == (200, dict.fromkeys(NOTHING) | {"Error": said})
+    assert (ranked.status, ranked.body) == (200, b"[]")
+    assert (preempted.status, preempted.body) == (503, b"")
+    assert (bound.status, bound.json) == (200, {"Error": said})
 
 
 ARGS = {"PodName": "web-0", "PodNamespace": "default", "PodUID": "u-1", "Node": "n1"}
 
 
 class SlowBind:
-    """A bind that lasts until it is let go."""
-
     def __init__(self) -> None:
         self.begun, self.go, self.done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -224,29 +222,16 @@ class SlowBind:
         self.done.set()
 
 
-async def test_a_bound_pod_is_an_empty_error() -> None:
+ODD_CASE = {"podname": "web-0", "PODNAMESPACE": "default", "podUID": "u-1", "node": "n1"}
+
+
+@pytest.mark.parametrize("args", [ARGS, ODD_CASE], ids=["Go's casing", "any casing"])
+async def test_a_bound_pod_is_an_empty_error(args: dict[str, str]) -> None:
     async with serving() as edge:
-        answer = await edge.post("/bind", ARGS)
+        answer = await edge.post("/bind", args)
         (call,) = edge.cycles.binds
     assert answer.body == b'{"Error":""}'
     assert (call.namespace, call.name, call.uid, call.node) == ("default", "web-0", "u-1", "n1")
-
-
-@pytest.mark.parametrize(
-    ("failure", "text_of_it"),
-    [
-        (CallFailedError("pod is bound elsewhere"), "pod is bound elsewhere"),
-        (KeyError("secret"), "moorage: internal error in the gateway, see its log"),
-        (TimeoutError(), "moorage: the gateway did not decide in time"),
-    ],
-)
-async def test_a_failure_is_in_the_error_field(failure: Exception, text_of_it: str) -> None:
-    async def fail(_: BindCall) -> None:
-        raise failure
-
-    async with serving(ScriptedCycles(on_bind=fail)) as edge:
-        answer = await edge.post("/bind", ARGS)
-    assert (answer.status, answer.json) == (200, {"Error": text_of_it})
 
 
 @pytest.mark.parametrize("missing", list(ARGS))
@@ -258,13 +243,7 @@ async def test_every_field_is_needed(missing: str) -> None:
         assert edge.cycles.binds == []
 
 
-async def test_any_casing_is_understood() -> None:
-    args = {"podname": "web-0", "PODNAMESPACE": "default", "podUID": "u-1", "node": "n1"}
-    async with serving() as edge:
-        assert (await edge.post("/bind", args)).json == {"Error": ""}
-
-
-async def test_a_bind_goes_on_when_its_caller_hangs_up() -> None:
+async def test_a_bind_goes_on_when_its_caller_hangs_up_or_its_answer_is_due() -> None:
     bind = SlowBind()
     async with serving(ScriptedCycles(on_bind=bind)) as edge:
         async with edge.connect() as wire:
@@ -273,15 +252,12 @@ async def test_a_bind_goes_on_when_its_caller_hangs_up() -> None:
         await edge.until_counted(verb="bind", result="cancelled")
         bind.go.set()
         await bind.done.wait()
-
-
-async def test_a_bind_goes_on_when_its_answer_is_due() -> None:
-    bind = SlowBind()
-    async with serving(ScriptedCycles(on_bind=bind), http_timeout=0.1) as edge:
+    late = SlowBind()
+    async with serving(ScriptedCycles(on_bind=late), http_timeout=0.1) as edge:
         answer = await edge.post("/bind", ARGS)
         assert answer.json == {"Error": "moorage: the gateway did not decide in time"}
-        bind.go.set()
-        await bind.done.wait()
+        late.go.set()
+        await late.done.wait()
 
 
 async def test_a_stop_waits_for_binds_whose_callers_are_gone() -> None:
@@ -295,25 +271,7 @@ async def test_a_stop_waits_for_binds_whose_callers_are_gone() -> None:
     assert bind.done.is_set()
 
 
-async def test_binds_run_side_by_side() -> None:
-    bind = SlowBind()
-    arrived = asyncio.Barrier(51)
-
-    async def meet(call: BindCall) -> None:
-        del call
-        await arrived.wait()
-        await bind.go.wait()
-
-    async with serving(ScriptedCycles(on_bind=meet)) as edge, asyncio.TaskGroup() as group:
-        calls = [group.create_task(edge.post("/bind", ARGS)) for _ in range(50)]
-        await arrived.wait()
-        bind.go.set()
-    assert {call.result().body for call in calls} == {b'{"Error":""}'}
-
-
-async def test_a_gateway_that_stands_by_closes_the_connection_so_that_the_next_finds_another() -> (
-    None
-):
+async def test_a_gateway_that_stands_by_closes_the_connection() -> None:
     async def refuse(_: BindCall) -> None:
         raise StandsByError("another one decides")
 

@@ -1,4 +1,4 @@
-"""The bytes around the JSON: what keeps Go's connections alive, and what ends them."""
+"""The bytes around the JSON: how they may be cut, and what keeps connections alive or ends them."""
 
 import asyncio
 import io
@@ -13,6 +13,7 @@ from gateway.edge import Edge, EdgeSettings, run_edge
 from tools.inprocess.edge import (
     CHUNKED_HEAD,
     Filtered,
+    Held,
     ScriptedCycles,
     ServedEdge,
     go_request,
@@ -22,17 +23,10 @@ from tools.inprocess.edge import (
 )
 
 BODY = text(names_args("a", "b")).encode()
-
-
-async def test_an_answer_is_json_of_exactly_its_length() -> None:
-    async with serving() as edge, edge.connect() as wire:
-        answer = await wire.post("/filter", BODY)
-        assert answer.headers["content-type"] == "application/json"
-        assert "connection" not in answer.headers
-        assert "content-encoding" not in answer.headers
-        assert answer.body[-1:] == b"}"
-        # Nothing follows the body: the next bytes are the next answer.
-        assert (await wire.post("/prioritize", BODY)).body.endswith(b"]")
+CALL = go_request("POST", "/filter", BODY)
+HEAD = len(CALL) - len(BODY)
+CHUNK = b"%x\r\n%s\r\n" % (len(BODY), BODY)
+CHUNKED = CHUNKED_HEAD + CHUNK + b"0\r\n\r\n"
 
 
 async def test_go_s_connection_outlives_every_kind_of_answer() -> None:
@@ -56,13 +50,6 @@ async def test_go_s_connection_outlives_every_kind_of_answer() -> None:
                 assert answer.body == b""
 
 
-@pytest.mark.parametrize("path", ["/filter", "/filter/", "/filter/NodeName", "/filter/NodeName/"])
-async def test_a_trailing_slash_is_no_redirect(path: str) -> None:
-    async with serving() as edge:
-        assert (await edge.post(path, BODY)).json["NodeNames"] == ["a", "b"]
-        assert edge.cycles.scheduling[-1].plugin == ("NodeName" if "Node" in path else "")
-
-
 @pytest.mark.parametrize("prefix", ["scheduler", "/scheduler", "/scheduler/"])
 async def test_verbs_are_below_the_prefix(prefix: str) -> None:
     async with serving(extender_prefix=prefix) as edge:
@@ -84,9 +71,9 @@ async def test_an_unknown_path_is_a_404_without_a_body(path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
-@pytest.mark.parametrize("path", ["/bind", "/prioritize/Fit"])
+@pytest.mark.parametrize("path", ["/bind", "/prioritize/Fit", "/old"])
 async def test_another_method_is_a_405_that_names_post(method: str, path: str) -> None:
-    async with serving() as edge, edge.connect() as wire:
+    async with serving(extender_alias=("/old=preempt",)) as edge, edge.connect() as wire:
         await wire.send(go_request(method, path, b""))
         answer = await wire.answer()
     assert (answer.status, answer.headers["allow"], answer.body) == (405, "POST", b"")
@@ -111,14 +98,12 @@ JSON = {"Content-Type": "application/json"}
 
 
 async def test_a_chunked_body_is_read_up_to_the_limit() -> None:
-    head = CHUNKED_HEAD
-    chunks = b"%x\r\n%s\r\n" % (len(BODY), BODY)
     async with serving(body_limit=len(BODY)) as edge:
         async with edge.connect() as wire:
-            await wire.send(head + chunks + b"0\r\n\r\n")
+            await wire.send(CHUNKED)
             assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
         async with edge.connect() as wire:
-            await wire.send(head + chunks + b"1\r\n \r\n0\r\n\r\n")
+            await wire.send(CHUNKED_HEAD + CHUNK + b"1\r\n \r\n0\r\n\r\n")
             assert (await wire.answer()).status == 413
 
 
@@ -148,15 +133,6 @@ async def test_fourteen_megabytes_are_read_and_answered() -> None:
             url, data=io.BytesIO(text(args).encode()), headers=JSON
         ) as response:
             assert len(json.loads(await response.read())["Nodes"]["items"]) == 1000
-
-
-async def test_a_body_that_does_not_arrive_is_answered_in_time() -> None:
-    async with serving(http_timeout=0.1) as edge, edge.connect() as wire:
-        await wire.send(go_request("POST", "/filter", BODY)[:-10])
-        answer = await wire.answer()
-        assert "its body did not arrive in time" in answer.json["Error"]
-        assert answer.headers["connection"] == "close"
-        assert edge.count("moorage_extender_bad_requests_total", verb="filter", reason="slow_body")
 
 
 async def test_a_slow_body_has_less_time_left_for_the_cycle() -> None:
@@ -230,3 +206,80 @@ async def test_idle_connections_live_as_long_as_the_setting_and_longer_than_go_s
         await wire.post("/filter", BODY)
         assert await wire.closed_by_server()
     assert EdgeSettings().http_keep_alive > 90
+
+
+@pytest.mark.parametrize("cut", [1, 10, HEAD - 3, HEAD, HEAD + 1, len(CALL) - 1])
+async def test_a_call_is_read_however_it_is_cut(cut: int) -> None:
+    async with serving() as edge, edge.connect() as wire:
+        for _ in range(2):
+            await wire.send(CALL[:cut])
+            await asyncio.sleep(0)
+            await wire.send(CALL[cut:])
+            assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
+
+
+async def test_calls_that_come_before_the_answer_are_answered_in_turn() -> None:
+    asked = [go_request("POST", "/filter", text(names_args(f"n{i}")).encode()) for i in range(5)]
+    async with serving() as edge, edge.connect() as wire:
+        await wire.send(b"".join(asked) + CALL[:HEAD])
+        for index in range(5):
+            assert (await wire.answer()).json["NodeNames"] == [f"n{index}"]
+        await wire.send(BODY)
+        assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("other", [CHUNKED, CALL.replace(b"Accept-Encoding: gzip", b"X-Other: 1")])
+async def test_calls_of_other_clients_may_come_on_the_same_connection(other: bytes) -> None:
+    async with serving() as edge, edge.connect() as wire:
+        await wire.send(CALL + other + CALL)
+        for _ in range(3):
+            assert (await wire.answer()).json["NodeNames"] == ["a", "b"]
+
+
+async def test_a_caller_that_is_still_sending_can_read_that_it_was_too_slow() -> None:
+    async with serving(http_timeout=0.1) as edge, edge.connect() as wire:
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await wire.send(CALL[:-1])
+        await edge.until_counted(verb="filter", result="bad_request")
+        await wire.send(CALL[-1:])
+        wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        answer = await wire.answer()
+        assert "did not arrive in time" in answer.json["Error"]
+        assert edge.count("moorage_extender_bad_requests_total", verb="filter", reason="slow_body")
+        assert answer.headers["connection"] == "close"
+        assert await wire.closed_by_server()
+    assert not edge.cycles.scheduling
+
+
+async def test_a_stopping_edge_finishes_what_it_has_begun() -> None:
+    held = Held()
+    edge_of_waiting = serving(ScriptedCycles(on_filter=held), shutdown_grace=60.0)
+    edge = await edge_of_waiting.__aenter__()
+    async with edge.connect() as idle, edge.connect() as busy, asyncio.TaskGroup() as group:
+        await busy.send(CALL)
+        await held.begun.wait()
+        group.create_task(edge_of_waiting.__aexit__(None, None, None))
+        async with asyncio.timeout(20):
+            assert await idle.closed_by_server()
+        held.go_on.set()
+        answer = await busy.answer()
+        assert answer.json["NodeNames"] == ["a", "b"]
+        assert answer.headers["connection"] == "close"
+        assert await busy.closed_by_server()
+
+
+async def test_a_stopping_edge_does_not_wait_for_ever() -> None:
+    begun = asyncio.Event()
+
+    async def hang(_: Cycle) -> Filtered:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with asyncio.timeout(20):
+        cycles = ScriptedCycles(on_filter=hang)
+        async with serving(cycles, shutdown_grace=0.01) as edge, edge.connect() as wire:
+            await wire.send(CALL)
+            await begun.wait()
+        assert await wire.closed_by_server()
+    assert edge.count("moorage_extender_requests_total", verb="filter", result="cancelled")

@@ -35,16 +35,6 @@ def casings(key: str) -> st.SearchStrategy[str]:
     return st.tuples(*(st.sampled_from((c.lower(), c.upper())) for c in key)).map("".join)
 
 
-@given(names=NAMES)
-def test_names_are_read_as_json_reads_them(names: list[str]) -> None:
-    reader = new_reader()
-    body = text({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode()
-    for _ in range(2):
-        request = read(body, reader)
-        assert list(request.nodes.names) == names
-        answered(Filtered(feasible=request.nodes), reader)
-
-
 @given(names=NAMES, data=st.data())
 def test_any_part_of_the_names_is_written_as_json(names: list[str], data: st.DataObject) -> None:
     reader = new_reader()
