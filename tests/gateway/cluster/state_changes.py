@@ -16,8 +16,6 @@ def place(name: str, node: str = "", cpu: str = "100m") -> Pod:
 
 
 class StateChanges(RuleBasedStateMachine):
-    """Changes `state`."""
-
     state: ClusterState
 
     @rule(name=NAMES, cpu=CPUS)

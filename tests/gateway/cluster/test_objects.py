@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from cli.up.processes import free_ports
-from gateway.cluster.kinds import AdditionalKinds
+from gateway.cluster.kinds import AdditionalKinds, advice
 from gateway.cluster.metrics import WatchMetrics
 from gateway.cluster.objects import ObjectSink, ObjectTable, decode_object
 from moorage import PERSISTENT_VOLUMES, STATEFUL_SETS, FilterPlugin, Nodes, Pod, Rejection, Verdicts
@@ -30,8 +30,6 @@ POLICY = policy_of("{filter: {enabled: [{name: Replicated}]}}")
 
 
 class Replicated(FilterPlugin):
-    """Lets pods run if there is a StatefulSet of their name with more than one replica."""
-
     reads = (STATEFUL_SETS,)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
@@ -41,8 +39,6 @@ class Replicated(FilterPlugin):
 
 
 class OptionallyReplicated(FilterPlugin):
-    """Rejects all nodes unless there is a StatefulSet, a kind that servers need not have."""
-
     reads = (OPTIONAL_SETS,)
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
@@ -92,23 +88,6 @@ async def becomes(found: Gateway, name: str, expected: str) -> None:
         return await verdict(found, name) == expected
 
     await until(is_verdict)
-
-
-async def test_verdicts_follow_objects_as_they_come_change_and_go(tmp_path: Path) -> None:
-    async with running(tmp_path) as found:
-        await found.node("n1")
-        await ready(found)
-        assert await verdict(found, "db") == "not replicated"
-        found.api.create(SETS, stateful_set("db"))
-        await becomes(found, "db", "")
-        assert found.sample("moorage_cache_size", type="statefulsets.apps") == 1
-        full = found.sample("moorage_session_sent_bytes_total", service="filter", part="full")
-        found.api.server.cluster.update(target("db"), stateful_set("db", replicas=1))
-        await becomes(found, "db", "not replicated")
-        found.api.delete(f"{SETS}/db")
-        await until(lambda: found.sample("moorage_cache_size", type="statefulsets.apps") == 0)
-        again = found.sample("moorage_session_sent_bytes_total", service="filter", part="full")
-        assert again == full
 
 
 async def test_no_kind_is_followed_that_no_enabled_plugin_reads(tmp_path: Path) -> None:
@@ -182,19 +161,6 @@ async def test_objects_stay_while_no_replica_is_there(tmp_path: Path) -> None:
         assert found.sample("moorage_cache_size", type="statefulsets.apps") == 1
 
 
-async def test_a_broken_watch_of_a_kind_misses_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path) as found:
-        found.api.create(SETS, stateful_set("old"))
-        await found.node("n1")
-        await ready(found)
-        await becomes(found, "old", "")
-        found.api.faults.expire_watches("statefulsets")
-        found.api.delete(f"{SETS}/old")
-        found.api.create(SETS, stateful_set("new"))
-        await becomes(found, "new", "")
-        assert await verdict(found, "old") == "not replicated"
-
-
 async def test_an_object_that_is_too_large_is_left_out_and_counted(tmp_path: Path) -> None:
     async with running(tmp_path, max_object_bytes=2000) as found:
         large: dict[str, Any] = {"annotations": {"note": "x" * 3000}}
@@ -247,21 +213,6 @@ def test_a_change_that_means_nothing_is_no_change() -> None:
     assert list(table) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "shown"),
-    [
-        (ObjectKind("v1", "configmaps"), "/api/v1/configmaps", "configmaps"),
-        (
-            ObjectKind("example.com/v1beta1", "racks"),
-            "/apis/example.com/v1beta1/racks",
-            "racks.example.com",
-        ),
-    ],
-)
-def test_kinds_have_paths_and_names(kind: ObjectKind, path: str, shown: str) -> None:
-    assert (kind.path, str(kind)) == (path, shown)
-
-
 @asynccontextmanager
 async def kinds_of(folder: Path) -> AsyncIterator[tuple[Api, ObjectTable, AdditionalKinds]]:
     async with ApiServer() as server, asyncio.TaskGroup() as group:
@@ -307,3 +258,113 @@ async def test_a_kind_that_fell_silent_is_a_problem(tmp_path: Path) -> None:
         assert list(kinds.problems(60)) == []
         (problem,) = kinds.problems(-1)
         assert problem == "statefulsets.apps, read by A, B: the API server is silent for 0 s"
+
+
+SELECTING = policy_of("{filter: {enabled: [{name: Selecting}]}}")
+IN_PRICES = ObjectKind("v1", "configmaps", namespace="prices")
+SPOT = ObjectKind("v1", "configmaps", label_selector="tier in (spot, free)")
+ONE = ObjectKind("v1", "configmaps", namespace="prices", field_selector="metadata.name=cheap")
+
+
+class Selecting(FilterPlugin):
+    """Rejects all nodes; the reason is what the plugin sees of each selection."""
+
+    reads = (IN_PRICES, SPOT)
+
+    def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
+        return nodes.verdicts().reject([True] * len(nodes), Rejection(self.seen(nodes)))
+
+    def seen(self, nodes: Nodes) -> str:
+        found = (nodes.objects(kind) for kind in self.reads)
+        return "; ".join(
+            ",".join(sorted(obj["metadata"]["name"] for obj in objects)) for objects in found
+        )
+
+
+def path(namespace: str, name: str = "") -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps" + (f"/{name}" if name else "")
+
+
+def config_map(name: str, namespace: str, **labels: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def add_namespaces(api: Api) -> None:
+    for name in ("prices", "other"):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        api.create("/api/v1/namespaces", namespace)
+
+
+async def sees(found: Gateway, expected: str) -> None:
+    async def is_reason() -> bool:
+        answer = await found.filter(pod("db"), "n1")
+        rejected = answer["FailedAndUnresolvableNodes"] or {}
+        return bool(rejected.get("n1", answer["Error"]) == expected)
+
+    await until(is_reason)
+
+
+async def test_a_plugin_sees_what_it_selects_as_it_changes(tmp_path: Path) -> None:
+    async with plane(tmp_path, Selecting, policy=SELECTING, waits=False) as found:
+        api = found.api
+        add_namespaces(api)
+        api.create(path("prices"), config_map("cheap", "prices", tier="spot"))
+        api.create(path("prices"), config_map("dear", "prices"))
+        api.create(path("other"), config_map("foreign", "other"))
+        await found.node("n1")
+        await ready(found)
+        await sees(found, "cheap,dear; cheap")
+        assert found.sample("moorage_cache_size", type=str(IN_PRICES)) == 2
+        assert found.sample("moorage_cache_size", type=str(SPOT)) == 1
+        api.label(path("other", "foreign"), tier="free")
+        await sees(found, "cheap,dear; cheap,foreign")
+        api.label(path("prices", "cheap"), tier="reserved")
+        await sees(found, "cheap,dear; foreign")
+        api.delete(path("prices", "dear"))
+        await sees(found, "cheap; foreign")
+
+
+async def test_each_selection_is_a_watch_and_holds_only_its_objects(tmp_path: Path) -> None:
+    async with kinds_of(tmp_path) as (api, table, kinds):
+        add_namespaces(api)
+        api.create(path("prices"), config_map("cheap", "prices", tier="spot"))
+        api.create(path("prices"), config_map("dear", "prices"))
+        api.create(path("other"), config_map("cheap", "other"))
+        selections = (IN_PRICES, SPOT, ONE)
+        kinds.need("policy", {kind: ["A"] for kind in selections})
+        kinds.need("session", {SPOT: ["B"]})
+        await kinds.synced(selections)
+        assert set(table) == {
+            ObjectName(IN_PRICES, "prices", "cheap"),
+            ObjectName(IN_PRICES, "prices", "dear"),
+            ObjectName(SPOT, "prices", "cheap"),
+            ObjectName(ONE, "prices", "cheap"),
+        }
+        await until(lambda: api.faults.watches() == len(selections))
+        kinds.need("policy", {})
+        assert table.counts == {"configmaps[-l tier in (spot, free)]": 1}
+        await until(lambda: api.faults.watches() == 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "shown"),
+    [
+        (ObjectKind("v1", "configmaps"), "/api/v1/configmaps", "configmaps"),
+        (ObjectKind("a.com/v1beta1", "racks"), "/apis/a.com/v1beta1/racks", "racks.a.com"),
+        (IN_PRICES, path("prices"), "configmaps[-n prices]"),
+        (SPOT, "/api/v1/configmaps", "configmaps[-l tier in (spot, free)]"),
+        (
+            ONE,
+            path("prices"),
+            "configmaps[-n prices --field-selector metadata.name=cheap]",
+        ),
+    ],
+)
+def test_a_selection_is_shown_as_kubectl_writes_it(kind: ObjectKind, url: str, shown: str) -> None:
+    assert (kind.path, str(kind)) == (url, shown)
+
+
+def test_a_role_is_enough_for_one_namespace() -> None:
+    assert "in the namespace prices, where a Role will do" in advice(IN_PRICES)
+    assert "namespace" not in advice(SPOT)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
@@ -129,47 +129,6 @@ class RowsAreTouchedIfTheyLookDifferent(StateChanges):
 TestRows = RowsAreTouchedIfTheyLookDifferent.TestCase
 TestRows.settings = settings(stateful_step_count=30)
 
-NODES = ("n1", "n2", "n3")
-PODS = tuple(f"p{number}" for number in range(6))
-STEPS = ("node", "no node", "pod", "no pod", "claim", "assume", "confirm", "release", "forget")
-
-Step = tuple[str, str, str, int]
-
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(STEPS),
-        st.sampled_from(PODS),
-        st.sampled_from(NODES),
-        st.sampled_from((0, HEAVY_BYTES, 100 * HEAVY_BYTES)),
-    ),
-    max_size=60,
-)
-
-
-def take(state: ClusterState, step: Step) -> None:
-    what, name, node, size = step
-    pod = make_pod(name, namespace=f"tenant-{name[-1]}", labels={"a": node})
-    match what:
-        case "node":
-            state.set_node(make_node(node, labels={"b": name}))
-        case "no node":
-            state.drop_node(node)
-        case "pod":
-            placed = make_pod(name, namespace=pod.namespace, node=node if size else "")
-            state.set_pod(placed, failure=node, size=size)
-        case "no pod":
-            state.drop_pod(pod.uid)
-        case "claim":
-            state.claim(pod, node)
-        case "assume":
-            state.assume(pod, node)
-        case "confirm":
-            state.confirm(pod.uid)
-        case "release":
-            state.release(pod.uid)
-        case "forget":
-            state.forget(pod.uid)
-
 
 def entries(owner: object, path: str = "state") -> dict[str, int]:
     """Return how many entries each table has; those with a fixed bound are left out."""
@@ -183,29 +142,42 @@ def entries(owner: object, path: str = "state") -> dict[str, int]:
     return found
 
 
-@given(steps)
-def test_no_table_keeps_what_is_gone(taken: list[Step]) -> None:
-    now = [0.0]
-    state = ClusterState(clock=lambda: now[0])
-    for step in taken:
-        take(state, step)
-    for uid in {*state.known_pods(), *(each.uid for each in state.held())}:
-        state.drop_pod(uid)
-    for node in list(state.rows.of):
-        state.drop_node(node)
-    now[0] = 1e6
-    state.expire()
-    left: dict[str, Any] = entries(state)
-    for of_rows in ("_names", "_free"):  # at most as many as there were nodes at once
-        assert left.pop(f"state.rows.{of_rows}") <= len(NODES)
-    assert left == dict.fromkeys(left, 0), "something is kept"
+class NothingStays(StateChanges):
+    """Whatever happens, no table keeps what is gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.state = ClusterState(clock=lambda: self.now)
+
+    @rule(name=NAMES, node=NAMES, size=st.sampled_from((0, HEAVY_BYTES, 100 * HEAVY_BYTES)))
+    def sized(self, name: str, node: str, size: int) -> None:
+        made = make_pod(name, node=node if size else "", labels={"a": node})
+        self.state.set_pod(made, failure=node, size=size)
+
+    def teardown(self) -> None:
+        for uid in {*self.state.known_pods(), *(each.uid for each in self.state.held())}:
+            self.state.drop_pod(uid)
+        for node in list(self.state.rows.of):
+            self.state.drop_node(node)
+        self.now = 1e6
+        self.state.expire()
+        left: dict[str, Any] = entries(self.state)
+        for of_rows in ("_names", "_free"):  # at most as many as there were nodes at once
+            assert left.pop(f"state.rows.{of_rows}") <= len("abcd")
+        assert left == dict.fromkeys(left, 0), "something is kept"
+
+
+TestNothingStays = NothingStays.TestCase
+TestNothingStays.settings = settings(stateful_step_count=60)
 
 
 HALF = MOST_BYTES // 2
 
 
 def test_large_pods_are_counted_by_namespace_until_they_are_gone() -> None:
-    state = ClusterState()
+    raw, state = encode(make_pod("p")), ClusterState()
+    assert decode_seen_pod(raw).size == len(raw), "the size is that which the API server sent"
     state.set_pod(make_pod("light"), size=HEAVY_BYTES - 1)
     state.set_pod(make_pod("a", namespace="tenant"), size=HEAVY_BYTES)
     state.set_pod(make_pod("b", namespace="tenant"), size=2 * HEAVY_BYTES)
@@ -243,11 +215,6 @@ def test_a_metric_has_the_namespaces_with_most() -> None:
         state.set_pod(make_pod("p", namespace=f"n{number}"), size=HEAVY_BYTES + number)
     assert len(state.heavy.largest()) == SHOWN
     assert next(iter(state.heavy.largest())) == f"n{3 * SHOWN - 1}"
-
-
-def test_the_size_is_that_which_the_api_server_sent() -> None:
-    raw = encode(make_pod("p"))
-    assert decode_seen_pod(raw).size == len(raw)
 
 
 NAME = ObjectName(STATEFUL_SETS, "default", "db")
@@ -290,13 +257,6 @@ async def test_other_changes_do_not_end_it() -> None:
         assert not waiting.done()
     state.set_pod(pod)  # unbound, so replicas do not see it
     assert await waiting
-
-
-async def test_what_holds_already_is_not_waited_for() -> None:
-    assert await wait_for(ClusterState(), lambda: True, end=math.inf)
-
-
-async def test_a_wait_ends_in_time() -> None:
-    state = ClusterState()
+    assert await wait_for(state, lambda: True, end=math.inf)
     assert not await wait_for(state, lambda: False, end=asyncio.get_running_loop().time() + 0.01)
     assert not state.listeners
