@@ -53,7 +53,5 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 class ByNumber(ScorePlugin):
-    """Prefers nodes with high numbers."""
-
     def score_node(self, pod: Pod, node: Node) -> float:
         return float(node.name[1:])

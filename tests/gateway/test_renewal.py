@@ -13,6 +13,7 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1 import binder_pb2_grpc
 from moorage_host.rpc.credentials import ServerCredentials
 from moorage_host.tls.certificate import Certificates
+from tests.gateway.binding.test_bind_sessions import Odd
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import (
     Gateway,
@@ -73,36 +74,22 @@ async def test_a_session_that_is_replaced_answers_its_cycle(tmp_path: Path) -> N
     assert len(cycles) == 2, "nothing is sent again"
 
 
-class HoldingBinder(binder_pb2_grpc.BinderServiceServicer):
+class HoldingBinder(Odd):
     """A binder that answers every bind at once but that of the pod "held".
 
     Attributes:
-        streams: The pods of each stream.
         ended: How many streams have ended.
         released: Whether "held" is answered too.
     """
 
     def __init__(self) -> None:
-        self.streams: list[list[str]] = []
+        super().__init__("silent")
         self.ended = 0
         self.released = asyncio.Event()
-
-    async def Bind(self, request: Any, context: Any) -> Any:
-        raise AssertionError
-
-    def FollowState(self, request_iterator: Any, context: Any) -> Any:
-        raise AssertionError
-
-    async def RetryPods(self, request: Any, context: Any) -> Any:
-        raise AssertionError
 
     async def Barrier(self, request: Any, context: Any) -> Any:
         del context
         return pb.BinderServiceBarrierResponse(epoch=request.epoch, holder=request.holder)
-
-    async def ListPlugins(self, request: Any, context: Any) -> Any:
-        del request, context
-        return pb.BinderServiceListPluginsResponse()
 
     async def Session(  # type: ignore[override]  # grpc takes either form
         self, request_iterator: AsyncIterator[Any], context: Any
@@ -137,7 +124,6 @@ async def holding_binder(folder: Path) -> AsyncIterator[tuple[HoldingBinder, str
 
 
 def begin(process: Gateway, name: str) -> asyncio.Task[str]:
-    """Begin to bind a new pod."""
     obj = process.api.pod(name, schedulerName="moorage")
     return asyncio.create_task(bind(process, obj))
 

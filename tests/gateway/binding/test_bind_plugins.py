@@ -67,8 +67,6 @@ async def problem_of(process: Gateway, check: str) -> str:
 
 
 async def told(process: Gateway, check: str, text: str) -> None:
-    """Wait until a check says something."""
-
     async def is_said() -> bool:
         return text in await problem_of(process, check)
 
@@ -97,16 +95,6 @@ async def test_the_decision_is_written_onto_the_pod(tmp_path: Path) -> None:
     assert written["runnerUp"] == {"node": "n1", "score": totals["n1"]}
 
 
-async def test_nothing_is_written_by_default(tmp_path: Path) -> None:
-    policy = HEADER + "schedulerName: moorage\n"
-    async with running(tmp_path, policy, binder=True) as process:
-        await process.node("n1")
-        await ready(process)
-        obj = process.api.pod("web", schedulerName="moorage")
-        assert await bind(process, obj) == ""
-        assert "annotations" not in process.api.read_pod()["metadata"]
-
-
 async def test_an_event_says_why_without_a_bind_plugin(tmp_path: Path) -> None:
     policy = HEADER + "plugins: {score: {enabled: [{name: NodeResourcesLeastAllocated}]}}\n"
     async with running(tmp_path, policy, binder={"events": "all"}) as process:
@@ -116,13 +104,13 @@ async def test_an_event_says_why_without_a_bind_plugin(tmp_path: Path) -> None:
         await process.filter(obj, "n1", "n2")
         await process.prioritize(obj, "n1", "n2")
         assert await bind(process, obj, "n2") == ""
+        assert "annotations" not in process.api.read_pod()["metadata"]
         note = await event_note(process)
     why = "kube-scheduler chose n2 among 2 nodes that tie for Moorage's best total, 97"
     assert note == f"Successfully assigned default/web to n2: {why}"
 
 
 async def event_note(process: Gateway) -> str:
-    """Return the text of the first Event."""
     url = f"{process.api.server.url}/apis/events.k8s.io/v1/namespaces/default/events"
     items: list[Any] = []
 
@@ -163,40 +151,6 @@ async def test_pods_that_the_gateway_has_not_seen_have_their_plugins_too(
         assert "the scan is not over" in await bind(process, obj)
 
 
-async def test_a_policy_without_bind_plugins_needs_no_binder(tmp_path: Path) -> None:
-    policy = HEADER + "plugins: {multiPoint: {enabled: [{name: NodeGroup}]}}\n"
-    async with running(tmp_path, policy, binder="127.0.0.1:1", http_timeout=0.5) as process:
-        await process.node("n1")
-        await ready(process)
-        obj = process.api.pod("web", schedulerName="moorage")
-        assert (await process.filter(obj, "n1"))["NodeNames"] == ["n1"]
-        assert await bind(process, obj) == "binder service is not available"
-        assert process.sample("moorage_cache_size", type="assumed_pods") == 0
-
-
-async def test_a_policy_with_bind_plugins_waits_for_the_binder(
-    tmp_path: Path, port: int, scan: Path
-) -> None:
-    async with running(tmp_path, SCANNED, binder=f"127.0.0.1:{port}", http_timeout=0.5) as process:
-        await told(process, "policy", "waiting for the binder to say whether it has Scan")
-        obj = process.api.pod("web", schedulerName="moorage")
-        assert await bind(process, obj) == ("Moorage has no policy yet; see /readyz of its gateway")
-        async with binder_service(tmp_path, scan, port=port):
-            await ready(process)
-
-
-async def test_binds_go_on_without_a_filter_if_the_policy_cannot_have_plugins_for_them(
-    tmp_path: Path, port: int
-) -> None:
-    async with (
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None) as process,
-        binder_service(tmp_path, port=port),
-    ):
-        await process.node("n1")
-        assert await bind(process, process.api.pod("web", schedulerName="moorage")) == ""
-        assert process.api.node_of() == "n1"
-
-
 @pytest.mark.parametrize("policy", [ANNOTATED, SCANNED])
 async def test_no_pod_is_bound_without_the_plugins_that_it_may_have(
     tmp_path: Path, port: int, scan: Path, policy: str
@@ -222,7 +176,10 @@ async def test_no_pod_is_bound_without_the_plugins_that_it_may_have(
 async def test_a_plugin_that_nobody_has_is_reported_until_a_binder_has_it(
     tmp_path: Path, port: int, scan: Path
 ) -> None:
-    async with running(tmp_path, SCANNED, binder=f"127.0.0.1:{port}") as process:
+    async with running(tmp_path, SCANNED, binder=f"127.0.0.1:{port}", http_timeout=0.5) as process:
+        await told(process, "policy", "waiting for the binder to say whether it has Scan")
+        obj = process.api.pod("web", schedulerName="moorage")
+        assert await bind(process, obj) == "Moorage has no policy yet; see /readyz of its gateway"
         async with binder_service(tmp_path, port=port):
             await told(process, "policy", "policy.yaml:4: profiles[0].plugins.multiPoint")
             assert "unknown plugin `Scan`" in await problem_of(process, "policy")
@@ -273,8 +230,5 @@ def test_a_decision_in_short_names_winner_and_runner_up() -> None:
     )
     assert list(found.winner.plugins) == ["B", "C", "A"]
     assert summary(decision, "n9").winner == ScoredNode(node="n9")
-
-
-def test_a_decision_without_scores_has_a_winner_all_the_same() -> None:
-    decision = Decision(namespace="default", pod="web", uid="u", time=NOW, profile="moorage")
-    assert summary(decision, "n1") == DecisionSummary(winner=ScoredNode(node="n1"))
+    bare = Decision(namespace="default", pod="web", uid="u", time=NOW, profile="moorage")
+    assert summary(bare, "n1") == DecisionSummary(winner=ScoredNode(node="n1"))

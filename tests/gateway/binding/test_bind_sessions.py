@@ -27,15 +27,20 @@ def port() -> int:
     return free_ports(1)[0]
 
 
-@pytest.fixture
-async def process(tmp_path: Path, port: int) -> AsyncIterator[Gateway]:
-    async with gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None) as process:
+@asynccontextmanager
+async def binding(folder: Path, port: int, **settings: Any) -> AsyncIterator[Gateway]:
+    async with gateway(folder, binder=f"127.0.0.1:{port}", config=None, **settings) as process:
         await process.node("n1")
         yield process
 
 
+@pytest.fixture
+async def process(tmp_path: Path, port: int) -> AsyncIterator[Gateway]:
+    async with binding(tmp_path, port) as process:
+        yield process
+
+
 def begin(process: Gateway, *names: str) -> list[asyncio.Task[str]]:
-    """Begin to bind new pods."""
     pods = [process.api.pod(name, schedulerName="moorage") for name in names]
     return [asyncio.create_task(bind(process, each)) for each in pods]
 
@@ -49,7 +54,6 @@ async def begin_known(process: Gateway, name: str, *, others: int = 0) -> asynci
 
 
 async def bind_behind_its_back(process: Gateway, name: str) -> None:
-    """Bind a pod without Moorage."""
     path = f"{process.api.server.url}/api/v1/namespaces/default/pods/{name}/binding"
     body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
     async with process.session.post(path, json=body) as response:
@@ -147,10 +151,7 @@ async def test_a_binder_that_ends_answers_its_binds_and_the_next_does_the_others
 async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
     tmp_path: Path, port: int
 ) -> None:
-    async with gateway(
-        tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=1.0
-    ) as process:
-        await process.node("n1")
+    async with binding(tmp_path, port, http_timeout=1.0) as process:
         async with binder_service(tmp_path, port=port):
             await bound(process, "before")
         failing = await begin_known(process, "failing", others=1)
@@ -167,10 +168,7 @@ async def test_a_bind_that_nobody_takes_keeps_its_place_and_is_never_sent(
 async def test_the_api_server_is_asked_how_a_bind_ended(
     tmp_path: Path, port: int, outcome: str
 ) -> None:
-    async with gateway(
-        tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0, unknown_bind_wait=0.1
-    ) as process:
-        await process.node("n1")
+    async with binding(tmp_path, port, http_timeout=2.0, unknown_bind_wait=0.1) as process:
         async with binder_service(tmp_path, port=port):
             await bound(process, "before")
         failing = await begin_known(process, "failing", others=1)
@@ -250,9 +248,8 @@ async def test_a_binder_that_hangs_costs_the_binds_that_it_has_and_no_more(
 ) -> None:
     async with (
         odd_binder(port, oddity) as binder,
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0) as process,
+        binding(tmp_path, port, http_timeout=2.0) as process,
     ):
-        await process.node("n1")
         hung = await begin_known(process, "hung")
         assert await hung == "binder service: the binder did not answer in time"
         assert assumed(process) == 1
@@ -285,22 +282,19 @@ async def test_the_binds_of_a_silent_connection_go_over_another_one(
     monkeypatch.setattr("gateway.binding.client.KEEPALIVE", (0.2, 0.5))
     link = Link("gateway>binder", [port])
     await link.start()
-    async with gateway(tmp_path, binder=f"127.0.0.1:{link.port}", config=None) as process:
-        await process.node("n1")
-        async with binder_service(tmp_path, port=port):
-            await bound(process, "before")
-            link.freeze()
-            [later] = begin(process, "later")
-            assert await later == ""
-            await link.stop()
+    async with binding(tmp_path, link.port) as process, binder_service(tmp_path, port=port):
+        await bound(process, "before")
+        link.freeze()
+        [later] = begin(process, "later")
+        assert await later == ""
+        await link.stop()
 
 
 async def test_no_bind_waits_for_those_of_a_binder_that_ends(tmp_path: Path, port: int) -> None:
     async with (
         odd_binder(port, "ending") as binder,
-        gateway(tmp_path, binder=f"127.0.0.1:{port}", config=None, http_timeout=2.0) as process,
+        binding(tmp_path, port, http_timeout=2.0) as process,
     ):
-        await process.node("n1")
         [slow] = begin(process, "slow")
         await until(lambda: binder.streams == [["slow"]])
         [later] = begin(process, "later")

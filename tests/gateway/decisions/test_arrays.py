@@ -54,15 +54,6 @@ def cycle(
     )
 
 
-def test_a_total_is_that_of_the_node_which_the_row_had() -> None:
-    names = ("n0", None, "n2", "n3")
-    last = cycle(1, 0, 2, names=names)
-    assert last.scores is not None
-    last.scores.totals[:] = (5, 7)
-    arrays = kept_of(last)
-    assert [arrays.total_of(name) for name in ("n0", "n2", "n3", "other")] == [5, 7, None, None]
-
-
 def kept_of(last: Cycle) -> NodeArrays:
     kept = KeptArrays(count=1, memory=1 << 20)
     kept.on_cycle_end(last)
@@ -105,7 +96,11 @@ def test_a_row_has_the_name_that_the_call_named() -> None:
     last = cycle(1, 0, 1, 3, names=before, names_after=after, offered=NodeSet(["a", "b", "d"]))
     assert kept_of(last).name_of() == {0: "a", 1: "b", 3: "d"}
     last = cycle(1, 0, 1, names=before, names_after=after, offered=NodeSet(["a", "new"]))
-    assert kept_of(last).name_of() == {0: "a", 1: "new"}
+    assert last.scores is not None
+    last.scores.totals[:] = (5, 7)
+    arrays = kept_of(last)
+    assert arrays.name_of() == {0: "a", 1: "new"}
+    assert [arrays.total_of(name) for name in ("a", "new", "c", "other")] == [5, 7, None, None]
 
 
 def test_nodes_that_only_the_call_brought_have_rows_behind_the_others() -> None:

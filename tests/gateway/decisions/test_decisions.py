@@ -1,12 +1,11 @@
 """What is remembered of decisions, and for how long."""
 
-import gc
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from gateway.cycle.decision import BindRecord, Decision, FilterRecord
+from gateway.cycle.decision import BindRecord, Decision
 from gateway.decisions.log import DecisionLog
 
 NOW = datetime.now(UTC)
@@ -27,43 +26,14 @@ def shown(log: DecisionLog, pod: str) -> list[dict[str, object]]:
     return [msgspec.to_builtins(attempt) for attempt in log.attempts("default", pod)]
 
 
-def test_the_newest_attempts_of_a_pod_are_kept() -> None:
-    log = DecisionLog(pods=10, attempts=2)
-    for error in ("one", "two", "three"):
-        log.add(decision("p", error=error))
-    assert [attempt["error"] for attempt in shown(log, "p")] == ["three", "two"]
-
-
-def test_the_pods_that_were_decided_on_last_are_kept() -> None:
+def test_the_pods_that_were_decided_on_last_are_kept_with_their_newest_attempts() -> None:
     log = DecisionLog(pods=2, attempts=2)
-    for pod in ("a", "b", "a", "c"):
-        log.add(decision(pod))
-    assert len(shown(log, "a")) == 2
+    for number, pod in enumerate(("a", "b", "a", "a", "c")):
+        log.add(decision(pod, error=str(number)))
+    assert [attempt["error"] for attempt in shown(log, "a")] == ["3", "2"], "the newest attempts"
     assert shown(log, "b") == []
+    assert log.latest("default", "a", "the uid of another pod") is None
     assert len(log) == 2
-
-
-def test_a_bind_is_noted_though_many_decisions_came_between() -> None:
-    log = DecisionLog(pods=100, attempts=2, unpacked=1)
-    for pod in ("a", "b", "c"):
-        log.add(decision(pod))
-    latest = log.latest("default", "a", "u")
-    assert latest is not None
-    latest.bind = BindRecord(node="n1", seconds=0.5)
-    log.add(decision("d"))
-    assert shown(log, "a")[0]["bind"] == {"node": "n1", "seconds": 0.5}
-
-
-def test_the_garbage_collector_does_not_look_at_decisions() -> None:
-    noted = decision("p")
-    noted.filter = FilterRecord(nodes=2, feasible=1, seconds=0.1, plugins=[])
-    assert not any(map(gc.is_tracked, (noted, noted.filter)))
-
-
-def test_a_pod_of_the_same_name_is_another_pod() -> None:
-    log = DecisionLog(pods=10, attempts=2)
-    log.add(decision("p", uid="old"))
-    assert log.latest("default", "p", "new") is None
 
 
 def test_decisions_take_a_bounded_amount_of_memory() -> None:

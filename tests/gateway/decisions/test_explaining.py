@@ -10,16 +10,14 @@ from gateway.cycle.decision import (
     BindRecord,
     ClaimRecord,
     Decision,
-    FilterRecord,
     NodeScoreRecord,
-    PluginRecord,
     PluginScoreRecord,
-    ReasonCount,
     ScoreRecord,
 )
 from gateway.decisions.sentences import reason, sentences
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
 from sandbox.apiserver.resources.table import parse
+from tests.gateway.decisions.test_why import attempt
 from tests.gateway.sharing import sharing
 from tools.inprocess.gateway import Gateway, pod, policy_of
 from tools.waiting import until
@@ -82,25 +80,16 @@ async def test_a_tie_that_rounding_made_is_in_the_decision(tmp_path: Path) -> No
     )
 
 
-async def test_a_score_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:
-    policy = policy_of("{multiPoint: {enabled: [{name: NoThird}, {name: NoGpu}]}}")
-    async with sharing(tmp_path, NoThird, NoGpu, policy=policy) as running:
-        _, decision = await decided(running)
-    assert any(
-        line.startswith(f"NoGpu failed: KeyError: 'example.com/gpu' for node n0 ({HERE}:")
-        for line in decision["why"]
+async def test_plugins_that_failed_are_in_the_decision(tmp_path: Path) -> None:
+    policy = policy_of(
+        "{multiPoint: {enabled: [{name: NoLabel}, {name: NoGpu}]}}",
+        "{name: NoLabel, failurePolicy: Ignore}",
     )
-
-
-async def test_a_filter_plugin_that_failed_is_in_the_decision(tmp_path: Path) -> None:
-    policy = policy_of("{multiPoint: {enabled: [{name: NoLabel}, {name: Given}]}}")
-    async with sharing(tmp_path, NoLabel, Given, policy=policy) as running:
-        await running.node(*NAMES)
-        await running.filter(pod(), *NAMES)
-        _, answer = await running.get("/decisions/default/p")
-    (line,) = answer["attempts"][0]["why"]
-    assert "NoLabel" in line
-    assert f"KeyError: 'example.com/rack' for node n0 ({HERE}:" in line
+    async with sharing(tmp_path, NoLabel, NoGpu, policy=policy) as running:
+        _, decision = await decided(running)
+    for name, key in (("NoLabel", "example.com/rack"), ("NoGpu", "example.com/gpu")):
+        told = f"{name} failed: KeyError: '{key}' for node n0 ({HERE}:"
+        assert any(line.startswith(told) for line in decision["why"]), decision["why"]
 
 
 CLAIMED = "claimed for P, so kube-scheduler is offered no other node"
@@ -165,59 +154,35 @@ def test_a_node_beyond_the_best_ones_is_judged_by_its_own_total() -> None:
 
 COOL = "Cool rejected 3 of"
 HOT = "2 node is too hot, 1 no sensor"
+TOO_HOT = {"no sensor": 1, "node is too hot": 2}
 
 
 @pytest.mark.parametrize(
-    ("feasible", "shown"),
+    ("decision", "shown"),
     [
-        (0, [f"no node suits it: {COOL} 3: {HOT}"]),
-        (1, [f"one node of 4 was left: {COOL} 4: {HOT}"]),
+        (attempt(Cool=TOO_HOT), [f"no node suits it: {COOL} 3: {HOT}"]),
+        (attempt(1, Cool=TOO_HOT), [f"one node of 4 was left: {COOL} 4: {HOT}"]),
         (
-            2,
+            attempt(2, Cool=TOO_HOT),
             [
                 "kube-scheduler chose among 2 nodes: Moorage gave no scores",
                 f"{COOL} 5 nodes: {HOT}",
             ],
         ),
+        (
+            attempt(Cool={"node is too hot": 2}, Near={"no zone": 1, "too far": 2}),
+            [
+                "no node suits it: Near rejected 3 of 5: 2 too far, 1 no zone (other plugins 2)",
+                "Near rejected 3 of 5 nodes: 2 too far, 1 no zone",
+                "Cool rejected 2 of 5 nodes: node is too hot",
+            ],
+        ),
     ],
 )
-def test_rejections_are_named_first_if_no_score_decided(feasible: int, shown: list[str]) -> None:
-    decision = filtered(feasible, Cool={"no sensor": 1, "node is too hot": 2})
+def test_rejections_are_named_first_if_no_score_decided(
+    decision: Decision, shown: list[str]
+) -> None:
     assert sentences(decision) == shown
-
-
-def test_each_plugin_that_rejected_nodes_is_named_with_all_its_reasons() -> None:
-    decision = filtered(0, Cool={"node is too hot": 2}, Near={"no zone": 1, "too far": 2})
-    assert sentences(decision) == [
-        "no node suits it: Near rejected 3 of 5: 2 too far, 1 no zone (other plugins 2)",
-        "Near rejected 3 of 5 nodes: 2 too far, 1 no zone",
-        "Cool rejected 2 of 5 nodes: node is too hot",
-    ]
-
-
-def filtered(feasible: int, **plugins: dict[str, int]) -> Decision:
-    """A decision of a filter phase: what each plugin rejected, for which reasons."""
-    records = [
-        PluginRecord(
-            plugin=name,
-            seconds=0.0,
-            rejected=sum(reasons.values()),
-            reasons=[
-                ReasonCount(reason=text, nodes=nodes, unresolvable=True)
-                for text, nodes in reasons.items()
-            ],
-        )
-        for name, reasons in plugins.items()
-    ]
-    nodes = feasible + sum(each.rejected for each in records)
-    return Decision(
-        namespace="default",
-        pod="p",
-        uid="u",
-        time=datetime.now(UTC),
-        profile="moorage",
-        filter=FilterRecord(nodes=nodes, feasible=feasible, seconds=0.0, plugins=records),
-    )
 
 
 async def test_one_node_of_a_decision_is_shown(tmp_path: Path) -> None:

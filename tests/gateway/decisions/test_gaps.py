@@ -9,7 +9,7 @@ import pytest
 
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
-from gateway.cycle.decision import ClaimRecord, Decision, FilterRecord, PluginRecord, ReasonCount
+from gateway.cycle.decision import ClaimRecord, Decision
 from gateway.decisions.advice import Surveyor
 from gateway.decisions.capacity import PLACEHOLDER, SCHEDULER, pod_rejections, requests_of
 from gateway.decisions.explaining import AskedOfPod, Explainer
@@ -20,7 +20,7 @@ from gateway.policy.policy import PolicyHolder
 from moorage.models import decode_pod
 from moorage.testing import make_node, make_pod
 from moorage_host.policy import default_document
-from tests.gateway.decisions.test_decisions import NOW
+from tests.gateway.decisions.test_why import attempt
 
 T = TypeVar("T")
 
@@ -32,46 +32,39 @@ EVENT = {"metadata": {"creationTimestamp": "2026-11-23T01:00:00Z"}, "note": "hel
 
 
 def rejecting(pod: str, reasons: int = 1) -> Decision:
-    plugins = [
-        PluginRecord(
-            plugin="P",
-            seconds=0.0,
-            rejected=reasons,
-            reasons=[
-                ReasonCount(reason=f"reason {number}", nodes=1, unresolvable=False)
-                for number in range(reasons)
-            ],
-        )
-    ]
-    found = FilterRecord(nodes=reasons, feasible=0, seconds=0.0, plugins=plugins)
-    return Decision(
-        namespace="default", pod=pod, uid=pod, time=NOW, profile="moorage", filter=found
-    )
+    more = {"namespace": "default", "pod": pod, "uid": pod}
+    return attempt(P={f"reason {number}": 1 for number in range(reasons)}, more=more)
 
 
 def explainer(
     log: DecisionLog,
     state: ClusterState,
-    pod: Object | None,
+    pod: Object | None = None,
     events: Sequence[Object] = (),
+    **more: Any,
 ) -> Explainer:
+    """Build what explains pods of a state, all of which the API server shows as *pod*."""
+
     async def pod_of(namespace: str, name: str) -> Object | None:
         return pod
 
     async def events_of(_: Object) -> Sequence[Object]:
         return events
 
+    usual: dict[str, Any] = {
+        "arrays": KeptArrays(count=1, memory=1),
+        "surveyor": Surveyor(state),
+        "waiting": {},
+    }
     return Explainer(
         log=log,
-        arrays=KeptArrays(count=1, memory=1),
         state=state,
-        surveyor=Surveyor(state),
         pod_of=pod_of,
         events_of=events_of,
         bind_of=lambda _: {},
         is_outdated=lambda _: False,
         policy=PolicyHolder(default_document()),
-        waiting={},
+        **usual | more,
     )
 
 

@@ -18,16 +18,12 @@ from tools.inprocess.gateway import Gateway, Options, pod, policy_of
 
 
 class NotesFilter(FilterPlugin):
-    """Notes something about one node."""
-
     def filter_node(self, pod: Pod, node: Node) -> None:
         if node.name == "n0":
             self.note("5 s old, on n0")
 
 
 class NotesScore(ScorePlugin):
-    """Fails with a note."""
-
     def score(self, pod: Pod, nodes: Nodes) -> list[float]:
         self.note("7 samples")
         raise ValueError("no data")
@@ -64,11 +60,6 @@ def record(*notes: str) -> ScoreRecord:
     return ScoreRecord(nodes=1, seconds=0.1, plugins=reports(*notes))
 
 
-def test_of_several_shards_the_first_note_counts() -> None:
-    joined = join_reports([reports("", "b1"), reports("a2", "b2"), reports("", "")])
-    assert [report.note for report in joined] == ["a2", "b1"]
-
-
 def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> None:
     found, totals = NodeRows.at(np.arange(1), 1), np.ones(1, np.float32)
     opinions = [
@@ -87,5 +78,7 @@ def test_the_note_of_a_normalisation_comes_first_because_it_sees_all_nodes() -> 
         generation=1, bitmap=b"\1", totals=totals, plugins=(), record=record("", "normalised")
     )
     add_shards(after, [shard])
+    joined = join_reports([reports("", "b1"), reports("a2", "b2"), reports("", "")])
+    assert [report.note for report in joined] == ["a2", "b1"], "of several shards the first"
     assert [report.note for report in after.record.plugins] == ["a", "normalised"]
     assert after.record.seconds == pytest.approx(0.2)

@@ -12,15 +12,12 @@ from aiohttp import web
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, FilterRecord, PluginRecord, ReasonCount
-from gateway.decisions.advice import Surveyor
-from gateway.decisions.explaining import Explainer
 from gateway.decisions.routes import DecisionRoutes, Decisions
-from gateway.policy.policy import PolicyHolder
 from gateway.settings import GatewaySettings
 from moorage.testing import make_pod
 from moorage_host.http.callers import ForbiddenError, PodsReader, admit, refusal_of
-from moorage_host.policy import default_document
 from tests.gateway.decisions.test_decisions import NOW
+from tests.gateway.decisions.test_gaps import explainer
 from tools.waiting import until
 
 MayGet = Callable[[str], Awaitable[bool]]
@@ -46,13 +43,6 @@ async def serving(
         except ForbiddenError as error:
             return refusal_of(error).response()
 
-    async def no_pod(namespace: str, pod: str) -> None:
-        return None
-
-    async def no_events(pod: object) -> None:
-        return None
-
-    policy = PolicyHolder(default_document())
     app = web.Application(middlewares=[admitting])
     state = ClusterState()
     for namespace in namespaces:
@@ -60,19 +50,8 @@ async def serving(
     waiting = dict.fromkeys(state.known_pods(), Waiting(reason="Unschedulable"))
     for namespace in namespaces:
         state.set_pod(make_pod("there", namespace=namespace, node="n1"))
-    explainer = Explainer(
-        log=decisions.log,
-        arrays=decisions.arrays,
-        state=state,
-        surveyor=Surveyor(state),
-        pod_of=no_pod,
-        events_of=no_events,
-        bind_of=lambda _: {},
-        is_outdated=lambda _: False,
-        policy=policy,
-        waiting=waiting,
-    )
-    routes = DecisionRoutes(decisions=decisions, explainer=explainer)
+    explains = explainer(decisions.log, state, arrays=decisions.arrays, waiting=waiting)
+    routes = DecisionRoutes(decisions=decisions, explainer=explains)
     app.router.add_routes(routes.routes())
     runner = web.AppRunner(app, shutdown_timeout=5)
     await runner.setup()
@@ -195,6 +174,10 @@ async def test_a_client_that_leaves_makes_room_for_another() -> None:
         async with session.get("/decisions/stream") as stream:
             await stream.content.readuntil(b"\n\n")
             assert len(decisions.stream) == 1
+            async with session.get("/decisions/stream") as another:
+                assert another.status == 503
+                said = (await another.json())["error"]
+                assert said == "1 clients follow decisions already: try again later"
         await until(lambda: len(decisions.stream) == 0)
         async with session.get("/decisions/stream") as stream:
             assert stream.status == 200

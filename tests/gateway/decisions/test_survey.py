@@ -5,14 +5,12 @@ import asyncio
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.decisions.advice import AT_ONCE, Surveyor
-from gateway.decisions.explaining import MOST_SURVEYED, Explainer
+from gateway.decisions.explaining import MOST_SURVEYED
 from gateway.decisions.explanation import Survey
-from gateway.decisions.routes import Decisions
-from gateway.policy.policy import PolicyHolder
-from gateway.settings import GatewaySettings
+from gateway.decisions.log import DecisionLog
 from moorage.models import Pod
 from moorage.testing import make_node, make_pod
-from moorage_host.policy import default_document
+from tests.gateway.decisions.test_gaps import anybody, explainer
 
 WAITING = Waiting(reason="Unschedulable", message="0/1 nodes are available: 1 Too many pods.")
 
@@ -30,32 +28,15 @@ class _Counting(Surveyor):
 
 
 async def test_a_list_looks_at_the_nodes_for_a_few_pods_however_busy_the_cluster_is() -> None:
-    state, decisions = ClusterState(), Decisions(GatewaySettings())
+    state = ClusterState()
     state.set_node(make_node("n"))
     pods = [make_pod(f"p{i}", requests={"cpu": f"{i}m"}) for i in range(3 * MOST_SURVEYED)]
     for pod in pods:
         state.set_pod(pod)
 
-    async def nothing(*_: object) -> None:
-        return None
-
-    async def may_read(_: str) -> bool:
-        return True
-
-    surveyor = _Counting(state)
-    explainer = Explainer(
-        log=decisions.log,
-        arrays=decisions.arrays,
-        state=state,
-        surveyor=surveyor,
-        pod_of=nothing,
-        events_of=nothing,
-        bind_of=lambda _: {},
-        is_outdated=lambda _: False,
-        policy=PolicyHolder(default_document()),
-        waiting={pod.uid: WAITING for pod in pods},
-    )
-    explained = await explainer.listing(may_read)
+    surveyor, waiting = _Counting(state), {pod.uid: WAITING for pod in pods}
+    explains = explainer(DecisionLog(pods=9, attempts=5), state, surveyor=surveyor, waiting=waiting)
+    explained = await explains.listing(anybody)
     for number, pod in enumerate(pods):
         state.set_node(make_node("n", labels={"turn": str(number)}))
         assert await explained(pod) is not None

@@ -37,9 +37,8 @@ def pod(*, reason: str = "", message: str = "", **spec: Any) -> dict[str, Any]:
 
 
 def decided(**more: Any) -> Decision:
-    return Decision(
-        namespace="ns", pod="p", uid="u", time=datetime.fromisoformat(AGO), profile="m", **more
-    )
+    known = {"namespace": "ns", "pod": "p", "uid": "u", "time": datetime.fromisoformat(AGO)}
+    return Decision(**{**known, "profile": "m", **more})
 
 
 def attempt(
@@ -117,6 +116,10 @@ def test_each_reason_has_its_owner(message: str, asked: Any, parts: list[str]) -
     found = rejected(f"0/3 nodes are available: {message}", asked)
     assert list(map(str, found.rejections)) == parts
     assert found.reason == f"none of 3 nodes suits it: {', '.join(parts)}"
+    unasked = rejected("0/1 nodes are available: 1 hot.", why_no_attempt="it is gone", asked=False)
+    assert unasked.reason == (
+        "the only node does not suit it: 1 hot; who rejected them is not known: it is gone"
+    )
 
 
 def test_what_helps_is_said_of_the_most_frequent_reason() -> None:
@@ -124,13 +127,6 @@ def test_what_helps_is_said_of_the_most_frequent_reason() -> None:
     assert unknown.next[0] == "see /readyz of the gateway, which has not seen these nodes yet"
     full = rejected("0/2 nodes are available: 2 Insufficient cpu.")
     assert full.next[0] == "free cpu on a node, add a node, or lower the pod's requests of cpu"
-
-
-def test_without_the_gateway_nobody_is_blamed() -> None:
-    found = rejected("0/1 nodes are available: 1 hot.", why_no_attempt="it is gone", asked=False)
-    assert found.reason == (
-        "the only node does not suit it: 1 hot; who rejected them is not known: it is gone"
-    )
 
 
 def test_verdicts_that_may_be_wrong_by_now_are_told() -> None:
@@ -234,9 +230,6 @@ def test_the_gateway_lists_a_pod_with_the_claims_that_it_names() -> None:
     assert seen.waiting is not None
     shown = as_shown(seen.pod, seen.waiting)
     assert why_no_attempt(shown, ["moorage"]).endswith("which the gateway may not read: shared")
-
-
-def test_an_unknown_profile_is_answered_by_the_nearest_and_a_count() -> None:
     asked = {"spec": {"schedulerName": "zzz"}}
     assert why_no_attempt(asked, ["other", "zoned"]).endswith(" (profiles: zoned and 1 more)")
     assert why_no_attempt(asked, []).endswith(" (profiles: none)")

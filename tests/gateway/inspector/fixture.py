@@ -98,7 +98,6 @@ def node_item(number: int, rank: int) -> Object:
 
 
 def node_items(count: int) -> list[Object]:
-    """Return the nodes of an attempt, best first."""
     items = [node_item(number, 0) for number in range(count)]
     items.sort(key=lambda each: -1.0 if each["total"] is None else each["total"], reverse=True)
     for rank, each in enumerate(items, start=1):
@@ -126,19 +125,16 @@ class Cluster:
     clients: list[asyncio.Queue[Object | None]] = field(default_factory=list)
 
     def decide(self, decision: Object) -> None:
-        """Have a decision appear."""
         self.decisions.insert(0, decision)
         for client in self.clients:
             client.put_nowait(decision)
 
     def lose(self) -> None:
-        """Break all streams off."""
         for client in self.clients:
             client.put_nowait(None)
 
 
 def attempt(decision: Object, nodes: int) -> Object:
-    """Return an attempt of a pod's page."""
     rejected = nodes - (nodes + 2) // 3
     plugins = [
         {
@@ -314,7 +310,6 @@ def routes(cluster: Cluster) -> list[web.RouteDef]:
 
 @asynccontextmanager
 async def serving(cluster: Cluster) -> AsyncIterator[str]:
-    """Serve the page; give its address."""
     app = web.Application()
     app.add_routes([*asset_routes(), *routes(cluster)])
     runner = web.AppRunner(app, shutdown_timeout=0.1)

@@ -32,14 +32,15 @@ NODES = ("n1", "n2")
 
 
 def a_gateway(folder: Path, nodes: Sequence[str] = NODES) -> AbstractAsyncContextManager[Gateway]:
-    """Run a gateway with its services and nodes that are alike."""
     return plane(folder, policy=POLICY, nodes=nodes, inspector_interval=0.2)
 
 
+def requesting(cpu: str) -> dict[str, Any]:
+    return {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+
+
 async def decide(running: Gateway, name: str, cpu: str = "1") -> None:
-    """Have a pod filtered and scored."""
-    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    asked = pod(name, containers=[container])
+    asked = pod(name, containers=[requesting(cpu)])
     answer = await running.filter(asked, *NODES)
     if answer["NodeNames"]:
         await running.prioritize(asked, *answer["NodeNames"])
@@ -83,20 +84,7 @@ async def test_nodes_that_tie_are_called_ties_on_every_page(page: Page, tmp_path
 
 async def test_nodes_show_what_is_on_them(page: Page, tmp_path: Path) -> None:
     async with a_gateway(tmp_path) as running:
-        running.api.create(
-            "/api/v1/namespaces/default/pods",
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": "there", "namespace": "default"},
-                "spec": {
-                    "nodeName": "n2",
-                    "containers": [
-                        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}
-                    ],
-                },
-            },
-        )
+        running.api.pod("there", nodeName="n2", containers=[requesting("2")])
         await page.goto(f"{running.admin}/inspector/#/nodes")
         await page.get_by_role("button", name="CPU").click()
         await expect(page.locator(".window .row")).to_have_count(2)
@@ -153,31 +141,9 @@ async def test_the_page_of_a_pod_follows_its_bind(page: Page, tmp_path: Path) ->
         await expect(page.locator("h1 .badge")).to_have_text("bind failed")
 
 
-async def test_a_pod_that_moorage_was_not_asked_about_is_explained(
-    page: Page, tmp_path: Path
-) -> None:
-    async with a_gateway(tmp_path) as running:
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}
-        running.api.pod("big", schedulerName="moorage", containers=[container])
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": "0/2 nodes are available: 2 Insufficient cpu.",
-        }
-        running.api.set_status("big", conditions=[condition])
-        await page.goto(f"{running.admin}/inspector/#/pod/default/big")
-        await expect(page.locator(".reason")).to_have_text(
-            "none of 2 nodes suits it: 2 Insufficient cpu (kube-scheduler)"
-        )
-        await expect(page.locator("h1")).to_have_text("big is pending")
-        await expect(page.locator(".why")).to_contain_text("lower the pod's requests of cpu")
-
-
 async def test_what_if_stands_beside_what_is(page: Page, tmp_path: Path) -> None:
     async with a_gateway(tmp_path) as running:
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}
-        running.api.pod("big", schedulerName="moorage", containers=[container])
+        running.api.pod("big", schedulerName="moorage", containers=[requesting("64")])
         await page.goto(f"{running.admin}/inspector/#/pod/default/big")
         await page.get_by_text("What if", exact=True).click()
         now, then = page.locator(".sides section").first, page.locator(".sides section").last
@@ -194,8 +160,7 @@ async def test_a_pod_that_moorage_was_not_asked_about_colours_nodes_once_it_is(
     page: Page, tmp_path: Path
 ) -> None:
     async with a_gateway(tmp_path) as running:
-        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "64"}}}
-        running.api.pod("typo", schedulerName="moorag", containers=[container])
+        running.api.pod("typo", schedulerName="moorag", containers=[requesting("64")])
         await page.goto(f"{running.admin}/inspector/#/map?pod=default/typo")
         verdicts = page.locator(".verdicts")
         await expect(verdicts).to_contain_text("2not asked")

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 from yarl import URL
 
+from gateway.cycle.decision import BindPluginRecord
 from gateway.inspector.policy import lines_of
-from gateway.inspector.timeline import quantile
+from gateway.inspector.timeline import Timeline, quantile
+from gateway.replicas.metrics import ReplicaMetrics
 from moorage_host.policy import Catalogue, PluginInfo, parse, resolve
 from tools.inprocess.gateway import gateway
 from tools.waiting import until
@@ -147,3 +150,17 @@ async def test_a_page_of_another_site_reads_nothing_and_no_page_changes_anything
                 async with running.session.request(method, url, headers=headers) as answer:
                     assert answer.status == status, (method, path, headers)
                     assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_binds_are_a_phase_beside_filter_and_score() -> None:
+    registry = CollectorRegistry()
+    metrics = ReplicaMetrics(registry)
+    timeline = Timeline(registry, interval=1, clock=lambda: 10.0)
+    for result in ("ok", "failed"):
+        ran = BindPluginRecord(plugin="GangPermit", point="permit", result=result, seconds=0.25)
+        metrics.bound([ran])
+    timeline.note()
+    series = timeline.since(0)["series"]
+    (bound,) = (each for each in series if each["plugin"])
+    assert (bound["plugin"], bound["phase"]) == ("GangPermit", "bind")
+    assert (bound["cycles"], bound["mean"], bound["failures"]) == ([2], [0.25], [1])

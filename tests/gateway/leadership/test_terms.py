@@ -35,6 +35,15 @@ async def running(folder: Path, **more: Any) -> AsyncIterator[tuple[Gateway, str
         yield process, f"127.0.0.1:{port}"
 
 
+def rewrite(process: Gateway, notes: dict[str, str], **spec: Any) -> None:
+    """Change the Lease as another one would."""
+    lease = process.api.read(f"{LEASES}/moorage-gateway")
+    metadata = {k: v for k, v in lease["metadata"].items() if k != "resourceVersion"}
+    metadata["annotations"] = {**metadata["annotations"], **notes}
+    changed = {**lease, "metadata": metadata, "spec": {**lease["spec"], **spec}}
+    process.api.replace(f"{LEASES}/moorage-gateway", changed)
+
+
 async def test_a_bind_of_an_earlier_epoch_is_repeated_in_a_new_term(tmp_path: Path) -> None:
     async with running(tmp_path, barrier_timeout=5.0) as (process, binder):
         epoch = int(process.sample("moorage_term_epoch"))
@@ -54,10 +63,7 @@ async def test_a_gateway_whose_lease_another_one_takes_stands_by(tmp_path: Path)
         epoch = int(lease["metadata"]["annotations"]["moorage.io/epoch"])
         assert epoch == process.sample("moorage_term_epoch")
 
-        metadata = {k: v for k, v in lease["metadata"].items() if k != "resourceVersion"}
-        spec = {**lease["spec"], "holderIdentity": "another"}
-        changed = {**lease, "metadata": metadata, "spec": spec}
-        process.api.replace(f"{LEASES}/moorage-gateway", changed)
+        rewrite(process, {}, holderIdentity="another")
         await until(lambda: process.sample("moorage_leader") == 0)
 
         status, answer = await process.get("/readyz")
@@ -109,14 +115,8 @@ async def test_nonsense_in_the_lease_keeps_no_gateway_from_a_new_term(
     durations = {"lease_duration": 1.0, "lease_renew_deadline": 0.8}
     async with running(tmp_path, barrier_timeout=5.0, **LEASE | durations) as (process, _):
         epoch = process.sample("moorage_term_epoch")
-        lease = process.api.read(f"{LEASES}/moorage-gateway")
-        metadata = {k: v for k, v in lease["metadata"].items() if k != "resourceVersion"}
-        metadata["annotations"] = {**metadata["annotations"], **notes}
-        spec = {**lease["spec"], "holderIdentity": holder, "leaseDurationSeconds": seconds}
         with structlog.testing.capture_logs() as logs:
-            process.api.replace(
-                f"{LEASES}/moorage-gateway", {**lease, "metadata": metadata, "spec": spec}
-            )
+            rewrite(process, notes, holderIdentity=holder, leaseDurationSeconds=seconds)
             await until(lambda: process.sample("moorage_term_epoch") > epoch)
             await until(lambda: process.sample("moorage_leader") == 1)
         assert process.sample("moorage_term_epoch") < 1e13  # as before, milliseconds

@@ -51,14 +51,10 @@ def test_the_most_careful_of_each_holds_whoever_greeted_last() -> None:
         assert likes.normalization is None
         assert (likes.weight, likes.time_budget) == (2, 0.4)
         assert likes.default_args == {"same": True}
-
-
-def test_a_plugin_concerns_the_resources_of_all_versions() -> None:
+    assert common_declarations([[NEW], [NEW]]) == [NEW], (
+        "replicas that agree declare what each does"
+    )
     newer = replace(OLD, managed_resources=("example.com/fpga",))
     for replicas in permutations(([OLD], [newer])):
         (likes,) = common_declarations(replicas)
         assert likes.managed_resources == ("example.com/fpga", "example.com/gpu")
-
-
-def test_replicas_that_agree_declare_what_each_does() -> None:
-    assert common_declarations([[NEW], [NEW]]) == [NEW]

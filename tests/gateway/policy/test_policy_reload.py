@@ -17,7 +17,6 @@ from tools.inprocess.gateway import (
     Options,
     binder_service,
     filter_service,
-    gateway,
     is_open,
     plane,
     pod,
@@ -30,8 +29,6 @@ NODES = ("n1", "n2")
 
 
 class Only(FilterPlugin):
-    """Lets pods run on one node only."""
-
     class Args(Arguments):
         """Which."""
 
@@ -42,8 +39,6 @@ class Only(FilterPlugin):
 
 
 class Marked(FilterPlugin):
-    """Rejects node n3 with a text that says under which policy."""
-
     class Args(Arguments):
         """The text."""
 
@@ -54,8 +49,6 @@ class Marked(FilterPlugin):
 
 
 class Fixed(ScorePlugin):
-    """Gives one node a number of points."""
-
     class Args(Arguments):
         """How many, and on which node."""
 
@@ -67,8 +60,6 @@ class Fixed(ScorePlugin):
 
 
 class Unwilling(ScorePlugin):
-    """Does not start."""
-
     async def start(self) -> None:
         raise OSError("no licence")
 
@@ -90,8 +81,6 @@ class Willing(ScorePlugin):
 
 
 class Held(FilterPlugin):
-    """Holds a cycle in its filter half."""
-
     entered: ClassVar[asyncio.Event]
     released: ClassVar[asyncio.Event]
 
@@ -144,25 +133,20 @@ async def running(
     **more: Any,
 ) -> AsyncIterator[Gateway]:
     """Run a gateway with one filter, and a scorer for each of *scorers*."""
-    config = folder / "policy.yaml"
-    config.write_text(text)
     async with AsyncExitStack() as stack:
-        address = await stack.enter_async_context(filter_service(*filters))
-        addresses = [await stack.enter_async_context(scorer_service(p)) for p in scorers]
-        settings: Options = {**OFTEN, **more}
-        opened = gateway(folder, filters=address, scorer=addresses, config=config, **settings)
-        found = await stack.enter_async_context(opened)
-        await found.node("n1", "n2", "n3")
-        await ready(found)
-        await until(
-            lambda: found.sample("moorage_replicas_ready", service="scorer") == len(scorers)
-        )
-        yield found
+        scorer = [await stack.enter_async_context(scorer_service(kind)) for kind in scorers]
+        options: Options = {"policy": text, "nodes": (*NODES, "n3"), "scorer": scorer, **OFTEN}
+        yield await stack.enter_async_context(plane(folder, *filters, **options, **more))
 
 
 async def reloaded(found: Gateway, outcome: str, count: int = 1) -> None:
-    """Wait until so many changes of the file came to this end."""
     await until(lambda: reloads(found, outcome) >= count)
+
+
+async def rewrite(folder: Path, found: Gateway, text: str, outcome: str, count: int = 1) -> None:
+    """Change the file, and wait until so many changes came to this end."""
+    (folder / "policy.yaml").write_text(text)
+    await reloaded(found, outcome, count)
 
 
 def reloads(found: Gateway, outcome: str) -> float:
@@ -186,8 +170,7 @@ async def test_a_changed_file_changes_placements_without_a_new_session(tmp_path:
     async with running(tmp_path, only("n1")) as found:
         assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
         opened = found.sample("moorage_sessions_opened_total", service="filter")
-        (tmp_path / "policy.yaml").write_text(only("n2"))
-        await reloaded(found, "ok")
+        await rewrite(tmp_path, found, only("n2"), "ok")
         assert (await found.filter(pod("b"), *NODES))["NodeNames"] == ["n2"]
         assert await revision(found, "a") != await revision(found, "b")
         assert found.sample("moorage_sessions_opened_total", service="filter") == opened
@@ -199,8 +182,7 @@ async def test_scores_and_their_scale_follow(tmp_path: Path) -> None:
     async with running(tmp_path, text) as found:
         assert await found.prioritize(pod("a"), *NODES) == [{"Host": "n1", "Score": 100}]
         changed = policy_of("Fixed", Fixed={"points": 100, "node": "n2"})
-        (tmp_path / "policy.yaml").write_text(changed.replace("scoreScale: 100", "scoreScale: 10"))
-        await reloaded(found, "ok")
+        await rewrite(tmp_path, found, changed.replace("scoreScale: 100", "scoreScale: 10"), "ok")
         assert await found.prioritize(pod("b"), *NODES) == [{"Host": "n2", "Score": 10}]
 
 
@@ -225,21 +207,19 @@ async def test_a_wrong_content_is_told_once_and_the_old_policy_stays(
 ) -> None:
     monkeypatch.setattr("gateway.replicas.reload.RETRY_SECONDS", 0.0)
     async with running(tmp_path, only("n1")) as found:
-        (tmp_path / "policy.yaml").write_text(policy_of("Only", Only={"nod": "n2"}))
-        await reloaded(found, "refused")
+        await rewrite(tmp_path, found, policy_of("Only", Only={"nod": "n2"}), "refused")
         told = await note(found)
         assert "the file is refused and the policy before it stays active" in told
         assert "policy.yaml:7: profiles[0].pluginConfig[0].args" in told
         assert "did you mean `node`?" in told
+        await until(lambda: events(found, "PolicyRefused") == [told])
         assert found.sample("moorage_policy_file_refused") == 1
         assert (await found.filter(pod("a"), *NODES))["NodeNames"] == ["n1"]
-        (tmp_path / "policy.yaml").write_text("profiles: [")
-        await reloaded(found, "refused", 2)
+        await rewrite(tmp_path, found, "profiles: [", "refused", 2)
         (tmp_path / "policy.yaml").unlink()
         await reloaded(found, "refused", 3)
         assert "cannot be read" in await note(found)
-        (tmp_path / "policy.yaml").write_text(only("n1") + "# as before\n")
-        await reloaded(found, "ok")
+        await rewrite(tmp_path, found, only("n1") + "# as before\n", "ok")
         assert await note(found) == ""
         assert found.sample("moorage_policy_file_refused") == 0
         assert (await found.filter(pod("b"), *NODES))["NodeNames"] == ["n1"]
@@ -268,26 +248,15 @@ async def test_a_profile_that_pods_lose_is_told_until_it_is_back(tmp_path: Path)
             found.api.pod(name, schedulerName="cut")
         found.api.pod("c", schedulerName="cut", nodeName="n1")
         await until(lambda: found.sample("moorage_cache_size", type="pods") == 1)
-        (tmp_path / "policy.yaml").write_text(two_profiles("moorage"))  # as if cut
-        await reloaded(found, "ok")
+        await rewrite(tmp_path, found, two_profiles("moorage"), "ok")  # as if cut
         told = await note(found)
         assert told == (
             "profile cut has gone from the file, or has no plugins any more; 3 pods name it as "
             "their schedulerName, 2 of them wait, and they are placed without Moorage"
         )
         await until(lambda: events(found, "ProfileLost") == [told])
-        (tmp_path / "policy.yaml").write_text(two_profiles("cut"))
-        await reloaded(found, "ok", 2)
+        await rewrite(tmp_path, found, two_profiles("cut"), "ok", 2)
         assert await note(found) == ""
-
-
-async def test_a_file_that_vanishes_is_told_in_an_event(tmp_path: Path) -> None:
-    async with running(tmp_path, only("n1")) as found:
-        (tmp_path / "policy.yaml").unlink()
-        await until(lambda: bool(events(found, "PolicyRefused")))
-        (told,) = events(found, "PolicyRefused")
-        assert told == await note(found)
-        assert "cannot be read" in told
 
 
 async def test_a_gateway_without_a_usable_policy_takes_the_mended_file(tmp_path: Path) -> None:
@@ -337,8 +306,7 @@ async def test_no_cycle_is_lost_and_none_is_half_under_another_policy(tmp_path: 
             for number in range(4):
                 group.create_task(schedule(number))
             for change in range(2, 8):
-                (tmp_path / "policy.yaml").write_text(both(change))
-                await reloaded(found, "ok", change - 1)
+                await rewrite(tmp_path, found, both(change), "ok", change - 1)
             done.set()
         assert len(decisions) >= 4
         assert all(len(seen) == 1 for seen in decisions.values())
@@ -378,8 +346,7 @@ async def test_a_policy_that_one_replica_refuses_comes_into_force_nowhere(tmp_pa
     text = only("n1")
     wanted = policy_of("Only", "Unwilling", Only={"node": "n2"})
     async with running(tmp_path, text, scorers=(Willing, Unwilling)) as found:
-        (tmp_path / "policy.yaml").write_text(wanted)
-        await reloaded(found, "refused")
+        await rewrite(tmp_path, found, wanted, "refused")
         told = await note(found)
         assert "scorer at 127.0.0.1:" in told
         assert "Unwilling of profile moorage does not start: OSError: no licence" in told
@@ -409,8 +376,7 @@ async def test_a_replica_that_refuses_at_the_last_moment_takes_all_back(tmp_path
         **OFTEN,
     }
     async with plane(tmp_path, Only, **options) as found:
-        (tmp_path / "policy.yaml").write_text(only("n2"))
-        await reloaded(found, "refused")
+        await rewrite(tmp_path, found, only("n2"), "refused")
         assert re.search(r"filter at \S+ refuses it", await note(found))
         for number in range(4):
             assert (await found.filter(pod(f"p{number}"), *NODES))["NodeNames"] == ["n1"]
@@ -431,8 +397,7 @@ async def test_a_replica_that_joins_meanwhile_gets_the_policy_in_force(tmp_path:
     gates: Options = {"filter_gates": (is_open, hold), "waits": False}
     async with plane(tmp_path, Only, policy=only("n1"), nodes=NODES, **gates, **OFTEN) as found:
         await arrived.wait()
-        (tmp_path / "policy.yaml").write_text(only("n2"))
-        await reloaded(found, "ok")
+        await rewrite(tmp_path, found, only("n2"), "ok")
         open_.set()
         await until(lambda: found.sample("moorage_replicas_ready", service="filter") == 2)
         for number in range(4):
@@ -461,20 +426,17 @@ async def test_objects_that_the_new_policy_reads_are_there_when_it_comes(tmp_pat
     async with running(tmp_path, only("n1")) as found:
         for number in range(300):
             found.api.create(SETS, stateful_set(f"db{number}"))
-        (tmp_path / "policy.yaml").write_text(with_objects)
-        await reloaded(found, "ok")
+        await rewrite(tmp_path, found, with_objects, "ok")
         for name in ("db0", "db299"):
             assert (await found.filter(pod(name), "n1"))["NodeNames"] == ["n1"]
         assert (await found.filter(pod("other"), "n1"))["NodeNames"] == []
         found.api.create(SETS, stateful_set("late"))
         await becomes(found, "late", "")
-        (tmp_path / "policy.yaml").write_text(only("n1"))
-        await reloaded(found, "ok", 2)
+        await rewrite(tmp_path, found, only("n1"), "ok", 2)
         assert (await found.filter(pod("x"), "n1"))["NodeNames"] == ["n1"]
         await until(lambda: "statefulsets.apps" not in sizes(found))
         found.api.delete(f"{SETS}/db0")
-        (tmp_path / "policy.yaml").write_text(with_objects)
-        await reloaded(found, "ok", 3)
+        await rewrite(tmp_path, found, with_objects, "ok", 3)
         assert (await found.filter(pod("db0"), "n1"))["NodeNames"] == []
         assert (await found.filter(pod("db1"), "n1"))["NodeNames"] == ["n1"]
 
@@ -495,8 +457,7 @@ async def test_objects_that_may_not_be_read_leave_the_old_policy_in_force(
     monkeypatch.setattr("gateway.replicas.reload.RETRY_SECONDS", 0.1)
     async with running(tmp_path, only("n1")) as found:
         found.api.count("*", "statefulsets", status=403)
-        (tmp_path / "policy.yaml").write_text(policy_of("Replicated"))
-        await reloaded(found, "refused")
+        await rewrite(tmp_path, found, policy_of("Replicated"), "refused")
         told = await note(found)
         assert "its plugins read what is not there: statefulsets.apps: not read yet" in told
         assert "API server answered 403" in told
@@ -526,5 +487,4 @@ async def test_bind_plugins_follow(tmp_path: Path) -> None:
             assert answer["Error"] == ""
             annotations = found.api.read_pod(name)["metadata"].get("annotations", {})
             assert ("moorage.io/decision" in annotations) == has_note
-            (tmp_path / "policy.yaml").write_text(noted)
-            await reloaded(found, "ok")
+            await rewrite(tmp_path, found, noted, "ok")

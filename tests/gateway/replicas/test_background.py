@@ -17,8 +17,6 @@ POLICY = policy_of("{multiPoint: {enabled: [{name: Reads}, {name: Ranks}]}}")
 
 
 class Reads(FilterPlugin):
-    """Polls what fails until the test repairs it."""
-
     works = False
 
     async def start(self) -> None:
@@ -34,8 +32,6 @@ class Reads(FilterPlugin):
 
 
 class Ranks(ScorePlugin):
-    """Fails behind as well."""
-
     async def start(self) -> None:
         self.background(self._wait)
 
@@ -86,8 +82,6 @@ async def test_reports_begin_again_when_they_end_before_the_session(
 
 
 class Broken(ScorePlugin):
-    """Does not start until the test mends it."""
-
     works = False
 
     async def start(self) -> None:
@@ -148,7 +142,6 @@ async def noted(found: Gateway, *names: str) -> str:
 
 
 async def decision(found: Gateway, name: str) -> Any:
-    """Return the decision about a pod that was just filtered."""
     await found.filter(pod(name), "n1")
     _, answer = await found.get(f"/decisions/default/{name}")
     return answer["attempts"][0]

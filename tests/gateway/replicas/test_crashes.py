@@ -101,8 +101,6 @@ def test_the_plugin_of_the_mark_is_named_and_no_other_is_refused() -> None:
 
 
 class LongName(FilterPlugin):
-    """Has a name that its mark has no room for."""
-
     name = "Long" * 40
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:

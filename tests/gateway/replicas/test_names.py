@@ -20,16 +20,21 @@ from moorage_host.plugins.registry import Registry
 from services.filter.servicer import FilterServicer
 from tests.gateway.sharing import NAMES
 from tools.inprocess.certificates import authority, write_folder
-from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import (
+    Gateway,
+    Held,
+    filter_service,
+    gateway,
+    pod,
+    ready,
+    scorer_service,
+)
 from tools.waiting import until
 
 NAME = "filter.test"
 
 
-class Addresses(list[tuple[Any, ...]]):
-    """Addresses of the name, and how often it was looked up."""
-
-    asked = 0
+Addresses = list[tuple[Any, ...]]
 
 
 def port_of(address: str) -> int:
@@ -39,10 +44,9 @@ def port_of(address: str) -> int:
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> Addresses:
     """Return the addresses that the name has; a test changes them."""
-    addresses = Addresses()
+    addresses: Addresses = []
 
     async def lookup(_: object, host: str, *args: Any, **kwargs: Any) -> list[Any]:
-        addresses.asked += host == NAME
         if host == NAME and not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         given = addresses if host == NAME else [(host, int(args[0]))]
@@ -84,19 +88,6 @@ async def test_an_address_that_comes_twice_is_one_replica(tmp_path: Path, found:
         assert running.sample("moorage_sessions_opened_total", service="filter") == 2
 
 
-async def test_a_name_without_addresses_keeps_the_replicas_that_it_had(
-    tmp_path: Path, found: Addresses
-) -> None:
-    async with filter_service() as address, named(tmp_path) as running:
-        found.append(("127.0.0.1", port_of(address)))
-        await ready(running)
-        found.clear()
-        looked = found.asked + 2
-        await until(lambda: found.asked > looked)
-        assert (await running.filter(pod(), *NAMES))["NodeNames"] == NAMES
-        assert filters(running) == 1
-
-
 async def test_all_addresses_may_change_at_once(tmp_path: Path, found: Addresses) -> None:
     async with AsyncExitStack() as stack:
         addresses = [await stack.enter_async_context(filter_service()) for _ in range(4)]
@@ -114,6 +105,26 @@ async def test_all_addresses_may_change_at_once(tmp_path: Path, found: Addresses
         await until(lambda: running.sample("moorage_sessions_opened_total", service="filter") == 4)
         await until(lambda: filters(running) == 2)
         assert (await running.filter(pod("last"), *NAMES))["NodeNames"] == NAMES
+
+
+async def test_a_replica_that_leaves_the_service_finishes_its_work(
+    tmp_path: Path, found: Addresses
+) -> None:
+    held = Held()
+    async with (
+        filter_service(gate=held) as leaving,
+        filter_service() as other,
+        named(tmp_path) as running,
+    ):
+        found.append(("127.0.0.1", port_of(leaving)))
+        await ready(running)
+        answer = asyncio.create_task(running.filter(pod(), *NAMES))
+        await until(lambda: held.came)
+        found[:] = [("127.0.0.1", port_of(other))]
+        opened = "moorage_sessions_opened_total"
+        await until(lambda: running.sample(opened, service="filter") == 2 and filters(running) == 1)
+        held.opened.set()
+        assert (await answer)["NodeNames"] == NAMES
 
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "TLS"])
@@ -163,7 +174,6 @@ class Newer(FilterServicer):
 
 @asynccontextmanager
 async def program(servicer: FilterServicer | None = None) -> AsyncIterator[str]:
-    """Run a gRPC server that has no other service than this."""
     server = grpc.aio.server()
     if servicer is not None:
         add_ReplicaServiceServicer_to_server(servicer, server)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -26,7 +25,6 @@ class Load:
         self.problems: list[Any] = []
 
     async def run(self) -> None:
-        """Place pods until cancelled."""
         while True:
             obj = pod(f"p{self.placed}")
             answer = await self._running.filter(obj, *NAMES)
@@ -106,42 +104,3 @@ async def test_replicas_come_and_go_under_load(tmp_path: Path, service: str) -> 
         placing.cancel()
         assert load.problems == []
         await asyncio.wait([placing])
-
-
-async def test_a_replica_that_leaves_the_service_finishes_its_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The name of a Service loses the address of a pod that is told to stop at once."""
-    asked, release = asyncio.Event(), asyncio.Event()
-
-    async def gate(request: Any) -> bool:
-        if request.HasField("cycle"):
-            asked.set()
-            await release.wait()
-        return True
-
-    async with filter_service(gate=gate) as filters, scorer_service() as scorer:
-        port = int(filters.rpartition(":")[2])
-        addresses = [("127.0.0.1", port)]
-
-        async def lookup(_: object, host: str, *args: Any, **kwargs: Any) -> list[Any]:
-            found = addresses if host == "filter.test" else [("127.0.0.1", int(args[0]))]
-            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in found]
-
-        monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lookup)
-        async with gateway(
-            tmp_path,
-            filters=f"filter.test:{port}",
-            scorer=scorer,
-            insecure=True,  # filter.test is no address of this machine
-            resolve_interval=0.1,
-            http_timeout=60.0,
-        ) as running:
-            await running.node("n1", "n2")
-            await ready(running)
-            answer = asyncio.create_task(running.filter(pod(), "n1", "n2"))
-            await asked.wait()
-            addresses.clear()
-            await until(lambda: running.sample("moorage_replicas_ready", service="filter") == 0)
-            release.set()
-            assert (await answer)["NodeNames"] == ["n1", "n2"]

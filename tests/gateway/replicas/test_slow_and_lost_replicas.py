@@ -5,16 +5,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import grpc.aio
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from cli.up.processes import free_ports
 from gateway.replicas.crashes import LOST_AGAIN
 from gateway.replicas.latency import ENOUGH, LatencyTracker
 from gateway.replicas.sharding import Sharding
 from gateway.settings import GatewaySettings
-from moorage import Node, Pod, ScorePlugin
 from tests.gateway.sharing import NAMES, ByNumber, place, same, sharing
 from tools.inprocess.gateway import (
     Gate,
@@ -26,13 +23,19 @@ from tools.inprocess.gateway import (
     pod,
     policy_of,
     replicas_are,
-    scorer_service,
 )
 from tools.waiting import until
 
 KINDS = ("filter", "scorer")
 NAMED_AND_NUMBERED = policy_of(
     "{filter: {enabled: [{name: NodeName}]}, score: {enabled: [{name: ByNumber}]}}"
+)
+
+
+WORKS = pytest.mark.parametrize(
+    ("service", "settings"),
+    [("filter", {}), ("scorer", {}), ("scorer", {"min_shard_time": 1000.0})],
+    ids=["shards of a filter", "shards of a scorer", "whole cycles"],
 )
 
 
@@ -45,8 +48,7 @@ def two_of_each(
     return sharing(tmp_path, ByNumber, **options)
 
 
-@pytest.mark.parametrize("service", KINDS)
-@pytest.mark.parametrize("settings", [{}, {"min_shard_time": 1000.0}], ids=["shards", "whole"])
+@WORKS
 async def test_a_replica_that_is_lost_with_its_work_costs_nothing(
     tmp_path: Path, service: str, settings: dict[str, Any]
 ) -> None:
@@ -64,8 +66,7 @@ async def test_a_replica_that_is_lost_with_its_work_costs_nothing(
         assert lost >= 1
 
 
-@pytest.mark.parametrize("service", KINDS)
-@pytest.mark.parametrize("settings", [{}, {"min_shard_time": 1000.0}], ids=["shards", "whole"])
+@WORKS
 async def test_a_replica_that_hangs_costs_a_moment_once(
     tmp_path: Path, service: str, settings: dict[str, Any]
 ) -> None:
@@ -86,22 +87,6 @@ async def test_a_replica_that_hangs_costs_a_moment_once(
         slow = running.sample("moorage_cycles_resent_total", service=service, cause="slow")
         assert slow == 1, "it gets nothing more before it has answered"
         assert running.sample("moorage_replicas_ready", service=service) == 2
-
-
-async def test_an_only_replica_that_is_lost_gets_its_work_again(tmp_path: Path) -> None:
-    cycles: list[Any] = []
-
-    async def gate(request: Any) -> bool:
-        if request.HasField("cycle"):
-            cycles.append(request)
-        return len(cycles) != 1 or not request.HasField("cycle")
-
-    async with sharing(tmp_path, nodes=("n1", "n2"), filter_gates=(gate,)) as running:
-        answer = await running.filter(pod(), "n1", "n2")
-        assert answer["NodeNames"] == ["n1", "n2"]
-        assert len(cycles) == 2
-        lost = running.sample("moorage_cycles_resent_total", service="filter", cause="lost")
-        assert lost == 1
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -153,32 +138,6 @@ async def test_a_pod_that_may_crash_replicas_is_asked_of_one_at_a_time(tmp_path:
         assert len(held.came) == 1
 
 
-async def test_a_pod_that_may_crash_replicas_waits_for_one_loss_and_not_for_a_second(
-    tmp_path: Path,
-) -> None:
-    held = Held()
-    port, other = free_ports(2)
-    addresses = f"127.0.0.1:{port}", f"127.0.0.1:{other}"
-    nodes: Options = {"nodes": ("n1", "n2"), "filters": addresses, "waits": False}
-    async with AsyncExitStack() as stack:
-        running = await stack.enter_async_context(sharing(tmp_path, **nodes))
-
-        async def ready(count: int) -> None:
-            await until(lambda: running.sample("moorage_replicas_ready", service="filter") == count)
-
-        async with filter_service(port=port, gate=held):
-            await ready(1)
-            call = asyncio.create_task(running.filter(pod(), "n1", "n2"))
-            await until(lambda: held.came)
-        async with filter_service(port=port, gate=held):
-            await until(lambda: len(held.came) == 2)  # a first loss refuses nobody
-            await stack.enter_async_context(filter_service(port=other, gate=held))
-            await ready(2)
-        answer = await call
-        assert answer["Error"].startswith(f"filter service: {LOST_AGAIN}; one ended before while ")
-        assert len(held.came) == 2, "the other replica lives on for other pods"
-
-
 LOST_TWICE = f"filter service: {LOST_AGAIN}; it is not known yet why"
 LATE = "filter service does not answer in time"
 
@@ -224,50 +183,6 @@ async def test_a_pod_that_took_replicas_along_gets_no_further_ones(
         assert not asked(), "the others live on for other pods"
 
 
-async def not_serving(address: str) -> None:
-    """Wait until a service says that it drains."""
-    request = health_pb2.HealthCheckRequest()
-    async with grpc.aio.insecure_channel(address) as channel:
-        stub: Any = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
-
-        async def drains() -> bool:
-            status: int = (await stub.Check(request)).status
-            return status != health_pb2.HealthCheckResponse.SERVING
-
-        await until(drains)
-
-
-async def test_a_replica_that_drains_finishes_its_work(tmp_path: Path) -> None:
-    asked, release = asyncio.Event(), asyncio.Event()
-
-    class Waits(ScorePlugin):
-        async def prepare(self, pod: Pod, nodes: Any) -> None:
-            asked.set()
-            await release.wait()
-
-        def score_node(self, pod: Pod, node: Node) -> float:
-            return 50.0
-
-    policy = policy_of(
-        "{score: {disabled: [{name: '*'}], enabled: [{name: Waits}]}}",
-        "{name: Waits, timeBudget: 30s}",
-    )
-    async with AsyncExitStack() as stack:
-        draining = await stack.enter_async_context(AsyncExitStack())
-        scorer = await draining.enter_async_context(scorer_service(Waits, grace=10))
-        running = await stack.enter_async_context(
-            sharing(tmp_path, policy=policy, nodes=("n1", "n2"), scorer=[scorer])
-        )
-        placing = asyncio.create_task(place(running, pod(), ["n1", "n2"]))
-        await asked.wait()
-        drained = asyncio.create_task(draining.aclose())
-        await not_serving(scorer)
-        release.set()
-        assert {each["total"] for each in (await placing)["top"].values()} == {50.0}
-        await drained
-        assert running.sample("moorage_cycles_resent_total", service="scorer", cause="lost") == 0
-
-
 SORT = ("moorage", "")
 
 
@@ -297,25 +212,9 @@ def test_shards_are_as_many_as_are_worth_their_messages(
     nodes: int, replicas: int, microseconds: float, shards: int
 ) -> None:
     sharding = Sharding(limits())
+    assert sharding.count(SORT, 5000, 3) == 1, "what is not known yet is not scattered"
     sharding.observe(SORT, 1000, 1000 * microseconds / 1e6)
     assert sharding.count(SORT, nodes, replicas) == shards
-
-
-def test_what_has_to_be_done_again_must_be_worth_it_too() -> None:
-    sharding = Sharding(limits())
-    sharding.observe(SORT, 1000, 0.05, again=0.0)
-    assert sharding.count(SORT, 1000, 9) == 9
-    for _ in range(100):
-        sharding.observe(SORT, 1000, 0.05, again=0.01)
-    assert sharding.count(SORT, 1000, 9) == 3
-    for _ in range(100):
-        sharding.observe(SORT, 1000, 0.05, again=0.03)
-    assert sharding.count(SORT, 1000, 9) == 1
-
-
-def test_what_is_not_known_yet_is_not_scattered() -> None:
-    assert Sharding(limits()).count(SORT, 5000, 3) == 1
-    assert Sharding(limits(min_shard_time=0)).count(SORT, 5000, 3) == 3
 
 
 def test_the_newest_cycles_count_most_and_each_by_its_nodes() -> None:
@@ -338,20 +237,9 @@ def test_an_answer_is_late_when_nearly_all_came_much_sooner() -> None:
     assert tracker.hedge_delay(SORT, 1000, 5) == pytest.approx(3 * 0.096)
     assert tracker.hedge_delay(SORT, 2000, 5) == pytest.approx(6 * 0.096)
     assert tracker.hedge_delay(SORT, 10, 5) == 0.05, "never sooner than the floor"
-
-
-def test_without_experience_a_replica_has_a_quarter_of_the_time() -> None:
-    tracker = LatencyTracker(limits())
-    for _ in range(ENOUGH - 1):
-        tracker.observe(SORT, 1000, 0.1)
-    assert tracker.hedge_delay(SORT, 1000, 4) == 1
-    tracker.observe(SORT, 1000, 0.1)
-    assert tracker.hedge_delay(SORT, 1000, 4) == pytest.approx(0.3)
-
-
-def test_few_nodes_are_not_taken_for_slow_ones() -> None:
-    tracker = LatencyTracker(limits())
+    fresh = LatencyTracker(limits())
     for _ in range(ENOUGH):
-        tracker.observe(SORT, 1, 0.002)
-    assert tracker.hedge_delay(SORT, 100, 4) == 0.05
-    assert tracker.hedge_delay(SORT, 5000, 4) == pytest.approx(3 * 0.1)
+        assert fresh.hedge_delay(SORT, 1000, 4) == 1, "without experience a quarter of the time"
+        fresh.observe(SORT, 1, 0.002)
+    assert fresh.hedge_delay(SORT, 100, 4) == 0.05, "few nodes are not taken for slow ones"
+    assert fresh.hedge_delay(SORT, 5000, 4) == pytest.approx(3 * 0.1)

@@ -92,7 +92,6 @@ def of_set(name: str, **metadata: Any) -> Object:
 
 
 def answered(process: Gateway) -> tuple[float, float]:
-    """Return how often filters, and how often scorers, were asked and answered."""
     counts = [
         process.sample("moorage_cycle_duration_seconds_count", phase=phase)
         for phase in ("filter", "score")
@@ -101,7 +100,6 @@ def answered(process: Gateway) -> tuple[float, float]:
 
 
 async def decided(process: Gateway, name: str, namespace: str = "default") -> Object:
-    """Return the newest decision about a pod."""
     _, answer = await process.get(f"/decisions/{namespace}/{name}")
     decision: Object = answer["attempts"][0]
     return decision

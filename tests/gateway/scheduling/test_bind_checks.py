@@ -10,17 +10,17 @@ import pytest
 
 from gateway.scheduling.bind_check import NO_NODE
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
+from tests.gateway.scheduling.noting import events, told
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gate, Gateway, Options, bind, is_open, plane, policy_of
 from tools.waiting import until
 
+PODS = "/api/v1/namespaces/default/pods"
 OCCUPIED = "node(s) already ran a pod"
 REFUSED = f"checked again at the bind, Alone rejects: {OCCUPIED}"
 
 
 class Alone(FilterPlugin):
-    """Lets one pod on a node."""
-
     depends_on = Scope.NODE
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
@@ -28,8 +28,6 @@ class Alone(FilterPlugin):
 
 
 class Labelled(FilterPlugin):
-    """Lets pods on nodes with a label, whatever runs there."""
-
     depends_on = Scope.NODE
     reads_placements = False
 
@@ -74,18 +72,6 @@ async def test_of_two_pods_with_the_same_node_the_second_is_refused(tmp_path: Pa
         assert f"the bind to n1 was refused: {REFUSED}" in attempt["why"]
 
 
-async def test_a_bind_whose_node_did_not_change_asks_nobody(tmp_path: Path) -> None:
-    async with running(tmp_path, "Alone") as process:
-        first, second = pods(process, "first", "second")
-        for each in (first, second):
-            await process.filter(each, "n1", "n2")
-        asked = process.sample("moorage_cycle_duration_seconds_count", phase="filter")
-        assert await bind(process, first, "n1") == ""
-        assert await bind(process, second, "n2") == ""
-        assert process.sample("moorage_cycle_duration_seconds_count", phase="filter") == asked
-        assert checks(process, "spared") == 2
-
-
 async def test_placements_that_no_plugin_reads_are_no_change(tmp_path: Path) -> None:
     async with running(tmp_path, "Labelled") as process:
         first, second = pods(process, "first", "second")
@@ -100,14 +86,7 @@ async def test_a_node_that_changed_since_the_decision_is_checked(tmp_path: Path)
     async with running(tmp_path, "Labelled") as process:
         (first,) = pods(process, "first")
         await process.filter(first, "n1")
-        before = process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
-        process.api.label("/api/v1/nodes/n1", closed="yes")
-        await until(
-            lambda: (
-                process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
-                > before
-            )
-        )
+        await told(process, "nodes", lambda: process.api.label("/api/v1/nodes/n1", closed="yes"))
         assert "Labelled rejects: node(s) closed" in await bind(process, first)
 
 
@@ -154,14 +133,9 @@ async def by_one_of_two(process: Gateway, obj: Object) -> None:
 
 async def labelled(process: Gateway, obj: Object) -> None:
     """Change what the pod itself is, after its decision."""
-    await until(
-        lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 1
-    )
+    await until(lambda: events(process, "pods") == 1)
     await filtered_on_both(process, obj)
-    process.api.label("/api/v1/namespaces/default/pods/p", x="y")
-    await until(
-        lambda: process.sample("moorage_watch_events_total", resource="pods", type="MODIFIED") == 1
-    )
+    await told(process, "pods", lambda: process.api.label(f"{PODS}/p", x="y"))
 
 
 @pytest.mark.parametrize(
@@ -212,26 +186,9 @@ async def test_a_node_that_the_watch_shows_late_is_waited_for(tmp_path: Path) ->
 async def test_a_pod_does_not_count_against_itself(tmp_path: Path) -> None:
     async with running(tmp_path, "Alone") as process:
         (first,) = pods(process, "first")
-        await until(
-            lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED")
-        )
+        await until(lambda: events(process, "pods"))
         assert await bind(process, first) == "", "nobody has decided, so it is checked"
         assert checks(process, "passed") == 1
-
-
-async def test_without_a_decision_the_node_is_checked(tmp_path: Path) -> None:
-    async with running(tmp_path, "Alone") as process:
-        pods(process, "there", nodeName="n1")
-        (late,) = pods(process, "late")
-        await until(
-            lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 2
-        )
-        assert await bind(process, late) == REFUSED
-        process.api.delete("/api/v1/namespaces/default/pods/there")
-        await until(
-            lambda: process.sample("moorage_watch_events_total", resource="pods", type="DELETED")
-        )
-        assert await bind(process, late) == ""
 
 
 async def test_a_bind_that_comes_while_another_is_checked_counts(tmp_path: Path) -> None:
@@ -247,14 +204,7 @@ async def test_a_bind_that_comes_while_another_is_checked_counts(tmp_path: Path)
     async with running(tmp_path, "Alone", gate=gate) as process:
         early, late = pods(process, "early", "late")
         await process.filter(early, "n1")
-        before = process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
-        process.api.label("/api/v1/nodes/n1", x="y")
-        await until(
-            lambda: (
-                process.sample("moorage_watch_events_total", resource="nodes", type="MODIFIED")
-                > before
-            )
-        )
+        await told(process, "nodes", lambda: process.api.label("/api/v1/nodes/n1", x="y"))
         await process.filter(late, "n1")
         held.clear()
         may_go.clear()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from moorage import Nodes, Pod, ScorePlugin
+from tests.gateway.scheduling.noting import events
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, bind, plane, policy_of
 from tools.waiting import until
@@ -24,8 +25,6 @@ OCCUPIED = "node(s) already ran another PipelineRun"
 
 
 class Later(ScorePlugin):
-    """Likes nodes better the later they come."""
-
     def score(self, pod: Pod, nodes: Nodes) -> list[float]:
         return [10.0 * i for i in range(len(nodes))]
 
@@ -94,19 +93,12 @@ async def test_a_pod_that_was_deleted_meanwhile_claims_nothing(process: Gateway)
     assert (await process.filter(other, *NAMES))["NodeNames"] == ["n3"]
 
 
-async def test_pods_that_claim_are_scored_once(process: Gateway) -> None:
-    first = task(process, "a-1", "a")
-    for _ in range(3):
-        await process.filter(first, *NAMES)
-    assert process.sample("moorage_cycle_duration_seconds_count", phase="score") == 3
-
-
 async def test_pods_of_which_no_plugin_wants_it_claim_nothing(process: Gateway) -> None:
     plain = task(process, "plain")
     assert (await process.filter(plain, *NAMES))["NodeNames"] == list(NAMES)
     assert claims(process) == 0
     before = process.sample("moorage_cycle_duration_seconds_count", phase="filter")
-    await until(lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED"))
+    await until(lambda: events(process, "pods"))
     assert await bind(process, plain, "n2") == ""
     assert process.sample("moorage_cycle_duration_seconds_count", phase="filter") == before
 
@@ -128,16 +120,6 @@ async def test_a_new_attempt_gives_up_the_claim_of_the_one_before(process: Gatew
     assert answer["NodeNames"] == ["n1"]
 
 
-async def test_a_deleted_pod_gives_up_its_claim(process: Gateway) -> None:
-    first = task(process, "a-1", "a")
-    await until(lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED"))
-    await process.filter(first, "n1")
-    process.api.delete("/api/v1/namespaces/default/pods/a-1")
-    await until(lambda: claims(process) == 0)
-    answer = await process.filter(task(process, "b-1", "b"), "n1")
-    assert answer["NodeNames"] == ["n1"]
-
-
 async def test_a_pod_whose_attempt_failed_after_the_cycle_gives_up_its_claim(
     process: Gateway,
 ) -> None:
@@ -156,8 +138,7 @@ async def test_a_pod_whose_attempt_failed_after_the_cycle_gives_up_its_claim(
     again = process.api.read_pod("a-1")
     await process.filter(again, "n1")
     process.api.set_status("a-1", conditions=[condition], message="later")
-    modified = {"resource": "pods", "type": "MODIFIED"}
-    await until(lambda: process.sample("moorage_watch_events_total", **modified) == 2)
+    await until(lambda: events(process, "pods") == 3)
     assert claims(process) == 1, "that was the attempt before"
 
 
@@ -200,9 +181,7 @@ async def test_a_bind_after_the_claim_was_lost_must_not_break_the_rule(tmp_path:
 
 async def test_binds_of_pods_without_a_cycle_here_are_checked(process: Gateway) -> None:
     first, second = task(process, "a-1", "a"), task(process, "a-2", "a")
-    await until(
-        lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 2
-    )
+    await until(lambda: events(process, "pods") == 2)
     assert await bind(process, first, "n1") == ""
     assert ELSEWHERE in await bind(process, second, "n2")
     assert await bind(process, second, "n1") == ""
@@ -210,9 +189,7 @@ async def test_binds_of_pods_without_a_cycle_here_are_checked(process: Gateway) 
 
 async def test_of_two_binds_at_once_only_one_decides_where_the_run_goes(process: Gateway) -> None:
     first, second = task(process, "a-1", "a"), task(process, "a-2", "a")
-    await until(
-        lambda: process.sample("moorage_watch_events_total", resource="pods", type="ADDED") == 2
-    )
+    await until(lambda: events(process, "pods") == 2)
     errors = await asyncio.gather(bind(process, first, "n1"), bind(process, second, "n2"))
     assert sum(error == "" for error in errors) == 1
 

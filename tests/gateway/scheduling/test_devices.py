@@ -52,7 +52,6 @@ async def process(tmp_path: Path) -> AsyncIterator[Gateway]:
 
 
 def allocated(process: Gateway, names: set[str]) -> dict[tuple[str, str], list[str]]:
-    """Return the bound pods by node and device."""
     found = defaultdict(list)
     for name in names:
         pod = process.api.read_pod(name)

@@ -1,7 +1,5 @@
 """Pod groups: a group that was given up leaves no claim, and failing binds slow down."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -29,23 +27,17 @@ async def place(process: Gateway, pods: list[Object], *names: str) -> list[str]:
     return [(answer["NodeNames"] or [""])[0] for answer in answers]
 
 
-@asynccontextmanager
-async def patient(tmp_path: Path, wait: float) -> AsyncIterator[Gateway]:
-    async with running(tmp_path, group_bind_wait=wait) as process:
-        yield process
-
-
 async def test_a_group_of_which_a_member_was_rejected_is_over_with_the_next_pod(
     tmp_path: Path,
 ) -> None:
-    async with patient(tmp_path, 60.0) as process:
+    async with running(tmp_path, group_bind_wait=60.0) as process:
         ring = [member(process, name, name) for name in ("a", "b", "c")]
         assert await place(process, ring, "n1", "n2") == ["n2", "n1", ""]
         assert await place(process, [task(process, "single", "s")], "n1", "n2") == ["n2"]
 
 
 async def test_a_group_that_was_given_up_leaves_no_claim(tmp_path: Path) -> None:
-    async with patient(tmp_path, 0.0) as process:
+    async with running(tmp_path, group_bind_wait=0.0) as process:
         ring = [member(process, name, name) for name in ("a", "b")]
         single = task(process, "single", "s")
         assert await place(process, ring, "n1", "n2") == ["n2", "n1"]
@@ -55,7 +47,7 @@ async def test_a_group_that_was_given_up_leaves_no_claim(tmp_path: Path) -> None
 
 
 async def test_a_group_whose_members_are_filtered_keeps_its_claims(tmp_path: Path) -> None:
-    async with patient(tmp_path, 0.0) as process:
+    async with running(tmp_path, group_bind_wait=0.0) as process:
         ring = [member(process, name, name) for name in ("a", "b")]
         assert await place(process, ring[:1], *NAMES) == ["n3"]
         answer = await process.filter(ring[1], *NAMES)
@@ -65,7 +57,7 @@ async def test_a_group_whose_members_are_filtered_keeps_its_claims(tmp_path: Pat
 
 
 async def test_the_next_pass_of_a_group_begins_without_claims(tmp_path: Path) -> None:
-    async with patient(tmp_path, 60.0) as process:
+    async with running(tmp_path, group_bind_wait=60.0) as process:
         ring = [member(process, name, name) for name in ("a", "b", "c")]
         first = await place(process, ring, *NAMES)
         assert await place(process, ring, *NAMES) == first == ["n3", "n2", "n1"]
@@ -77,7 +69,7 @@ async def test_the_next_pass_of_a_group_begins_without_claims(tmp_path: Path) ->
 async def test_a_bind_to_the_placement_of_an_earlier_pass_drops_the_later_one(
     tmp_path: Path,
 ) -> None:
-    async with patient(tmp_path, 60.0) as process:
+    async with running(tmp_path, group_bind_wait=60.0) as process:
         ring = [member(process, name, name) for name in ("a", "b")]
         assert await place(process, ring, "n1", "n2") == ["n2", "n1"]
         assert await bind(process, ring[0], "n1") == ""
@@ -87,7 +79,7 @@ async def test_a_bind_to_the_placement_of_an_earlier_pass_drops_the_later_one(
 async def test_groups_of_other_namespaces_and_names_do_not_touch_each_other(
     tmp_path: Path,
 ) -> None:
-    async with patient(tmp_path, 60.0) as process:
+    async with running(tmp_path, group_bind_wait=60.0) as process:
         first, second = member(process, "a", "a"), member(process, "b", "b", group="other")
         assert await place(process, [first, second], "n1", "n2") == ["n2", "n1"]
         assert await place(process, [first], "n1", "n2") == ["n2"]
@@ -105,7 +97,7 @@ async def test_binds_of_a_group_that_fail_wait_longer_each_time(
         sleeps.clear()
         return found
 
-    async with patient(tmp_path, 60.0) as process:
+    async with running(tmp_path, group_bind_wait=60.0) as process:
         (one,) = [member(process, "a", "a")]
         others = [task(process, "x", "x")]
         assert await place(process, others, "n1") == ["n1"]

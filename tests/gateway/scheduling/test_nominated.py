@@ -17,8 +17,6 @@ from tools.waiting import until
 
 
 class Beside(FilterPlugin):
-    """Puts pods only beside others."""
-
     depends_on = Scope.NODE
 
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
@@ -42,7 +40,6 @@ def waiting(process: Gateway, name: str, priority: int = 5, **more: Any) -> Obje
 
 
 async def nominate(process: Gateway, name: str, node: str) -> None:
-    """Nominate a pod for a node, and wait until the gateway has seen that."""
     seen = {"resource": "pods", "type": "MODIFIED"}
     before = process.sample("moorage_watch_events_total", **seen)
     process.api.set_status(name, phase="Pending", nominatedNodeName=node)
@@ -50,7 +47,6 @@ async def nominate(process: Gateway, name: str, node: str) -> None:
 
 
 def asked(process: Gateway) -> float:
-    """Return how often filter replicas were asked."""
     return process.sample("moorage_cycle_duration_seconds_count", phase="filter")
 
 

@@ -88,7 +88,6 @@ async def test_one_two_and_three_replicas_say_the_same(tmp_path: Path, seed: int
 
 
 async def fill(running: Gateway, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
-    """Create nodes and pods on them, and wait until the gateway knows them."""
     for made in nodes:
         running.api.create("/api/v1/nodes", made)
     for each in pods:
@@ -107,8 +106,6 @@ async def measured(running: Gateway) -> None:
 
 
 class FailsOnOne(ScorePlugin):
-    """Cannot score one of the nodes."""
-
     def score_node(self, pod: Pod, node: Node) -> float:
         if node.name == "n0":
             raise ValueError("no data")
@@ -133,8 +130,6 @@ async def test_a_score_plugin_that_fails_on_one_node_is_left_out_everywhere(tmp_
 
 
 class RejectsSome(FilterPlugin):
-    """Rejects a few nodes, and cannot say anything of one."""
-
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         if node.name == "n0":
             raise ValueError("no data")
@@ -142,8 +137,6 @@ class RejectsSome(FilterPlugin):
 
 
 class RejectsMore(FilterPlugin):
-    """Runs after it."""
-
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return Rejection("is one of more") if node.name in ("n39", "n20") else None
 
@@ -200,8 +193,6 @@ async def test_whole_nodes_in_the_call_are_seen_by_all_shards(tmp_path: Path) ->
 
 
 class Scores(ScorePlugin):
-    """Takes its time for the nodes."""
-
     def score(self, pod: Pod, nodes: Nodes) -> list[float]:
         time.sleep(0.2)
         return [float(row) for row in nodes.rows]

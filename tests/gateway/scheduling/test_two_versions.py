@@ -110,13 +110,11 @@ class Rollout:
         await stack.enter_async_context(service)
 
     async def stop(self) -> None:
-        """Stop all."""
         for stack in self._running.values():
             await stack.aclose()
 
 
 async def relabel(process: Gateway, name: str, rank: int) -> None:
-    """Give a node another rank, and wait until the gateway knows it."""
     path = f"/api/v1/nodes/{name}"
     await told(process, "nodes", lambda: process.api.label(path, liked=str(rank)))
 

@@ -40,15 +40,11 @@ NAMES = ("n1", "n2", "n3")
 
 
 class Cool(FilterPlugin):
-    """Keeps pods off hot nodes."""
-
     def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
         return Rejection("node is too hot") if "hot" in node.labels else None
 
 
 class ByNumber(ScorePlugin):
-    """Likes nodes better the larger the number in their names is."""
-
     def score_node(self, pod: Pod, node: Node) -> float:
         return float(node.name[1:].partition("-")[0])
 
@@ -165,6 +161,9 @@ async def test_the_verdicts_and_the_ranking_are_there_by_plugin_and_in_words(
 async def test_another_profile_can_be_asked(process: Gateway) -> None:
     answer = await simulated(process, pod=pod(cpu="5"), nodes=["n1", "n2"], profile="scores")
     assert (answer["feasible"], answer["profile"]) == (["n1", "n2"], "scores")
+    status, wrong = await post(process, "/simulate", {"pod": pod(cpu="much")})
+    assert (status, wrong["error"].startswith("filter service: ")) == (400, True)
+    assert "much" in wrong["error"], "which is no amount"
     status, wrong = await post(process, "/simulate", {"pod": pod(cpu="1"), "profile": "none"})
     assert status == 400
     assert "name one of these as `profile`" in wrong["error"]
@@ -190,13 +189,6 @@ async def test_what_is_wrong_is_said_with_its_path(process: Gateway) -> None:
         answered, as_extender = await post(process, "/simulate/filter", body)
         assert answered == 200
         assert as_extender["Error"].startswith("moorage: the request was not understood")
-
-
-async def test_amounts_that_are_none_are_refused(process: Gateway) -> None:
-    status, answer = await post(process, "/simulate", {"pod": pod(cpu="much")})
-    assert status == 400
-    assert "filter service: " in answer["error"]
-    assert "much" in answer["error"]
 
 
 async def test_more_questions_than_may_wait_are_refused(tmp_path: Path) -> None:
