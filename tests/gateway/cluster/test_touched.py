@@ -19,7 +19,7 @@ from gateway.cluster.state import ClusterState
 from gateway.cluster.waiters import wait_for
 from moorage.models import STATEFUL_SETS, ObjectName, encode
 from moorage.testing import make_node, make_pod
-from tests.gateway.cluster.state_changes import NAMES, StateChanges, place
+from tests.gateway.cluster.state_changes import CPUS, NAMES, StateChanges, place
 
 Change = Callable[[ClusterState], object]
 
@@ -111,6 +111,12 @@ class RowsAreTouchedIfTheyLookDifferent(StateChanges):
     def claimed(self, name: str, node: str) -> None:
         if not self.state.place_of(place(name).uid):  # else the row is touched all the same
             super().claimed(name, node)
+
+    @rule(name=NAMES, node=st.sampled_from(["", "a", "b", "c", "d"]), cpu=CPUS)
+    def pod(self, name: str, node: str, cpu: str) -> None:
+        known = self.state.pods.get(place(name).uid)
+        if node or known is None or not known.spec.node_name:  # no API server takes it away
+            super().pod(name, node, cpu)
 
     @rule()
     def later(self) -> None:

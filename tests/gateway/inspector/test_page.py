@@ -111,8 +111,8 @@ async def test_an_attempt_that_is_not_kept_is_said_to_be_and_the_timeline_is_who
         steps = page.locator(".timeline > li")
         await expect(steps).to_have_count(4)
         await expect(steps.nth(0)).to_contain_text("Created")
-        await expect(steps.nth(1)).to_contain_text("Attempts 1 to 5are not kept any more")
-        await expect(steps.nth(2)).to_contain_text("50 Insufficient cpu")
+        await expect(steps.nth(1)).to_contain_text("50 Insufficient cpu")
+        await expect(steps.nth(2)).to_contain_text("Attempts 1 to 5are not kept any more")
         await expect(steps.nth(3)).to_contain_text("filter 2.10 ms")
 
 
