@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage import FilterPlugin, Node, Pod, Rejection, ScorePlugin
+from tests.gateway.scheduling.noting import decided
 from tests.gateway.sharing import sharing
 from tools.inprocess.gateway import Gateway, Options, bind, pod, policy_of
 from tools.waiting import until
@@ -107,8 +108,7 @@ async def test_bad_parameters_are_refused(tmp_path: Path) -> None:
 async def test_the_nodes_of_a_decision_are_a_table(tmp_path: Path) -> None:
     async with deciding(tmp_path) as running:
         await decide(running, "a")
-        _, answer = await running.get("/decisions/default/a")
-        (attempt,) = answer["attempts"]
+        attempt = await decided(running, "a")
         path = f"/decisions/default/a/{attempt['id']}/nodes"
         _, table = await running.get(path)
         assert table["total"] == 4
@@ -150,8 +150,7 @@ async def test_nodes_that_are_not_kept_are_gone(tmp_path: Path) -> None:
     async with deciding(tmp_path, decision_arrays=1) as running:
         await decide(running, "a")
         await decide(running, "b")
-        _, answer = await running.get("/decisions/default/a")
-        (attempt,) = answer["attempts"]
+        attempt = await decided(running, "a")
         status, gone = await running.get(f"/decisions/default/a/{attempt['id']}/nodes")
     assert status == 410
     assert gone["error"].endswith("are not kept, or it has none")

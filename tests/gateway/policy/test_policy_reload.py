@@ -12,6 +12,7 @@ import pytest
 from cli.up.processes import free_ports
 from moorage import Arguments, FilterPlugin, Node, Nodes, Pod, Rejection, ScorePlugin
 from tests.gateway.cluster.test_objects import SETS, Replicated, becomes, stateful_set
+from tests.gateway.scheduling.noting import decided
 from tools.inprocess.gateway import (
     Gateway,
     Options,
@@ -294,8 +295,7 @@ async def test_no_cycle_is_lost_and_none_is_half_under_another_policy(tmp_path: 
                 assert filtered["Error"] == ""
                 assert filtered["NodeNames"] == ["n1", "n2"]
                 await found.prioritize(obj, "n1", "n2")
-                _, answer = await found.get(f"/decisions/default/{obj['metadata']['name']}")
-                (attempt,) = answer["attempts"]
+                attempt = await decided(found, obj["metadata"]["name"])
                 mark = filtered["FailedAndUnresolvableNodes"]["n3"]
                 top = {each["node"]: each for each in attempt["score"]["top"]}
                 raw = top["n1"]["plugins"][0]["raw"]
@@ -333,8 +333,7 @@ async def test_a_cycle_that_has_begun_ends_under_its_policy(tmp_path: Path) -> N
             Held.released.set()
         await found.prioritize(pod("a"), *filtering.result()["NodeNames"])
         await reloaded(found, "ok")
-        _, answer = await found.get("/decisions/default/a")
-        (attempt,) = answer["attempts"]
+        attempt = await decided(found, "a")
         top = {each["node"]: each for each in attempt["score"]["top"]}
         assert top["n1"]["plugins"][0]["raw"] == 10
         await found.filter(pod("b"), *NODES)

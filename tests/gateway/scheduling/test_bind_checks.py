@@ -10,7 +10,7 @@ import pytest
 
 from gateway.scheduling.bind_check import NO_NODE
 from moorage import FilterPlugin, Node, Pod, Rejection, Scope
-from tests.gateway.scheduling.noting import events, told
+from tests.gateway.scheduling.noting import decided, events, told
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gate, Gateway, Options, bind, is_open, plane, policy_of
 from tools.waiting import until
@@ -66,8 +66,7 @@ async def test_of_two_pods_with_the_same_node_the_second_is_refused(tmp_path: Pa
         assert await bind(process, second) == REFUSED
         assert process.api.node_of("second") is None
         assert [checks(process, each) for each in ("spared", "rejected")] == [1, 1]
-        _, decisions = await process.get("/decisions/default/second")
-        (attempt,) = decisions["attempts"]
+        attempt = await decided(process, "second")
         assert attempt["bindCheck"]["cause"] == "node changed"
         assert f"the bind to n1 was refused: {REFUSED}" in attempt["why"]
 

@@ -82,8 +82,7 @@ async def test_scores_after_a_filter_call_are_those_without_one(
     for name in ("first", "second", "third"):
         assert (await running.filter(pod(name), "n1", "n2"))["NodeNames"] == ["n1", "n2"]
         assert await running.prioritize(pod(name), "n1", "n2") == alone
-    _, decision = await running.get("/decisions/default/third")
-    (attempt,) = decision["attempts"]
+    attempt = await decided(running, "third")
     assert attempt["score"]["nodes"] == 2
     assert running.sample("moorage_cycle_duration_seconds_count", phase="score") == 4
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moorage import Nodes, Pod, ScorePlugin
-from tests.gateway.scheduling.noting import events
+from tests.gateway.scheduling.noting import decided, events
 from tools.inprocess.api import Object
 from tools.inprocess.gateway import Gateway, bind, plane, policy_of
 from tools.waiting import until
@@ -56,8 +56,7 @@ async def test_the_best_node_is_claimed_and_no_other_is_offered(process: Gateway
     answer = await process.filter(task(process, "a-1", "a"), *NAMES)
     assert answer["NodeNames"] == ["n3"]
     assert claims(process) == 1
-    _, decisions = await process.get("/decisions/default/a-1")
-    (attempt,) = decisions["attempts"]
+    attempt = await decided(process, "a-1")
     assert attempt["claim"] == {"node": "n3", "plugins": ["OneNodePerPipelineRun"]}
     assert attempt["score"]["top"][0]["node"] == "n3"
 
@@ -170,8 +169,7 @@ async def test_a_bind_after_the_claim_was_lost_must_not_break_the_rule(tmp_path:
         error = await bind(process, late, "n1")
         assert error == f"checked again at the bind, OneNodePerPipelineRun rejects: {ELSEWHERE}"
         assert process.sample("moorage_bind_checks_total", outcome="rejected") == 1
-        _, decisions = await process.get("/decisions/default/a-1")
-        (attempt,) = decisions["attempts"]
+        attempt = await decided(process, "a-1")
         assert attempt["bindCheck"]["cause"] == "claim lost"
         assert attempt["bindCheck"]["error"] == error
         assert f"the bind to n1 was refused: {error}" in attempt["why"]
