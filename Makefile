@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Where Python does not keep what it compiled, each process and each test worker compiles everything again.
 unexport PYTHONDONTWRITEBYTECODE
-# Test processes side by side. Most tests wait most of the time, so more than the cores; those of a real control plane do not.
+# Test processes side by side. Most tests wait most of the time, so more than the cores; those of a real control plane do less.
 WORKERS ?= 5
 # AGAIN=1 runs only the tests that failed last time. REPORT=file writes their results as JUnit does.
 override AGAIN := $(if $(AGAIN),--last-failed --last-failed-no-failures=none)
@@ -193,11 +193,11 @@ bench-quick: $(VENV)/.dev ## The same in a minute and a half: filter and priorit
 bench-peers: $(VENV)/.peers ## Measure beside extenders that people run: TOPOLVM=folder GPUSHARE=folder (checkouts), FastAPI
 	$(BIN)/python -m bench peers $(if $(TOPOLVM),--topolvm $(TOPOLVM)) $(if $(GPUSHARE),--gpushare $(GPUSHARE))
 
-# Recordings are compared each night: what a program says changes with its version only.
-E2E_NIGHTLY := tests/e2e/golden tests/e2e/renderings tests/e2e/test_version_skew.py tests/e2e/packaging/test_image.py \
-  tests/e2e/packaging/test_new_plugin.py tests/e2e/packaging/test_tutorial.py
+# Recordings are compared each night: what a program says changes with its version only. So are releases rehearsed.
+E2E_NIGHTLY := tests/e2e/golden tests/e2e/renderings tests/e2e/test_version_skew.py \
+  $(patsubst %,tests/e2e/packaging/test_%.py,image new_plugin platforms release tutorial)
 E2E = tests/scenarios tests/e2e $(E2E_NIGHTLY:%=--ignore=%) --ignore=tests/e2e/autoscaler/test_many.py
-e2e: WORKERS = 2
+e2e: WORKERS = 3
 e2e: $(VENV)/.dev ## Build a real control plane once, run the same scenarios on it; KUBERNETES=1.36, SCHEDULER=1.30, FEATURE_GATES, RUNTIME_CONFIG
 	$(BIN)/python -m tools.build
 	$(BIN)/python -m bench.processes.goprograms

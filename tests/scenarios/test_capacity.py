@@ -193,6 +193,7 @@ async def test_pods_that_come_one_by_one_share_the_nodes(world: World) -> None:
     assert 3 <= len(added.added) <= 4
 
 
+@ALONE
 async def test_a_group_gets_all_the_nodes_that_it_lacks_at_once(world: World) -> None:
     await world.nodes(*hot("n1"))
     labels = {"moorage.io/group": "train", "moorage.io/group-size": "3"}

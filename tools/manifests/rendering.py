@@ -8,11 +8,13 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from moorage.files import LOADER
 from tools.build import find
 from tools.manifests import plugins
 
@@ -84,12 +86,14 @@ def rendered(values: Values, *options: str) -> str:
     """
     anywhere = {"networkPolicy": {"apiServer": {"addresses": ANYWHERE}}}
     given = merged({"namespace": {"create": True}, **anywhere}, values)
-    options = options or ("--skip-tests",)
+    return _template(json.dumps(given), *(options or ("--skip-tests",)))
+
+
+@cache
+def _template(given: str, *options: str) -> str:
     command = [str(find("helm")), "template", "moorage", str(CHART), "--namespace", NAMESPACE]
     command += ["--kube-version", KUBERNETES, "--values", "-", *options]
-    done = subprocess.run(
-        command, input=json.dumps(given), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"helm template: {done.stderr}")
     return _SOURCE.sub("", done.stdout)
@@ -97,17 +101,21 @@ def rendered(values: Values, *options: str) -> str:
 
 def render(values: Values) -> list[Manifest]:
     """Return the objects that the chart makes of values."""
-    return list(yaml.safe_load_all(rendered(values)))
+    return _objects(rendered(values))
 
 
 def helm_test(values: Values) -> list[Manifest]:
     """Return the objects that `helm test` makes of values."""
-    return list(yaml.safe_load_all(rendered(values, "--show-only", "templates/test.yaml")))
+    return _objects(rendered(values, "--show-only", "templates/test.yaml"))
 
 
 def installed(layout: str) -> list[Manifest]:
     """Return the objects of a layout's committed install.yaml."""
-    return list(yaml.safe_load_all((INSTALL / f"{layout}.yaml").read_text()))
+    return _objects((INSTALL / f"{layout}.yaml").read_text())
+
+
+def _objects(text: str) -> list[Manifest]:
+    return list(yaml.load_all(text, Loader=LOADER))
 
 
 def one(manifests: list[Manifest], kind: str, name: str) -> Manifest:
@@ -128,7 +136,7 @@ def generated() -> dict[Path, str]:
         if ANYWHERE[0] in text:
             head += EDIT
         files[INSTALL / f"{layout}.yaml"] = head + text
-        objects[layout] = list(yaml.safe_load_all(text))
+        objects[layout] = _objects(text)
     for name, (layout, config_map, key) in FILES.items():
         content = one(objects[layout], "ConfigMap", config_map)["data"][key]
         files[DEPLOY / "files" / name] = content

@@ -7,26 +7,16 @@ from typing import Any
 
 import msgspec
 import pytest
-import pytest_asyncio
 
 from moorage_host.kube import KubeClient, KubeStatusError, Response, connect
-from tools.planes.embedded import Identity
-from tools.planes.real import BY_CERTIFICATE, BY_TOKEN, Authority, RealPlane, who
+from tests.scenarios.world import World
+from tools.planes.real import Authority, RealPlane, who
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NODES = "/api/v1/nodes"
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealPlane]:
-    started = RealPlane(tmp_path_factory.mktemp("authentication"))
-    try:
-        await started.start()
-        yield started
-    finally:
-        await started.stop()
 
 
 @asynccontextmanager
@@ -52,21 +42,11 @@ async def whoami(kubeconfig: Path) -> Any:
     return msgspec.json.decode(answer.check().body)["status"]["userInfo"]
 
 
-@pytest.mark.parametrize("identity", [*BY_TOKEN, *BY_CERTIFICATE])
-async def test_each_process_is_who_it_should_be(plane: RealPlane, identity: Identity) -> None:
-    info = await whoami(plane.kubeconfig(identity))
-    user, groups = who(identity)
-    assert info["username"] == user
-    assert set(info["groups"]) == {*groups, "system:authenticated"}
-    # Only a client certificate leaves this trace; a token never does.
-    by_certificate = "authentication.kubernetes.io/credential-id" in info.get("extra", {})
-    assert by_certificate == (identity in BY_CERTIFICATE)
-
-
 async def test_a_certificate_gives_the_rights_of_its_user_and_no_more(
-    plane: RealPlane, tmp_path: Path
+    bare: World, tmp_path: Path
 ) -> None:
-    file = tmp_path / "kubeconfig"
+    plane, file = bare.plane, tmp_path / "kubeconfig"
+    assert isinstance(plane, RealPlane)
     plane.write_kubeconfig(file, plane.authority.sign("somebody", "somebody").user)
     assert (await whoami(file))["username"] == "somebody"
     answer = await list_nodes(file)
@@ -74,19 +54,20 @@ async def test_a_certificate_gives_the_rights_of_its_user_and_no_more(
         answer.check()
 
 
-async def test_watches_work_with_a_certificate(plane: RealPlane) -> None:
+async def test_watches_work_with_a_certificate(bare: World) -> None:
     query = {"watch": "true", "timeoutSeconds": "1", "sendInitialEvents": "true"}
     query |= {"resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
-    async with client(plane.kubeconfig("admin")) as connected:
+    async with client(bare.plane.kubeconfig("admin")) as connected:
         lines = [line async for line in connected.stream_lines(NODES, query=query, silence=10)]
     assert msgspec.json.decode(lines[0])["type"] == "BOOKMARK"
 
 
 @pytest.mark.parametrize("kind", ["certificate of another authority", "token nobody has"])
-async def test_others_are_refused(plane: RealPlane, tmp_path: Path, kind: str) -> None:
+async def test_others_are_refused(bare: World, tmp_path: Path, kind: str) -> None:
+    assert isinstance(bare.plane, RealPlane)
     stranger = Authority(tmp_path).sign("admin", *who("admin"))
     file = tmp_path / "kubeconfig"
-    plane.write_kubeconfig(file, stranger.user if "certificate" in kind else {"token": "none"})
+    bare.plane.write_kubeconfig(file, stranger.user if "certificate" in kind else {"token": "none"})
     answer = await list_nodes(file)
     with pytest.raises(KubeStatusError, match="401 Unauthorized"):
         answer.check()

@@ -13,11 +13,12 @@ from cli.capacity.placeholder import placeholder_name
 from moorage_host.kube import KubeClient, Response, connect
 from tests.cli.support import moorage
 from tests.scenarios.karpenter import definition
+from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import node, pod
-from tools.planes.real import RealPlane
 from tools.waiting import until
 
+pytest_plugins = ["tests.e2e.bare"]
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -34,27 +35,21 @@ class Clients(NamedTuple):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def clients(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clients]:
+async def clients(bare: World) -> AsyncIterator[Clients]:
     """The admin and the controller, once the policy is in force; a node and a pod exist."""
-    plane = RealPlane(tmp_path_factory.mktemp("capacity"))
+    kubeconfig = bare.plane.kubeconfig("capacity")
+    capacity = await connect(kubeconfig)
     try:
-        await plane.start()
-        admin = await connect(plane.kubeconfig("admin"))
-        capacity = await connect(plane.kubeconfig("capacity"))
-        try:
-            for path, obj in ((NODES, node("n1", labels={"a": "b"})), (PODS, pod("foreign"))):
-                (await send(admin, "POST", path, obj)).check()
+        await bare.create(node("n1", labels={"a": "b"}), pod("foreign"))
 
-            async def in_force() -> bool:
-                return (await send(capacity, "DELETE", f"{PODS}/foreign?dryRun=All")).status == 422
+        async def in_force() -> bool:
+            return (await send(capacity, "DELETE", f"{PODS}/foreign?dryRun=All")).status == 422
 
-            await until(in_force, 60)
-            yield Clients(admin, capacity, plane.kubeconfig("capacity"))
-        finally:
-            await admin.close()
-            await capacity.close()
+        await until(in_force, 60)
+        yield Clients(bare.client, capacity, kubeconfig)
     finally:
-        await plane.stop()
+        await capacity.close()
+        await bare.empty()
 
 
 async def send(client: KubeClient, verb: str, path: str, body: Object | None = None) -> Response:
