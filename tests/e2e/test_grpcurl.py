@@ -62,22 +62,19 @@ async def call(world: World, kind: str, method: str, data: object) -> Any:
 
 
 @pytest.mark.parametrize(("kind", "name"), METHODS)
-async def test_services_and_methods_are_listed(world: World, kind: str, name: str) -> None:
+async def test_services_and_methods_are_listed_and_described(
+    world: World, kind: str, name: str
+) -> None:
     service = f"moorage.v1.{name}"
     assert service in (await grpcurl(world, kind, "list")).split()
     listed = (await grpcurl(world, kind, "list", service)).split()
     assert {f"{service}.{method}" for method in METHODS[kind, name]} == set(listed)
-
-
-@pytest.mark.parametrize(("kind", "name"), METHODS)
-async def test_services_and_methods_are_described(world: World, kind: str, name: str) -> None:
-    service = f"moorage.v1.{name}"
     text = await grpcurl(world, kind, "describe", service)
     for method in METHODS[kind, name]:
         assert f"rpc {method} (" in text
-        more = await grpcurl(world, kind, "describe", f"{service}.{method}")
-        request = more.split("(")[1].split(")")[0].split()[-1].lstrip(".")
-        assert "message" in await grpcurl(world, kind, "describe", request)
+    more = await grpcurl(world, kind, "describe", listed[0])
+    request = more.split("(")[1].split(")")[0].split()[-1].lstrip(".")
+    assert "message" in await grpcurl(world, kind, "describe", request)
 
 
 async def test_filter(world: World) -> None:

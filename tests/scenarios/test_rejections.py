@@ -114,44 +114,6 @@ async def test_replicas_that_fit_nowhere_are_rejected_from_the_cache_until_a_nod
     assert sources
 
 
-async def test_a_plugin_that_fails_is_an_error_not_a_rejection(world: World) -> None:
-    await world.nodes(node("n1"))
-    async with world.scheduler():
-        await world.create(pod("p", fail="the device database is gone"))
-        message = await world.condition("p", "SchedulerError")
-        assert await world.event("p") == message
-
-    assert message.startswith("filter service: plugin Steered failed in prepare: RuntimeError: ")
-    assert "the device database is gone" in message
-    assert "preemption" not in message
-
-
-async def test_a_filter_service_that_is_down_is_said_in_the_event(world: World) -> None:
-    await world.nodes(node("n1"))
-    await world.services.programs["filter"].kill()
-    async with world.scheduler():
-        await world.create(pod("p"))
-        message = await world.condition("p", "SchedulerError")
-        await world.services.programs["filter"].start()
-        await world.bound("p")
-
-    assert message.startswith("filter service is not available")
-
-
-async def test_pods_wait_while_the_gateway_is_down(world: World) -> None:
-    await world.nodes(node("n1"))
-    await world.services.programs["gateway"].kill()
-    async with world.scheduler():
-        await world.create(pod("p"))
-        message = await world.condition("p", "SchedulerError")
-        address = world.services.extender.removeprefix("http://")
-        assert message == (
-            f'Post "http://{address}/filter": dial tcp {address}: connect: connection refused'
-        )
-        await world.services.programs["gateway"].start()
-        await world.bound("p")
-
-
 async def test_pods_go_anywhere_while_an_ignorable_gateway_is_down(world: World) -> None:
     await world.nodes(node("n1"))
     await world.services.programs["gateway"].kill()
@@ -160,21 +122,6 @@ async def test_pods_go_anywhere_while_an_ignorable_gateway_is_down(world: World)
         assert await world.bound("p") == {"p": "n1"}
         # kube-scheduler's own binder did it.
         assert not [name for name, _ in world.proxy.binds if name == "p"]
-
-
-async def test_a_gateway_that_does_not_answer_times_out(world: World) -> None:
-    await world.nodes(node("n1"))
-    async with world.scheduler(httpTimeout="1s"):
-        world.services.programs["gateway"].hold()
-        await world.create(pod("p"))
-        message = await world.condition("p", "SchedulerError")
-        world.services.programs["gateway"].go_on()
-        await world.bound("p")
-
-    assert message == (
-        f'Post "{world.services.extender}/filter": context deadline exceeded '
-        "(Client.Timeout exceeded while awaiting headers)"
-    )
 
 
 async def test_a_slow_plugin_is_cut_off_before_kube_scheduler_gives_up(world: World) -> None:
