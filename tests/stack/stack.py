@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, Self
+from typing import Self
 
 import aiohttp
 
@@ -109,12 +109,6 @@ class Stack(Caller):
         """Create an object of any kind at the API server."""
         async with self.session.post(f"{self.addresses.api}/{path}", json=obj) as response:
             assert response.status == 201, await response.text()
-
-    async def fault(self, **fault: Any) -> None:
-        """Inject a fault into the API server."""
-        url = f"{self.addresses.api}/sandbox/faults"
-        async with self.session.post(url, json=fault) as response:
-            assert response.status < 300, await response.text()
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to one of the processes; by default it dies at once."""
