@@ -40,7 +40,7 @@ async def world(shared_world: World) -> AsyncIterator[World]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave scenarios that Moorage decides alone to the embedded cluster."""
     if PLANES == ("real",):
-        left = [item for item in items if item.get_closest_marker("moorage_alone")]
+        left = [item for item in items if item.get_closest_marker("embedded_alone")]
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
 

@@ -29,7 +29,7 @@ from tools.manifests.rendering import installed, one
 from tools.planes.embedded import ROOT, EmbeddedPlane
 from tools.planes.moorage import Moorage
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.moorage_alone]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.embedded_alone]
 
 ACCOUNTS = ("prometheus", "ann", "bob", "late")
 """The users whose tokens the API server knows: token-of-NAME."""

@@ -20,7 +20,7 @@ from tools.planes.objects import node, pod
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ALONE = pytest.mark.moorage_alone
+ALONE = pytest.mark.embedded_alone
 """For what tests/e2e/autoscaler has with a real Karpenter on a real control plane."""
 
 EXISTING, KEEP = "moorage.io/existing", "karpenter.sh/do-not-disrupt"

@@ -9,7 +9,7 @@ from tests.scenarios.world import World
 from tools.planes.embedded import Object
 from tools.planes.objects import NAMESPACE, node, pod
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.moorage_alone]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.embedded_alone]
 
 
 async def settled(world: World, profile: str, cycles: int) -> Object:

@@ -97,7 +97,7 @@ async def test_pods_go_where_the_simulation_of_the_cluster_says(
     assert places == expected
 
 
-@pytest.mark.moorage_alone
+@pytest.mark.embedded_alone
 async def test_a_thousand_questions_leave_no_trace(world: World) -> None:
     """Asked while nothing happens, no metric moves; asked while pods are bound, theirs alone do."""
     await world.nodes(*map(node, ("n1", "n2", "n3")))

@@ -21,7 +21,7 @@ from tools.planes.embedded import EmbeddedPlane
 from tools.planes.objects import node, pod
 from tools.waiting import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.moorage_alone]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.embedded_alone]
 
 BATCHES = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
 
