@@ -58,11 +58,6 @@ def test_a_node_without_annotations_is_written_in_whole_numbers_with_the_time() 
     }
 
 
-def test_a_node_that_has_them_already_is_left_alone() -> None:
-    planned = plan(annotated())
-    assert (planned.need, planned.age) == (Need.NONE, 60)
-
-
 @pytest.mark.parametrize(
     ("change", "need"),
     [
@@ -80,12 +75,6 @@ def test_a_change_counts_by_its_share_of_what_is_allocatable(
     change: dict[str, Any], need: Need
 ) -> None:
     assert plan(annotated(), **change).need is need
-
-
-def test_where_nothing_is_allocatable_any_change_counts() -> None:
-    bare = NodeManifest(metadata=annotated().metadata)
-    assert plan(bare).need is Need.NONE
-    assert plan(bare, mean_free_cpu=2501.0).need is Need.CHANGED
 
 
 @pytest.mark.parametrize(
@@ -135,15 +124,6 @@ def test_a_node_that_is_not_measured_at_all_keeps_what_it_has() -> None:
     nothing: dict[str, Any] = dict.fromkeys(name.replace("-", "_") for name in RESOURCE)
     planned = plan(annotated(3600), **nothing)
     assert (planned.need, planned.age) == (Need.NOT_MEASURED, 3600)
-
-
-def test_a_prefix_stands_before_all_of_them() -> None:
-    assert plan(annotated(prefix="example.com/"), prefix="example.com/").need is Need.NONE
-    planned = plan(annotated(), prefix="example.com/")
-    assert planned.need is Need.NEW
-    assert set(planned.annotations) == {
-        f"example.com/{name}" for name in (*RESOURCE, "load-measured-at")
-    }
 
 
 def test_nodes_are_found_by_what_prometheus_calls_them() -> None:

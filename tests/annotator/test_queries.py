@@ -33,9 +33,6 @@ TWICE = {
     'node_memory_MemAvailable_bytes{node="a",instance="2"}': "2048x40",
 }
 
-ORIGINAL = '1000 * sum by (node) (stddev_over_time(node_cpu_seconds_total{mode="idle"}[5m])) / 300'
-"""How IBM's annotator gets the deviation: that of the counter's readings."""
-
 
 @pytest.mark.parametrize(
     ("series", "name", "expected", "tolerance"),
@@ -61,12 +58,6 @@ def test_golden_vectors(
 ) -> None:
     query = MEASURES[name].text(NODE)
     check(tmp_path, series, [close_to(query, expected, tolerance, minute=23)])
-
-
-def test_the_deviation_of_the_original_is_that_of_a_counter(tmp_path: Path) -> None:
-    ours = MEASURES["std-free-cpu"].text(NODE)
-    # Nothing deviates here; a node with twice the idle CPUs would deviate twice as much.
-    check(tmp_path, STEADY, [close_to(ORIGINAL, 427, 30), close_to(ours, 0, 1e-6)])
 
 
 def test_a_node_that_is_not_measured_any_more_has_no_value(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import signal
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -123,16 +122,6 @@ async def test_a_prometheus_that_is_gone_is_one_line(
     )
 
 
-async def test_an_api_server_that_is_gone_is_one_line(
-    server: ApiServer, api: Api, prometheus: FakePrometheus, tmp_path: Path
-) -> None:
-    await server.__aexit__(None, None, None)
-    code, _, errors = await ended(tmp_path, prometheus, "--once")
-    assert code == 1
-    (line,) = errors.splitlines()
-    assert line.startswith(f"moorage annotator: GET /api/v1/nodes: cannot reach {server.url}")
-
-
 async def test_tokens_and_timeouts_are_those_of_the_options(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
@@ -249,15 +238,6 @@ async def test_rights_that_are_missing_make_it_unready(
         assert re.match("none of 2 nodes could be written: .* 403 Forbidden", check["reason"])
 
 
-async def test_a_node_that_was_not_written_does_not_wait_for_the_interval(
-    api: Api, prometheus: FakePrometheus, tmp_path: Path
-) -> None:
-    api.fault("patch", "nodes", name="n1", status=503)
-    async with annotator(tmp_path, prometheus, "--interval=10m") as command:
-        await command.line("{")
-        await until(lambda: annotations(api, "n1"), PATIENCE)
-
-
 async def test_a_signal_ends_it_while_the_api_server_is_silent(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:
@@ -268,17 +248,6 @@ async def test_a_signal_ends_it_while_the_api_server_is_silent(
         command.signal(signal.SIGTERM)
         code, _ = await command.ended()
     assert code == 0
-
-
-async def test_a_port_that_is_taken_is_one_line(
-    api: Api, prometheus: FakePrometheus, tmp_path: Path
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = f"--admin-port={taken.getsockname()[1]}"
-        code, _, errors = await ended(tmp_path, prometheus, port)
-    assert code == 1
-    (line,) = errors.splitlines()
-    assert line.startswith("moorage annotator: cannot listen on 127.0.0.1:")
 
 
 @pytest.mark.parametrize(

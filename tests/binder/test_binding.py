@@ -11,7 +11,7 @@ from sandbox.apiserver import ApiServer, Settings
 from services.binder.binding.ledger import UnresolvedBind, UnresolvedBinds
 from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from tools.inprocess.api import COUNTED, Api, Object, send
-from tools.inprocess.binder import World, binding_of, bound
+from tools.inprocess.binder import World
 from tools.waiting import until
 
 BINDINGS = ("create", "pods/binding")
@@ -29,20 +29,6 @@ async def refused(
         await world.bind(pod, node, seconds=seconds)
     assert f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" in str(caught.value)
     return caught.value.reason
-
-
-async def test_a_pod_is_bound_with_its_annotations(world: World, api: Api) -> None:
-    binding = binding_of(api.pod(), annotations={"moorage.io/decision": "d-1"})
-    outcome = await bound(world.binder, binding, 10)
-    assert outcome is BindResult.BOUND
-    assert api.node_of() == "node-a"
-    assert api.read_pod()["metadata"]["annotations"] == {"moorage.io/decision": "d-1"}
-
-
-async def test_binding_again_to_the_same_node_is_a_success(world: World, api: Api) -> None:
-    pod = api.pod()
-    await world.bind(pod)
-    assert await world.bind(pod) is BindResult.ALREADY_BOUND
 
 
 async def test_a_pod_that_another_scheduler_bound_to_the_node_is_a_success(
@@ -265,14 +251,6 @@ async def test_a_bind_succeeds_once_the_api_server_is_back(tmp_path: Path) -> No
         await client.close()
 
 
-async def test_two_calls_for_one_decision_make_one_request(world: World, api: Api) -> None:
-    posts = api.count(*BINDINGS, delay_seconds=0.1)
-    pod = api.pod()
-    outcomes = await asyncio.gather(*[world.bind(pod) for _ in range(5)])
-    assert set(outcomes) == {BindResult.BOUND}
-    assert posts() == 1
-
-
 async def test_a_call_that_joins_lends_its_later_deadline(world: World, api: Api) -> None:
     posts = api.count(*BINDINGS, status=500, delay_seconds=0.1)
     pod = api.pod()
@@ -309,19 +287,6 @@ async def test_a_call_for_another_node_binds_if_the_first_one_failed(
     with pytest.raises(BindError):
         await first
     assert api.node_of() == "node-b"
-
-
-async def test_a_bind_goes_on_when_its_caller_hangs_up(world: World, api: Api) -> None:
-    posts = api.count(*BINDINGS, delay_seconds=0.2)
-    call = asyncio.create_task(world.bind(api.pod()))
-    await until(lambda: posts() == 1)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert api.node_of() is None
-    await world.binder.drain()
-    assert api.node_of() == "node-a"
-    assert world.observed.ends == [BindResult.BOUND]
 
 
 async def test_a_call_that_joins_lends_its_time_to_the_request_under_way(

@@ -51,12 +51,6 @@ def test_how_many_plugins_is_an_argument(count: int, names: list[str]) -> None:
     assert list(json.loads(written)["winner"].get("plugins", {})) == names
 
 
-def test_a_node_that_nobody_scored_has_no_score() -> None:
-    written = annotation(DecisionSummary(winner=ScoredNode(node="n2"), nodes=1, feasible=1))
-    assert written is not None
-    assert json.loads(written) == {"winner": {"node": "n2"}, "nodes": 1, "feasible": 1}
-
-
 @pytest.mark.parametrize("length", [1, 90, 253, 900])
 @pytest.mark.parametrize("reason", ["", "why", "because " * 200, "\N{SNOWMAN}" * 300])
 @pytest.mark.parametrize("max_bytes", [1023, 300, 1])
@@ -84,10 +78,6 @@ def test_a_short_reason_goes_before_the_scores_of_plugins() -> None:
     assert written is not None
     shown = json.loads(written)
     assert (shown["reason"], len(shown["winner"]["plugins"])) == ("why", 4)
-
-
-def test_nothing_is_written_about_a_decision_that_nobody_remembers() -> None:
-    assert annotation(None) is None
 
 
 def cluster(*manifests: dict[str, Any], min_member: int = 0) -> Nodes:

@@ -58,13 +58,6 @@ async def test_a_failed_bind_is_told_as_kube_scheduler_would(client: KubeClient,
     assert event["note"] == f"Binding default/web to node-a failed: {GATED}"
 
 
-async def test_success_is_left_to_kube_scheduler_by_default(client: KubeClient, api: Api) -> None:
-    async with recording(client) as made:
-        made.events.record(binding_of(api.pod()), BindResult.BOUND)
-        await made.writer.flush(5)
-    assert await events_of(client) == []
-
-
 async def test_what_was_lacking_is_told_of_a_pod_that_is_bound(
     client: KubeClient, api: Api
 ) -> None:
@@ -95,14 +88,6 @@ async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api:
         "Successfully assigned default/web to node-a: Steered rejected 3 of 4: no"
     )
     assert event["reportingController"] == "moorage-binder"
-
-
-async def test_nothing_is_told_if_no_events_are_wanted(client: KubeClient, api: Api) -> None:
-    async with recording(client, "none") as made:
-        made.events.record(binding_of(api.pod()), GATED)
-        made.events.record(binding_of(api.read_pod()), BindResult.BOUND)
-        await made.writer.flush(5)
-    assert await events_of(client) == []
 
 
 @pytest.mark.parametrize("reason", [BindReason.NOT_FOUND, BindReason.OTHER_UID])
@@ -148,14 +133,6 @@ async def test_an_event_is_written_once_even_if_the_answer_is_lost(
         made.events.record(binding_of(api.pod()), GATED)
         await made.writer.flush(5)
     assert len(await events_of(client)) == 1
-    assert made.counted.events == ["written"]
-
-
-async def test_a_passing_failure_to_write_is_tried_again(client: KubeClient, api: Api) -> None:
-    api.fault("create", "events", status=500, times=2)
-    async with recording(client) as made:
-        made.events.record(binding_of(api.pod()), GATED)
-        await made.writer.flush(5)
     assert made.counted.events == ["written"]
 
 

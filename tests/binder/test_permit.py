@@ -8,7 +8,6 @@ from typing import ClassVar
 import pytest
 
 from moorage import Allow, Binding, BindPlugin, PluginFailedError, Refusal, Wait
-from moorage.plugin.hooks import extension_points
 from moorage.testing import make_binding, make_pod, run_permit
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, BindReason, BindResult
@@ -204,16 +203,6 @@ async def test_too_many_that_wait_are_refused(client: KubeClient, api: Api) -> N
     await failure(first)
 
 
-async def test_those_that_wait_do_not_count_as_waiting_for_the_api_server(
-    client: KubeClient, api: Api
-) -> None:
-    world = World(client, plugins=(Gang,), concurrency=1, max_waiting=0)
-    waits = asyncio.create_task(world.bind(member(api, "p", 2), policy=GANG))
-    await until(waiting(world, 1))
-    assert await world.bind(member(api, "q", 2), policy=GANG) is BindResult.BOUND
-    assert await waits is BindResult.BOUND
-
-
 async def test_a_binder_that_ends_sends_those_that_wait_elsewhere(world: World, api: Api) -> None:
     waits = asyncio.create_task(world.bind(member(api, "p", 2), policy=GANG))
     await until(waiting(world, 1))
@@ -324,21 +313,6 @@ async def test_a_plugin_that_fails_may_be_ignored(client: KubeClient, api: Api) 
     assert caught.value.reason is BindReason.PLUGIN_FAILED
     ignored = policy_of("Breaks", failure_policy="Ignore")
     assert await world.bind(api.read_pod("p"), policy=ignored) is BindResult.BOUND
-
-
-def test_the_point_is_permit() -> None:
-    assert extension_points(Gang) == ("Permit",)
-
-
-def test_authors_try_it_without_a_server() -> None:
-    first, second = (
-        make_binding(make_pod(name, labels={"gang": "train", "size": "2"}), "n1")
-        for name in ("first", "second")
-    )
-    other = make_binding(make_pod("other", labels={"gang": "else", "size": "2"}), "n1")
-    assert run_permit(Gang(), first) == Wait(30, "1 more of train")
-    assert run_permit(Gang(), first, other) == Wait(30, "1 more of train")
-    assert run_permit(Gang(), first, second) == Allow()
 
 
 @pytest.mark.parametrize(

@@ -148,13 +148,6 @@ async def test_a_plugin_that_comes_after_the_time_of_a_bind_is_not_asked_and_not
     assert world.observed.plugins == []
 
 
-async def test_annotations_of_plugins_are_in_the_same_write(world: World, api: Api) -> None:
-    pod = api.pod()
-    await world.bind(pod, policy=policy_of("Volume"), annotations={"example.com/given": "yes"})
-    written = api.read_pod()["metadata"]["annotations"]
-    assert written == {"example.com/given": "yes", "example.com/volume": "node-a"}
-
-
 async def test_a_refusal_leaves_the_pod_unbound_and_later_plugins_alone(
     world: World, api: Api, trace: list[str]
 ) -> None:
@@ -164,12 +157,6 @@ async def test_a_refusal_leaves_the_pod_unbound_and_later_plugins_alone(
     assert trace[-1] == "scanned: False"
     assert world.observed.plugins == [("Scan", "PreBind", "refused")]
     assert world.observed.ends == [error]
-
-
-async def test_a_refused_pod_is_bound_once_its_plugin_agrees(world: World, api: Api) -> None:
-    await refused(world, api, "Scan")
-    api.label("/api/v1/namespaces/default/pods/web", scanned="yes")
-    assert await world.bind(api.read_pod(), policy=policy_of("Scan")) is BindResult.BOUND
 
 
 async def test_a_failure_refuses_the_bind_and_names_the_line(world: World, api: Api) -> None:
@@ -272,23 +259,6 @@ async def test_plugins_are_called_after_a_bind_that_was_unknown_and_is_found_don
     assert posts() == 1
     assert trace[-1] == "volume in use by default-scheduler"
     assert trace.count("volume of 1 for web on node-a") == 1
-
-
-async def test_the_profile_is_the_pods_own_if_the_caller_names_none(
-    world: World, api: Api, trace: list[str]
-) -> None:
-    pod = api.pod(schedulerName="batch")
-    await world.bind(pod, policy=policy_of("Volume", profile="batch"))
-    await world.binder.drain()
-    assert trace[-1] == "volume in use by batch"
-
-
-async def test_pods_without_a_profile_are_bound_without_plugins(
-    world: World, api: Api, trace: list[str]
-) -> None:
-    policy = policy_of("Volume", profile="batch")
-    assert await world.bind(api.pod(), policy=policy) is BindResult.BOUND
-    assert trace == ["Volume starts"]
 
 
 async def test_plugins_wait_outside_of_the_slots_for_the_api_server(

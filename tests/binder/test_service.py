@@ -103,28 +103,6 @@ async def test_refusals_have_the_codes_that_the_contract_names(
     assert await code_of(stub, request(other)) is codes.UNAVAILABLE
 
 
-async def test_the_reason_is_sent_for_programs(stub: BinderServiceStub, api: Api) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await stub.Bind(request(api.pod(nodeName="x")), timeout=50)
-    assert dict(caught.value.trailing_metadata())["moorage-reason"] == "BOUND_ELSEWHERE"
-
-
-async def test_an_answer_comes_before_the_caller_stops_listening(
-    kubeconfig: Path, api: Api
-) -> None:
-    settings = settings_for(kubeconfig, answer_margin=0.8)
-    api.fault(*BINDINGS, delay_seconds=0.5)
-    async with (
-        running(binder_service(settings), settings) as service,
-        grpc.aio.insecure_channel(service.grpc) as channel,
-    ):
-        with pytest.raises(grpc.aio.AioRpcError, match="not known to be bound") as caught:
-            await BinderServiceStub(channel).Bind(request(api.pod()), timeout=1.0)
-        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        await BinderServiceStub(channel).Bind(request(api.read_pod()), timeout=50.0)
-        assert api.node_of() == "node-a"
-
-
 async def test_binds_and_tries_are_counted(stub: BinderServiceStub, api: Api) -> None:
     def value(name: str, **labels: str) -> float:
         return REGISTRY.get_sample_value(name, labels) or 0.0
@@ -139,17 +117,6 @@ async def test_binds_and_tries_are_counted(stub: BinderServiceStub, api: Api) ->
     assert value("moorage_binds_total", outcome="gated") == gated + 1
     assert value("moorage_bind_retries_total", cause="500") == retries + 1
     assert value("moorage_binds_running") == 0
-
-
-async def test_a_bind_goes_on_when_the_caller_hangs_up(stub: BinderServiceStub, api: Api) -> None:
-    posts = api.count(*BINDINGS, delay_seconds=0.2)
-    call = stub.Bind(request(api.pod()), timeout=50)
-    waiting = asyncio.ensure_future(call)
-    await until(lambda: posts() == 1)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    await until(api.node_of)
 
 
 async def test_binds_and_events_are_finished_before_the_service_ends(
@@ -244,16 +211,6 @@ async def test_a_plugin_that_cannot_be_loaded_ends_the_process_with_its_line(
     with pytest.raises(ConfigurationError, match=r"broken\.py:1: ZeroDivisionError"):
         async with running(binder_service(settings), settings):
             pass
-
-
-async def test_answers_of_plugins_are_counted(stub: BinderServiceStub, api: Api) -> None:
-    labels = {"plugin": "DecisionAnnotation", "point": "PreBind", "result": "ok"}
-    before = REGISTRY.get_sample_value("moorage_bind_plugin_results_total", labels) or 0
-    text = policy_of("DecisionAnnotation")
-    policy = types_pb2.Policy(revision=text.revision, json=text.content)
-    await stub.Bind(request(api.pod(), policy=policy), timeout=50)
-    after = REGISTRY.get_sample_value("moorage_bind_plugin_results_total", labels)
-    assert after == before + 1
 
 
 async def test_a_process_without_a_kubeconfig_says_so_in_one_line() -> None:

@@ -131,14 +131,6 @@ async def test_a_state_that_nobody_keeps_up_to_date_is_dropped(world: World, api
     assert api.node_of() is None
 
 
-async def test_plugins_that_read_no_snapshot_wait_for_none(world: World, api: Api) -> None:
-    error = await failure(world.bind(api.pod(), policy=policy_of("Unaware"), generation=9))
-    assert (
-        "LookupError: the snapshot was not sent: the plugin needs `reads_snapshot = True`"
-        in str(error)
-    )
-
-
 async def test_a_malformed_state_ends_the_stream(kubeconfig: Path) -> None:
     settings = settings_for(kubeconfig)
     async with (

@@ -89,13 +89,6 @@ async def test_binds_of_lower_epochs_are_refused_and_by_hand_never(world: World,
     assert (api.node_of(), world.observed.stages) == (None, ["arrival"])
 
 
-async def test_a_bind_with_a_higher_epoch_fences_the_lower_ones(world: World, api: Api) -> None:
-    assert await world.bind(api.pod("first"), epoch=3) is BindResult.BOUND
-    assert await world.bind(api.pod("second"), epoch=5) is BindResult.BOUND
-    assert (await refused(world.bind(api.pod(), epoch=4))).reason is BindReason.STALE_EPOCH
-    assert world.observed.epochs == [3, 5]
-
-
 async def in_a_queue(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     posts = api.count(*BINDINGS, delay_seconds=1)
     for number in range(64):
@@ -322,11 +315,3 @@ async def test_a_bind_by_hand_is_not_given_up(world: World, api: Api) -> None:
     await world.binder.fence.barrier(2, "second")
     api.faults.clear()
     assert await bind is BindResult.BOUND
-
-
-async def test_nothing_is_kept_of_fenced_binds(world: World, api: Api) -> None:
-    bind = await at_permit(world, api, api.pod())
-    await world.binder.fence.barrier(2, "second")
-    await refused(bind)
-    await world.binder.drain()
-    assert (world.binder.attempts, world.binder._newest) == (set(), {})

@@ -85,14 +85,6 @@ async def test_the_pods_of_a_namespace_are_asked_about_once(api: Any) -> None:
     assert not await access.may_get_pods("bad", "a")
 
 
-async def test_unknown_tokens_are_nobodys(api: Any) -> None:
-    server, client = api
-    assert await Access(client, ttl=0, kept=9).review(
-        "bad", "/metrics", "get", "10.0.0.1"
-    ) == Review(user="", allowed=False)
-    assert not server.asked
-
-
 async def test_answers_are_kept_for_one_path_and_a_time(api: Any) -> None:
     server, client = api
     access = Access(client, ttl=60, kept=9)

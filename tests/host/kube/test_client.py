@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,33 +17,6 @@ from moorage_host.kube import (
     micro_time,
 )
 from moorage_host.kube import client as kube_client
-
-
-async def test_a_request_arrives_as_it_was_given(serve: Any) -> None:
-    seen: list[Any] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        seen.append((request.method, request.path, dict(request.query), await request.read()))
-        seen.append((request.headers["Content-Type"], request.headers["User-Agent"]))
-        return web.Response(status=201, body=b'{"a": 1}', headers={"X-Extra": "yes"})
-
-    client: KubeClient = await serve(handler)
-    response = await client.request(
-        "PATCH",
-        "/api/v1/nodes/n%201",
-        query={"fieldSelector": "status.phase!=Failed,a=b"},
-        body=b"raw",
-        content_type="application/merge-patch+json",
-        timeout=5,
-    )
-    assert (response.status, response.body, response.headers["x-extra"]) == (
-        201,
-        b'{"a": 1}',
-        "yes",
-    )
-    query = {"fieldSelector": "status.phase!=Failed,a=b"}
-    assert seen[0] == ("PATCH", "/prefix/api/v1/nodes/n 1", query, b"raw")
-    assert seen[1] == ("application/merge-patch+json", "moorage")
 
 
 async def test_a_status_of_failure_is_returned_and_only_check_raises(serve: Any) -> None:
@@ -109,23 +82,6 @@ async def test_an_answer_that_takes_too_long_is_a_timeout(serve: Any) -> None:
     client: KubeClient = await serve(handler)
     with pytest.raises(TimeoutError, match="GET /slow"):
         await client.request("GET", "/slow", timeout=0.05)
-
-
-async def test_a_connection_that_breaks_before_the_answer_is_unreachable(serve: Any) -> None:
-    async def handler(request: web.Request) -> web.Response:
-        assert request.transport
-        request.transport.close()
-        return web.Response()
-
-    client: KubeClient = await serve(handler)
-    with pytest.raises(KubeUnreachableError, match="POST /x") as caught:
-        await client.request("POST", "/x", body=b"{}", timeout=50)
-    assert caught.value.__cause__ is not None
-
-
-async def test_a_server_that_is_not_there_is_unreachable(client_of_nobody: KubeClient) -> None:
-    with pytest.raises(KubeUnreachableError, match=client_of_nobody.host):
-        await client_of_nobody.request("GET", "/", timeout=50)
 
 
 async def test_a_post_arrives_as_it_was_given_and_keeps_its_connection(serve: Any) -> None:
@@ -269,37 +225,5 @@ async def test_what_is_no_list_is_not_taken_for_an_empty_one(serve: Any, body: b
         await client.items("/api/v1/pods", timeout=50)
 
 
-async def test_a_stream_that_breaks_is_unreachable(serve: Any) -> None:
-    async def handler(request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse()
-        await response.prepare(request)
-        await response.write(b"one\n")
-        assert request.transport
-        request.transport.abort()
-        return response
-
-    client: KubeClient = await serve(handler)
-    with pytest.raises(KubeUnreachableError):
-        async for _ in client.stream_lines("/w", query={}, silence=5):
-            pass
-
-
-async def test_a_refused_stream_says_why(serve: Any) -> None:
-    async def handler(request: web.Request) -> web.Response:
-        body = {"kind": "Status", "reason": "Expired", "message": "too old"}
-        return web.json_response(body, status=410)
-
-    client: KubeClient = await serve(handler)
-    with pytest.raises(KubeStatusError, match="too old") as caught:
-        await anext(client.stream_lines("/w", query={}, silence=5))
-    assert caught.value.status == 410
-
-
 def test_a_micro_time_has_six_digits_even_at_a_full_second() -> None:
     assert micro_time(datetime(2026, 1, 2, 3, 4, 5, 0, UTC)) == "2026-01-02T03:04:05.000000Z"
-
-
-def test_a_micro_time_is_in_utc() -> None:
-    east = timezone(timedelta(hours=2))
-    moment = datetime(2026, 1, 2, 3, 4, 5, 678, east)
-    assert micro_time(moment) == "2026-01-02T01:04:05.000678Z"

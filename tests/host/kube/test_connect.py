@@ -34,36 +34,6 @@ def write_kubeconfig(path: Path, server: str, user: dict[str, Any] | None = None
     return path
 
 
-async def host_of(kubeconfig: Path | None, context: str | None = None) -> str:
-    client = await connect(kubeconfig, context=context)
-    await client.close()
-    return client.host
-
-
-async def test_a_given_file_is_used_before_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = write_kubeconfig(tmp_path / "given", "http://given.example")
-    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "env", "http://env.example")))
-    assert await host_of(given) == "http://given.example"
-    assert await host_of(None) == "http://env.example"
-
-
-async def test_without_anything_the_file_in_the_home_folder_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".kube").mkdir()
-    write_kubeconfig(tmp_path / ".kube" / "config", "http://home.example")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    assert await host_of(None) == "http://home.example"
-
-
-async def test_another_context_can_be_chosen(tmp_path: Path) -> None:
-    file = write_kubeconfig(tmp_path / "file", "http://main.example")
-    assert await host_of(file, "other") == "http://other.example:1"
-
-
 PROGRAM = {"apiVersion": "client.authentication.k8s.io/v1", "command": "./credentials"}
 
 SEVERAL: dict[str, tuple[list[tuple[str | None, Any]], str, str]] = {
@@ -111,11 +81,6 @@ async def test_kubeconfigs_mean_what_they_mean_to_kubectl(
     assert await found.authorization() == (token and f"Bearer {token}")
 
 
-async def test_a_missing_file_is_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"no kubeconfig at .*nowhere.*--kubeconfig"):
-        await connect(tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize(
     "server",
     ["api", "127.0.0.1:6443", "//h", "http://", "http://[::1", "http://h:99999", "ftp://h"],
@@ -147,17 +112,6 @@ async def test_a_certificate_that_is_none_is_a_configuration_error(tmp_path: Pat
     file.write_text(json.dumps(config))
     with pytest.raises(ConfigurationError, match="certificate-authority"):
         await connect(file)
-
-
-def test_importing_the_package_does_not_load_the_kubernetes_client(
-    pytestconfig: pytest.Config,
-) -> None:
-    code = "import sys, moorage_host.kube; sys.exit('kubernetes_asyncio' in sys.modules)"
-    folder, env = pytestconfig.rootpath, {"PYTHONPATH": "sdk"}
-    assert (
-        subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, timeout=60).returncode
-        == 0
-    )
 
 
 @asynccontextmanager

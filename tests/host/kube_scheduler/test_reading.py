@@ -67,23 +67,6 @@ def test_the_extenders_url_can_be_replaced() -> None:
     assert (extender.url_prefix, extender.filter_verb) == ("http://127.0.0.1:1", "filter")
 
 
-@pytest.mark.parametrize(
-    ("plugins", "runs"),
-    [
-        ("{}", True),
-        ("{filter: {disabled: [{name: NodePorts}]}}", False),
-        ("{filter: {disabled: [{name: '*'}]}}", False),
-        ("{multiPoint: {disabled: [{name: NodePorts}]}}", False),
-        ("{filter: {disabled: [{name: '*'}], enabled: [{name: NodePorts}]}}", True),
-        ("{filter: {disabled: [{name: NodeName}]}}", True),
-        ("{score: {disabled: [{name: '*'}]}}", True),
-    ],
-)
-def test_in_tree_filters_can_be_disabled(plugins: str, runs: bool) -> None:
-    (profile,) = read(f"profiles: [{{plugins: {plugins}}}]").profiles
-    assert ("NodePorts" in profile.filters) is runs
-
-
 def test_plugins_keep_kube_schedulers_order_and_weights_where_nothing_else_is_configured() -> None:
     (profile,) = read("").profiles
     assert profile.filters[:4] == (

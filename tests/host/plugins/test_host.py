@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar
 import pytest
 
 from moorage import Arguments, ConfigurationError, FilterPlugin, Meta, Node, Pod, Rejection
-from moorage.errors import UnknownNameError
 from moorage_host.plugins import PluginHost
 from moorage_host.plugins.host import MOST_POLICIES
 from moorage_host.plugins.registry import Registry
@@ -72,15 +71,6 @@ def policy(*args: dict[str, Any], name: str = "Tracked") -> bytes:
     return encode_effective(
         EffectivePolicy(profiles=(EffectiveProfile(name="m", plugins=plugins),))
     )
-
-
-async def test_plugins_run_with_the_arguments_and_limits_of_the_policy(host: PluginHost) -> None:
-    running = await host.use("r1", policy({"label": "a"}))
-    (enabled,) = running.profile("m").plugins
-    assert isinstance(enabled.plugin, Tracked)
-    assert enabled.plugin.args.label == "a"
-    assert (enabled.name, enabled.aborts, enabled.time_budget) == ("Tracked", False, 0.5)
-    assert not enabled.by_size
 
 
 async def test_sessions_of_one_revision_share_its_plugins(host: PluginHost, log: list[str]) -> None:
@@ -168,22 +158,6 @@ async def test_a_plugin_that_does_not_start_takes_those_before_it_down_and_no_ot
     assert log == ["start a", "stop a"]
     await host.use("r1", policy({"label": "fixed"}))
     assert log[-1] == "start fixed"
-
-
-async def test_a_refused_policy_leaves_the_latest_in_force(host: PluginHost) -> None:
-    latest = await host.use("r1", policy({"label": "a"}))
-    with pytest.raises(ConfigurationError):
-        await host.use("r2", policy({}, name="Unknown"))
-    assert host.latest is latest
-
-
-async def test_profiles_and_their_plugins_are_found_by_name(host: PluginHost) -> None:
-    running = await host.use("r1", policy({"label": "a"}))
-    assert running.profile("m", "Tracked").plugins == running.profile("m").plugins
-    with pytest.raises(UnknownNameError, match="unknown profile 'x'; profiles here: m"):
-        running.profile("x")
-    with pytest.raises(UnknownNameError, match=r"'Y' is not enabled here.*enabled: Tracked"):
-        running.profile("m", "Y")
 
 
 async def test_policies_that_nobody_ends_are_bounded(host: PluginHost) -> None:

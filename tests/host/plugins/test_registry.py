@@ -36,24 +36,6 @@ def load(*paths: Path) -> Registry:
     return load_registry(FilterPlugin, (Known,), paths)
 
 
-def test_built_in_plugins_are_there(tmp_path: Path) -> None:
-    registry = load()
-    assert list(registry) == ["Known"]
-    registered = registry.get("Known")
-    assert registered is not None
-    assert (registered.kind, registered.origin) == (Known, "built-in")
-    assert registry.get("Unknown") is None
-
-
-def test_a_file_adds_the_plugins_that_it_defines_and_not_those_it_imports(tmp_path: Path) -> None:
-    file = write(tmp_path / "mine.py", PLUGIN.format(name="Mine"))
-    registry = load(file)
-    assert list(registry) == ["Known", "Mine"]
-    mine = registry.get("Mine")
-    assert mine is not None
-    assert mine.origin == str(file)
-
-
 def test_a_folder_adds_its_files_but_tests_and_those_with_an_underscore(tmp_path: Path) -> None:
     for name in ("B", "A"):
         write(tmp_path / f"{name.lower()}.py", PLUGIN.format(name=name))
@@ -70,22 +52,6 @@ def test_files_of_a_mounted_config_map_are_followed_once(tmp_path: Path) -> None
     (tmp_path / "..data").symlink_to(real.parent.name)
     (tmp_path / "mine.py").symlink_to("..data/mine.py")
     assert list(load(tmp_path)) == ["Known", "Mine"]
-
-
-def test_the_same_path_may_be_given_twice(tmp_path: Path) -> None:
-    file = write(tmp_path / "mine.py", PLUGIN.format(name="Mine"))
-    assert list(load(file, tmp_path)) == ["Known", "Mine"]
-
-
-def test_files_with_similar_paths_are_different_files(tmp_path: Path) -> None:
-    one = write(tmp_path / "a" / "b_c.py", PLUGIN.format(name="One"))
-    other = write(tmp_path / "a_b" / "c.py", PLUGIN.format(name="Other"))
-    assert list(load(one, other)) == ["Known", "One", "Other"]
-
-
-def test_plugins_of_another_kind_are_left_to_another_service(tmp_path: Path) -> None:
-    file = write(tmp_path / "mine.py", PLUGIN.format(name="Mine"))
-    assert list(load_registry(ScorePlugin, (), [file])) == []
 
 
 @pytest.mark.parametrize(

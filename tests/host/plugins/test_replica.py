@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage import FilterPlugin, Nodes, Pod
-from moorage.errors import NoStateError, TooManyNodesError, UnknownNameError
+from moorage.errors import TooManyNodesError
 from moorage.execution import Profile, Supervisor
 from moorage.models import NodeManifest, encode
 from moorage.testing import make_node, make_pod
@@ -19,7 +19,6 @@ from moorage_host.plugins.host import Policy
 from moorage_host.plugins.ranking import FEW, best, compact, weighted_mean
 from moorage_host.plugins.registry import Registry, load_registry
 from moorage_host.rpc.describe import describe_plugin
-from services.filter.plugins import BUILT_INS
 
 
 async def names_and_pods(
@@ -64,42 +63,6 @@ async def run(
 
 
 ALL = [("n0", []), ("n1", ["a", "b"]), ("n2", [])]
-
-
-async def test_a_cycle_sees_all_nodes_unless_it_names_some(replica: Replica) -> None:
-    assert await run(replica) == ALL
-    assert await run(replica, candidates=bytes([0b110])) == ALL[1:]
-    assert await run(replica, names=("n2", "n0")) == [ALL[2], ALL[0]]
-    assert await run(replica, names=()) == []
-
-
-async def test_a_pod_is_not_in_its_own_way(replica: Replica) -> None:
-    assert (await run(replica, pod=make_pod("a")))[1] == ("n1", ["b"])
-    assert await run(replica) == ALL
-
-
-async def test_excluded_pods_and_overrides_are_there_for_one_cycle(replica: Replica) -> None:
-    overrides = {5: make_node("n5")}
-    seen = await run(replica, overrides=overrides, excluded=(make_pod("a").uid,))
-    assert seen == [("n0", []), ("n1", ["b"]), ("n2", []), ("n5", [])]
-    assert await run(replica) == ALL
-
-
-async def test_unknown_names_are_refused(replica: Replica) -> None:
-    with pytest.raises(UnknownNameError, match="unknown node 'n9'"):
-        await run(replica, names=("n9",))
-    with pytest.raises(UnknownNameError, match="unknown profile 'x'; profiles here: m"):
-        await run(replica, profile="x")
-    with pytest.raises(UnknownNameError, match="plugin 'P' is not enabled here in profile 'm'"):
-        await run(replica, plugin="P")
-
-
-async def test_without_state_a_cycle_must_bring_its_nodes(replica: Replica) -> None:
-    replica.generation = 0
-    replica.clear()
-    with pytest.raises(NoStateError):
-        await run(replica)
-    assert await run(replica, overrides={0: make_node("mine")}) == [("mine", [])]
 
 
 async def test_unknown_nodes_of_a_call_leave_no_trace_in_the_tables(replica: Replica) -> None:
@@ -164,12 +127,6 @@ def test_the_version_is_that_of_the_code_wherever_the_file_is(tmp_path: Path) ->
     assert here == there
     assert len(here) == 16
     assert version(tmp_path / "c" / "picky.py", 2) != here
-
-
-def test_every_plugin_has_a_version_of_its_own() -> None:
-    registry = Registry(FilterPlugin, BUILT_INS)
-    versions = {describe_plugin(registry, name).version for name in registry}
-    assert len(versions) == len(registry)
 
 
 HELPED = """
@@ -239,11 +196,6 @@ def test_the_best_come_first_and_equal_ones_in_their_order(totals: list[float], 
     assert given_totals.tolist() == totals, "they are left as they were"
 
 
-@pytest.mark.parametrize("count", [0, 1, FEW, FEW + 1])
-def test_of_nothing_nothing_is_best(count: int) -> None:
-    assert best(np.zeros(0), count) == []
-
-
 @given(
     scores=st.lists(
         st.tuples(st.integers(1, 100), st.lists(st.floats(0, 100), min_size=3, max_size=3)),
@@ -272,13 +224,3 @@ def test_compact_scores_are_the_same(values: list[float]) -> None:
     assert rounded.tolist() == normalized.astype(np.float32).tolist()
     if all(value <= 100 and value == int(value) for value in values):
         assert kept is rounded, "whole scores that nothing normalises take 4 bytes"
-
-
-def test_without_scores_there_is_no_mean() -> None:
-    assert weighted_mean([]) is None
-
-
-def test_a_single_score_is_not_changed_by_its_weight() -> None:
-    total = weighted_mean([(7, np.array([0.0, 33.0, 100.0]))])
-    assert total is not None
-    assert total.tolist() == [0.0, 33.0, 100.0]

@@ -43,40 +43,6 @@ def mistakes(args: dict[str, object]) -> list[str]:
     return [line.removeprefix(PATH) for line in str(caught.value).splitlines()]
 
 
-def test_no_arguments_give_the_defaults() -> None:
-    assert check_arguments({}, Args, PATH) == Args()
-
-
-def test_arguments_of_every_type_are_converted() -> None:
-    args = check_arguments(
-        {
-            "maxTemperature": 70,
-            "label": "rack",
-            "mode": "pack",
-            "colour": "blue",
-            "resources": [{"name": "cpu", "weight": 3}],
-            "limits": {"example.com/gpu": 2},
-            "zones": ["a"],
-            "nested": {"name": "memory"},
-            "either": "x",
-        },
-        Args,
-        PATH,
-    )
-    assert args == Args(
-        max_temperature=70.0,
-        label="rack",
-        mode="pack",
-        colour=Colour.BLUE,
-        resources=(Resource(name="cpu", weight=3),),
-        limits={"example.com/gpu": 2},
-        zones=["a"],
-        nested=Resource(name="memory"),
-        either="x",
-    )
-    assert isinstance(args.max_temperature, float)
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -121,16 +87,6 @@ def test_a_mistake_is_told_with_its_path(args: dict[str, object], message: str) 
     assert mistakes(args) == [message]
 
 
-def test_all_mistakes_are_told() -> None:
-    resource = {"name": "x", "weight": 0}
-    assert mistakes({"lable": "x", "zones": [1, 2], "resources": [resource]}) == [
-        ".lable: unknown field `lable`, did you mean `label`?",
-        ".zones[0]: expected str, got int 1",
-        ".zones[1]: expected str, got int 2",
-        ".resources[0].weight: expected int >= 1, got int 0",
-    ]
-
-
 def test_a_plugin_without_arguments_says_so() -> None:
     with pytest.raises(ConfigurationError, match=r"unknown field `x`; none is known here"):
         check_arguments({"x": 1}, Arguments, PATH)
@@ -145,11 +101,6 @@ class Picky(Arguments, kw_only=True):
             raise ValueError("low must not be above high")
         if self.low < 0:
             raise KeyError(self.low)
-
-
-def test_a_check_of_the_authors_own_is_told() -> None:
-    with pytest.raises(ConfigurationError, match=r"args: low must not be above high"):
-        check_arguments({"low": 2}, Picky, PATH)
 
 
 def test_an_authors_check_that_fails_is_a_configuration_error_too() -> None:

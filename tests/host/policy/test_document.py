@@ -5,8 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from moorage.errors import ConfigurationError
 from moorage_host.policy import (
@@ -14,8 +12,6 @@ from moorage_host.policy import (
     EffectivePlugin,
     EffectivePolicy,
     EffectiveProfile,
-    decode_effective,
-    default_document,
     encode_effective,
     parse,
 )
@@ -33,33 +29,6 @@ def config(fields: str) -> str:
     return f"profiles:\n- pluginConfig:\n  - name: A\n    {fields}\n"
 
 
-def test_a_full_document_is_read() -> None:
-    document = read("""
-scoreScale: 1000
-profiles:
-- schedulerName: batch
-  plugins:
-    multiPoint: {enabled: [{name: A, weight: 2}], disabled: [{name: "*"}]}
-    score: {enabled: [{name: B}]}
-  pluginConfig:
-  - name: A
-    args: {label: "on", deep: {x: [1, 2.5, null, true]}}
-    failurePolicy: Ignore
-    timeBudget: 1m
-- schedulerName: web
-""")
-    configuration = document.configuration
-    assert configuration.score_scale == 1000
-    batch, web = configuration.profiles
-    assert (batch.scheduler_name, web.scheduler_name) == ("batch", "web")
-    assert batch.plugins.multi_point.enabled[0].weight == 2
-    assert batch.plugins.multi_point.disabled[0].name == "*"
-    assert batch.plugins.score.enabled[0].weight == 0
-    (a,) = batch.plugin_config
-    assert a.args == {"label": "on", "deep": {"x": [1, 2.5, None, True]}}
-    assert (a.failure_policy, a.time_budget_seconds) == ("Ignore", 60.0)
-
-
 def test_json_is_read_too() -> None:
     text = (
         '{"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration",\n "profiles": [{'
@@ -67,10 +36,6 @@ def test_json_is_read_too() -> None:
     )
     (profile,) = parse(text, "p.json").configuration.profiles
     assert profile.plugin_config[0].args == {"x": 1000.0, "y": "é"}
-
-
-def test_a_single_profile_may_go_without_a_name() -> None:
-    assert read("profiles:\n- {}\n").configuration.profiles[0].scheduler_name == "moorage"
 
 
 def test_fields_with_nothing_after_the_colon_are_absent() -> None:
@@ -98,30 +63,6 @@ def test_dates_and_quoted_words_stay_text() -> None:
     assert profile.plugin_config[0].args == {"a": "2020-01-01", "b": "no", "c": "017"}
 
 
-@given(st.text(alphabet=st.sampled_from("ab:{}[]-,*&!|>'\"\n\t #?%<~0.9"), max_size=40))
-def test_no_text_fails_in_another_way_than_a_configuration_error(text: str) -> None:
-    with pytest.raises(ConfigurationError):
-        parse(text, "p.yaml")
-
-
-@given(st.text(alphabet=st.sampled_from("ab:{}[]-,*&!|>'\"\n\t #?%<~0.9"), max_size=40))
-def test_no_arguments_fail_in_another_way_than_a_configuration_error(text: str) -> None:
-    try:
-        document = read(config(f"args: {{a: {text} }}"))
-    except ConfigurationError:
-        return
-    assert document.configuration.profiles[0].plugin_config[0].args is not None
-
-
-def test_a_file_is_read_and_named_in_messages(tmp_path: Path) -> None:
-    path = tmp_path / "policy.yaml"
-    path.write_text(HEADER + "profile: []\n")
-    with pytest.raises(ConfigurationError, match=r"policy\.yaml:3: profile: unknown field"):
-        parse(read_file(path), str(path))
-    path.write_text(HEADER)
-    assert parse(read_file(path), str(path)).source == str(path)
-
-
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     with pytest.raises(ConfigurationError, match=r"policy\.yaml:1: cannot be read: No such file"):
@@ -136,20 +77,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         parse(read_file(path), str(path))
 
 
-def test_without_a_file_there_is_a_default_document() -> None:
-    assert default_document().configuration.profiles == ()
-    assert default_document().configuration.score_scale == 100
-
-
 def policy(**changes: object) -> EffectivePolicy:
     fields = {"name": "A", "failurePolicy": "Abort", "timeBudgetSeconds": 1.0, **changes}
     plugin = msgspec.convert(fields, EffectivePlugin)
     return EffectivePolicy(profiles=(EffectiveProfile(name="p", plugins=(plugin,)),))
-
-
-def test_a_policy_survives_the_way_to_a_replica() -> None:
-    sent = policy(args={"a": [1, {"b": None}]}, weight=3, path="p.yaml:1: x")
-    assert decode_effective(encode_effective(sent)) == sent
 
 
 def test_the_wire_form_is_what_is_documented() -> None:
@@ -171,17 +102,6 @@ def test_the_wire_form_is_what_is_documented() -> None:
         ],
         "shadows": [],
     }
-
-
-def test_what_is_no_effective_policy_is_refused() -> None:
-    with pytest.raises(msgspec.ValidationError):
-        decode_effective(b'{"profile": []}')
-
-
-def test_a_profile_is_found_by_name() -> None:
-    (profile,) = policy().profiles
-    assert policy().profile("p") == profile
-    assert policy().profile("q") is None
 
 
 SCHEMA: dict[str, Any] = {
@@ -246,8 +166,3 @@ def test_what_fits_the_schema_passes(args: dict[str, object]) -> None:
 )
 def test_what_does_not_fit_is_told_with_its_path(args: dict[str, object], message: str) -> None:
     assert problems(**args) == [message]
-
-
-def test_a_missing_field_is_told() -> None:
-    (problem,) = schema_problems({}, SCHEMA, "args")
-    assert (problem.path, problem.message) == ("args", "field `label` is missing")

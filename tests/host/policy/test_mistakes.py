@@ -61,18 +61,7 @@ def test_what_is_no_policy_at_all_is_refused(text: str, message: str) -> None:
     assert mistake.startswith(f"-> {message}")
 
 
-def test_aliases_cannot_multiply_without_bound() -> None:
-    levels = "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 9)}]\n" for i in range(1, 9))
-    (mistake,) = told(HEADER + "x0: &x0 [1]\n" + levels)
-    assert mistake.endswith("aliases make more than 100000 values")
-
-
 def test_a_document_of_another_version_is_checked_as_far_as_it_can_be() -> None:
     version, unknown = told("apiVersion: moorage.io/v1\nkind: MoorageConfiguration\nprofile: []\n")
     assert version.startswith("-> p.yaml:1: apiVersion: ")
     assert unknown.startswith("-> p.yaml:3: profile: ")
-
-
-def test_without_any_service_an_unknown_plugin_says_so() -> None:
-    (mistake,) = told(HEADER + "profiles:\n- pluginConfig: [{name: A}]\n", Catalogue([]))
-    assert "come from: nowhere, no service runs" in mistake

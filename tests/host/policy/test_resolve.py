@@ -9,13 +9,11 @@ from moorage.errors import PluginLoadError
 from moorage_host.policy import (
     API_VERSION,
     KIND,
-    KINDS,
     Catalogue,
     Kind,
     PluginInfo,
     ResolvedPolicy,
     decode_effective,
-    default_document,
     parse,
     resolve,
 )
@@ -83,27 +81,6 @@ def order(policy: ResolvedPolicy, kind: Kind, profile: int = 0) -> str:
     return " ".join(f"{p.name}={p.weight}" if kind == "score" else p.name for p in entries)
 
 
-def test_without_a_document_there_is_one_profile_without_plugins() -> None:
-    policy = resolve(default_document(), CATALOGUE)
-    assert policy.profile_names == ("moorage",)
-    assert policy.score_scale == 100
-    assert [order(policy, kind) for kind in KINDS] == ["", "", ""]
-
-
-def test_a_profile_enables_nothing_by_itself() -> None:
-    policy = plugins(
-        "{multiPoint: {enabled: [{name: NodeGroup}]}, score: {enabled: [{name: Extra}]}}"
-    )
-    assert order(policy, "filter") == "NodeGroup"
-    assert order(policy, "score") == "NodeGroup=1 Extra=1"
-
-
-def test_in_tree_plugins_that_no_service_has_are_left_out() -> None:
-    catalogue = Catalogue([plugin("NodeName", "filter")])
-    policy = resolved("profiles: [{plugins: {multiPoint: {enabled: [{name: InTree}]}}}]", catalogue)
-    assert (order(policy, "filter"), order(policy, "score")) == ("NodeName", "")
-
-
 @pytest.mark.parametrize("name", ["InTree", "*"])
 def test_no_plugin_can_have_a_name_that_means_something_else(name: str) -> None:
     with pytest.raises(PluginLoadError, match=r"from acme 1.0 cannot have this name.*rename it"):
@@ -136,22 +113,6 @@ def test_a_profile_is_merged_as_kube_scheduler_does(sets: str, filters: str, sco
     assert order(policy, "score") == scores
 
 
-def test_bind_plugins_are_enabled_at_bind_or_multi_point() -> None:
-    for point in ("bind", "multiPoint"):
-        assert order(plugins(f"{{{point}: {{enabled: [{{name: Webhook}}]}}}}"), "bind") == "Webhook"
-
-
-def test_profiles_are_independent_of_each_other() -> None:
-    policy = resolved("""profiles:
-- schedulerName: a
-- schedulerName: b
-  plugins: {multiPoint: {enabled: [{name: InTree}]}}
-""")
-    assert policy.profile_names == ("a", "b")
-    assert order(policy, "filter", 0) == ""
-    assert order(policy, "filter", 1) == IN_TREE_FILTERS
-
-
 CONFIGURED = """profiles:
 - plugins: {multiPoint: {enabled: [{name: InTree}, {name: NodeGroup}]}}
   pluginConfig:
@@ -161,16 +122,6 @@ CONFIGURED = """profiles:
   - name: NodeName
     failurePolicy: Ignore
 """
-
-
-def test_a_replica_gets_arguments_limits_and_where_they_stand() -> None:
-    policy = decode_effective(resolved(CONFIGURED).for_kind("score"))
-    profile = policy.profile("moorage")
-    assert profile is not None
-    group = profile.plugins[-1]
-    assert (group.name, group.args) == ("NodeGroup", {"limit": 7})
-    assert group.time_budget_seconds == 0.25
-    assert group.path == "p.yaml:7: profiles[0].pluginConfig[0].args"
 
 
 def test_the_time_budget_is_that_of_the_policy_or_of_the_class() -> None:
@@ -218,18 +169,6 @@ def test_every_plugin_says_where_it_comes_from() -> None:
     policy = plugins("{score: {enabled: [{name: Extra}]}}")
     (extra,) = [p for p in policy.policies["score"].profiles[0].plugins if p.name == "Extra"]
     assert extra.path == "p.yaml:4: profiles[0].plugins.score.enabled[0]"
-
-
-def test_failing_filters_abort_and_failing_scores_are_neutral_unless_the_profile_says_so() -> None:
-    policy = resolved(CONFIGURED)
-    filters = {p.name: p.failure_policy for p in policy.policies["filter"].profiles[0].plugins}
-    scores = {p.name: p.failure_policy for p in policy.policies["score"].profiles[0].plugins}
-    assert (filters["NodeGroup"], scores["NodeGroup"]) == ("Abort", "Ignore")
-    assert filters["NodeName"] == "Ignore"
-    assert {p.time_budget_seconds for p in policy.policies["filter"].profiles[0].plugins} == {
-        0.25,
-        1.0,
-    }
 
 
 def test_the_revision_changes_with_the_content_and_not_with_its_place() -> None:

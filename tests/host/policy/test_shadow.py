@@ -34,12 +34,6 @@ def test_an_empty_shadow_runs_what_its_profile_runs() -> None:
     assert policy.shadow_shares == {"moorage": 0.1}
 
 
-def test_without_a_shadow_there_is_none() -> None:
-    policy = resolved(LIVE)
-    assert policy.shadow_shares == {}
-    assert not any(each.shadows for each in policy.policies.values())
-
-
 @pytest.mark.parametrize(
     ("body", "filtering", "scoring"),
     [
@@ -110,7 +104,3 @@ def test_what_is_shown_has_the_same_effect() -> None:
     assert again.to_yaml() == policy.to_yaml()
     assert (filters(again), scores(again)) == (filters(policy), scores(policy))
     assert again.shadow_shares == {"moorage": 0.025}
-
-
-def test_the_revision_depends_on_the_share() -> None:
-    assert shadowed("{maxShare: 1%}").revision != shadowed("{maxShare: 2%}").revision

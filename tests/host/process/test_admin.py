@@ -13,14 +13,11 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Metric
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
-from prometheus_client.parser import text_string_to_metric_families as read_text
 from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError, MoorageError
 from moorage_host.http.callers import Review, TokenReviewer, readable, require_read
-from moorage_host.process.admin import Check, address, admin_server
-from moorage_host.process.histogram import FastHistogram
+from moorage_host.process.admin import Check, admin_server
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.tls.certificate import Certificates, read_certificate
 from moorage_host.tls.security import Security, client_context
@@ -37,11 +34,6 @@ async def ask(address: str, path: str, method: str = "GET") -> tuple[int, Any]:
 def serve(checks: dict[str, Check] | None = None, **options: Any) -> Any:
     settings = AdminSettings(admin_host="127.0.0.1", admin_port=0)
     return admin_server(settings, checks=checks or {}, **options)
-
-
-async def test_liveness_does_not_depend_on_checks() -> None:
-    async with serve({"cache": lambda: "not synced"}) as admin:
-        assert await ask(admin, "/livez") == (200, {"status": "ok"})
 
 
 async def test_readiness_names_only_what_is_not_ready() -> None:
@@ -105,29 +97,6 @@ async def test_metrics_come_in_the_format_and_encoding_that_are_accepted() -> No
             assert await answer.text() == ""
 
 
-@pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text;version=1.0.0"])
-async def test_parsers_read_the_histograms_of_hot_paths(accept: str) -> None:
-    registry = CollectorRegistry()
-    fast = FastHistogram("moorage_fast", "Fast.", ["verb"], buckets=(1, 2), registry=registry)
-    fast.observer("filter")(1.5)
-    read = read_openmetrics if "openmetrics" in accept else read_text
-    async with serve(registry=registry) as admin, aiohttp.ClientSession() as http:
-        answer = await http.get(f"http://{admin}/metrics", headers={"Accept": accept})
-        (family,) = read(await answer.text())
-    assert family.type == "histogram"
-    assert ("moorage_fast_sum", {"verb": "filter"}, 1.5) in [tuple(s)[:3] for s in family.samples]
-
-
-async def test_only_the_series_that_are_named_are_collected() -> None:
-    registry = CollectorRegistry()
-    for name in ("moorage_things", "moorage_others"):
-        Counter(name, "Things.", registry=registry).inc(3)
-    async with serve(registry=registry) as admin:
-        _, text = await ask(admin, "/metrics?name[]=moorage_things_total")
-    assert "\nmoorage_things_total 3.0\n" in text
-    assert "moorage_others" not in text
-
-
 async def test_metrics_are_collected_where_the_event_loop_runs() -> None:
     class State(Collector):
         """Reads what the event loop's thread may change."""
@@ -167,18 +136,6 @@ async def test_a_taken_port_is_an_error_of_the_configuration() -> None:
         with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*already in use"):
             async with admin_server(taken, checks={}):
                 pytest.fail("it must not serve")
-
-
-async def test_a_name_that_is_no_address_is_an_error_of_the_configuration() -> None:
-    wrong = AdminSettings(admin_host="nowhere.invalid", admin_port=0)
-    with pytest.raises(ConfigurationError, match=r"nowhere\.invalid"):
-        async with admin_server(wrong, checks={}):
-            pytest.fail("it must not serve")
-
-
-def test_an_ipv6_address_gets_brackets() -> None:
-    assert address("::1", 80) == "[::1]:80"
-    assert address("127.0.0.1", 80) == "127.0.0.1:80"
 
 
 GOOD = authority()

@@ -191,15 +191,6 @@ async def test_a_bad_call_costs_at_most_one_kilobyte_of_log(
     assert sum(map(len, lines)) <= 200 * 1024
 
 
-async def test_what_waits_is_written_before_the_end(start_tiny: StartTiny) -> None:
-    tiny = await start_tiny(NO_DELAY)
-    await tiny.event()
-    tiny.process.send_signal(signal.SIGTERM)
-    code, errors = await tiny.ended()
-    assert code == 0
-    assert "The service drains" in errors
-
-
 class TestRepeats:
     now = 0.0
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -77,19 +76,6 @@ async def test_what_the_user_must_change_is_one_line(
 ) -> None:
     tiny = await start_tiny(f"--failing={failing}")
     assert await tiny.ended() == (1, line)
-
-
-@pytest.mark.parametrize("option", ["--port", "--admin-port"])
-async def test_a_taken_port_is_one_line(start_tiny: StartTiny, option: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        tiny = await start_tiny(f"{option}={port}")
-        code, errors = await tiny.ended()
-    assert code == 1
-    assert errors.count("\n") == 1
-    assert f"127.0.0.1:{port}" in errors
-    assert "address already in use" in errors
-    assert option in errors
 
 
 async def test_a_stranger_can_explore_and_call_a_service(start_tiny: StartTiny) -> None:

@@ -40,16 +40,6 @@ async def test_a_target_of_another_form_is_refused(target: str) -> None:
         connect(target)
 
 
-@pytest.mark.parametrize("form", ["{}", "dns:///{}"])
-async def test_both_forms_of_a_target_reach_the_service(form: str) -> None:
-    async with (
-        running(tiny(), settings()) as server,
-        connect(form.format(server.grpc), SERVICE) as channel,
-    ):
-        answer = await BinderServiceStub(channel).Bind(BindRequest(node="n1"), timeout=20)
-    assert answer.outcome == Outcome.OUTCOME_BOUND
-
-
 class Flaky(TinyServicer):
     """Is unavailable twice, then answers."""
 
@@ -185,11 +175,6 @@ def test_an_error_in_a_task_group_counts_as_if_it_had_none() -> None:
     group = ExceptionGroup("tasks", [ExceptionGroup("tasks", [refusal])])
     assert status_of(group) == (Code.NOT_FOUND, "no such pod")
     assert reason_of(group) == "NO_POD"
-
-
-def test_a_bug_beside_a_refusal_is_not_hidden_by_it() -> None:
-    group = ExceptionGroup("tasks", [CallError(Code.NOT_FOUND, "no such pod"), KeyError("x")])
-    assert status_of(group)[0] is Code.INTERNAL
 
 
 def test_an_endless_message_is_cut() -> None:

@@ -208,14 +208,6 @@ async def test_logs_within_a_call_know_its_method_and_trace(
     assert json.loads(answer) == {"rpc": f"test.Echo/{kind}", "traceparent": "00-aa-bb-01"}
 
 
-async def test_calls_are_timed(channel: grpc.aio.Channel) -> None:
-    labels = {"grpc_service": "test.Echo", "grpc_method": "unary_unary"}
-    name = "grpc_server_handling_seconds_count"
-    before = REGISTRY.get_sample_value(name, labels) or 0.0
-    await answers(start(channel, "unary_unary", b"hello"))
-    assert REGISTRY.get_sample_value(name, labels) == before + 1
-
-
 BIND = f"/{SERVICE}/Bind"
 STUCK = b"\x22\x05stuck"
 """A bind request for the node "stuck": its answer waits for the test."""

@@ -36,14 +36,6 @@ async def ready(admin: str) -> tuple[int, Any]:
         return answer.status, await answer.json()
 
 
-async def test_a_running_service_answers_and_is_healthy_and_ready() -> None:
-    async with running(tiny(), settings()) as server, connect(server.grpc) as channel:
-        assert (await bind(channel)).outcome == Outcome.OUTCOME_BOUND
-        assert await health(channel, SERVICE) == SERVING
-        assert await health(channel, "") == SERVING
-        assert await ready(server.admin) == (200, {"status": "ok"})
-
-
 async def test_a_list_of_health_is_not_implemented_and_logs_nothing(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,23 +46,6 @@ async def test_a_list_of_health_is_not_implemented_and_logs_nothing(
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
     assert refused.value.details() == "List is not implemented; call Check"
     assert "Traceback" not in caplog.text + "".join(capsys.readouterr())
-
-
-async def test_a_failing_check_makes_a_service_unready_and_says_why() -> None:
-    async with running(tiny("ready"), settings()) as server:
-        problem = {"name": "cluster", "status": "not ready", "reason": "no such cluster"}
-        assert await ready(server.admin) == (503, {"status": "not ready", "checks": [problem]})
-
-
-async def test_a_call_under_way_finishes_while_the_service_drains() -> None:
-    async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(running(tiny(), settings()))
-        async with grpc.aio.insecure_channel(server.grpc) as channel:
-            call = asyncio.ensure_future(bind(channel, "slow"))
-            await server.servicer.binding.wait()
-            await stack.aclose()
-            assert (await call).outcome == Outcome.OUTCOME_BOUND
-    assert server.servicer.stopped
 
 
 async def test_no_new_calls_get_in_while_the_last_ones_finish() -> None:
@@ -172,13 +147,6 @@ async def test_a_limit_on_calls_under_way_turns_more_away() -> None:
         assert refusal.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         server.servicer.draining.set()
         await call
-
-
-async def test_a_message_of_many_megabytes_gets_through() -> None:
-    request = BindRequest(annotations={"a": "x" * (15 << 20)})
-    async with running(tiny(), settings()) as server, connect(server.grpc) as channel:
-        answer = await BinderServiceStub(channel).Bind(request, timeout=20)
-        assert answer.outcome == Outcome.OUTCOME_BOUND
 
 
 async def test_a_message_beyond_the_limit_ends_its_call_and_no_other() -> None:
