@@ -87,19 +87,3 @@ def test_one_query_brings_everything_under_every_preset(tmp_path: Path, preset: 
     query = f"round({query_text(MEASURES, layout)}, 0.001)"
     test = {"expr": query, "eval_time": "30m", "exp_samples": samples}
     check(tmp_path, series, [test])
-
-
-@pytest.mark.parametrize(
-    ("window", "rate", "times"),
-    [
-        (900, "5m", "[15m:1m]"),
-        (86400, "5m", "[24h:1m]"),
-        (60, "20s", "[1m:4s]"),
-        (3, "2s", "[3s:1s]"),
-    ],
-)
-def test_rates_fit_into_the_window_and_are_short(window: float, rate: str, times: str) -> None:
-    query = measures(window)["std-free-cpu"].text(NODE)
-    idle = f'rate(node_cpu_seconds_total{{mode="idle"}}[{rate}])'
-    rates = f"sum by (node) (max by (node, cpu) (({idle})))"
-    assert query == f"1000 * (stddev_over_time(({rates}){times}) and ({rates}))"

@@ -110,18 +110,6 @@ async def test_a_node_that_could_not_be_written_is_told_with_the_reason(
     assert annotations(api, "n2")
 
 
-async def test_a_prometheus_that_is_gone_is_one_line(
-    api: Api, prometheus: FakePrometheus, tmp_path: Path
-) -> None:
-    prometheus.status = 500
-    code, _, errors = await ended(tmp_path, prometheus, "--once")
-    assert code == 1
-    (line,) = errors.splitlines()
-    assert line.startswith(
-        f"moorage annotator: cannot query Prometheus at {prometheus.address}: HTTP"
-    )
-
-
 async def test_tokens_and_timeouts_are_those_of_the_options(
     api: Api, prometheus: FakePrometheus, tmp_path: Path
 ) -> None:

@@ -37,33 +37,6 @@ async def test_a_pod_that_another_scheduler_bound_to_the_node_is_a_success(
     assert await world.bind(api.pod(nodeName="node-a")) is BindResult.ALREADY_BOUND
 
 
-async def test_a_pod_on_another_node_is_refused(world: World, api: Api) -> None:
-    pod = api.pod()
-    await world.bind(pod, "node-a")
-    assert await refused(world, pod, "node-b") is BindReason.BOUND_ELSEWHERE
-    assert api.node_of() == "node-a"
-
-
-async def test_a_pod_with_another_uid_is_refused(world: World, api: Api) -> None:
-    pod = api.pod()
-    pod = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
-    assert await refused(world, pod) is BindReason.OTHER_UID
-    assert api.node_of() is None
-
-
-async def test_a_pod_with_another_uid_that_is_on_the_node_is_refused(
-    world: World, api: Api
-) -> None:
-    pod = api.pod(nodeName="node-a")
-    pod = {**pod, "metadata": {**pod["metadata"], "uid": "another"}}
-    assert await refused(world, pod) is BindReason.OTHER_UID
-
-
-async def test_a_pod_that_does_not_exist_is_not_found(world: World, api: Api) -> None:
-    ghost = {"metadata": {"namespace": "default", "name": "ghost", "uid": "u"}}
-    assert await refused(world, ghost) is BindReason.NOT_FOUND
-
-
 async def test_a_pod_that_is_being_deleted_is_refused(
     world: World, api: Api, client: KubeClient
 ) -> None:
@@ -72,21 +45,6 @@ async def test_a_pod_that_is_being_deleted_is_refused(
     await send(client, "PATCH", path, {"metadata": {"finalizers": ["example.com/hold"]}})
     await send(client, "DELETE", path)
     assert await refused(world, pod) is BindReason.TERMINATING
-
-
-async def test_a_pod_with_scheduling_gates_is_refused(world: World, api: Api) -> None:
-    pod = api.pod(schedulingGates=[{"name": "example.com/quota"}])
-    assert await refused(world, pod) is BindReason.GATED
-
-
-async def test_a_binder_without_permission_is_told_so(world: World, api: Api) -> None:
-    api.fault(*BINDINGS, status=403)
-    assert await refused(world, api.pod()) is BindReason.FORBIDDEN
-
-
-async def test_annotations_that_the_api_server_refuses_are_invalid(world: World, api: Api) -> None:
-    api.fault(*BINDINGS, status=422)
-    assert await refused(world, api.pod()) is BindReason.INVALID
 
 
 async def test_a_bind_whose_answer_came_too_late_is_found_to_have_happened(
@@ -199,14 +157,6 @@ async def test_a_throttled_bind_waits_for_as_long_as_the_server_asks(
     assert reads() == 0
 
 
-async def test_a_throttled_bind_gives_up_if_the_server_asks_for_too_long(
-    world: World, api: Api
-) -> None:
-    api.fault(*BINDINGS, status=429, retry_after_seconds=3600)
-    assert await refused(world, api.pod()) is BindReason.UNAVAILABLE
-    assert api.node_of() is None
-
-
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
     world: World, api: Api, status: int
@@ -249,19 +199,6 @@ async def test_a_bind_succeeds_once_the_api_server_is_back(tmp_path: Path) -> No
         assert set(world.observed.retries) == {"unreachable"}
     finally:
         await client.close()
-
-
-async def test_a_call_that_joins_lends_its_later_deadline(world: World, api: Api) -> None:
-    posts = api.count(*BINDINGS, status=500, delay_seconds=0.1)
-    pod = api.pod()
-    first = asyncio.create_task(world.bind(pod, seconds=0.2))
-    await until(lambda: posts() > 0)
-    second = asyncio.create_task(world.bind(pod, seconds=10))
-    with pytest.raises(BindError) as caught:
-        await first
-    assert caught.value.reason is BindReason.DEADLINE
-    api.faults.clear()
-    assert await second is BindResult.BOUND
 
 
 async def test_a_call_for_another_node_waits_and_then_sees_where_the_pod_is(

@@ -129,16 +129,6 @@ async def test_a_wait_leaves_time_for_the_write(world: World, api: Api) -> None:
     assert re.search(reason, str(caught.value))
 
 
-async def test_the_last_that_times_out_counts_those_that_have_gone(world: World, api: Api) -> None:
-    early = asyncio.create_task(world.bind(member(api, "early", 4, seconds="0"), policy=GANG))
-    await failure(early)
-    first = asyncio.create_task(world.bind(member(api, "first", 4, seconds="0.3"), policy=GANG))
-    await until(waiting(world, 1))
-    last = asyncio.create_task(world.bind(member(api, "last", 4, seconds="0.6"), policy=GANG))
-    await failure(first)
-    assert str(await failure(last)).endswith("; 1 other had come")
-
-
 def test_a_wait_without_a_key_fails_and_names_the_cure() -> None:
     class Keyless(BindPlugin):
         """Waits for nobody."""
@@ -158,16 +148,6 @@ def test_a_wait_without_a_key_fails_and_names_the_cure() -> None:
         run_permit(Keyless(), binding)
     with pytest.raises(PluginFailedError, match=f"{problem}return one for each pod that may wait"):
         run_permit(NoKeyForSome(), binding)
-
-
-async def test_other_keys_and_pods_without_one_are_no_matter(world: World, api: Api) -> None:
-    waits = asyncio.create_task(world.bind(member(api, "p", 2, seconds="0.5"), policy=GANG))
-    await until(waiting(world, 1))
-    other = api.pod("q", labels={"gang": "other", "size": "1"})
-    assert await world.bind(other, policy=GANG) is BindResult.BOUND
-    assert await world.bind(api.pod("free"), policy=GANG) is BindResult.BOUND
-    assert (await failure(waits)).reason is BindReason.PERMIT_TIMEOUT
-    assert [asked for asked in Gang.asked if asked[0] == "p"] == [("p", 1)]
 
 
 async def test_one_that_waits_is_asked_again_when_another_comes_that_waits_too(

@@ -9,10 +9,8 @@ import pytest
 
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
-from moorage_host.rpc.serve import running
-from services.binder.servicer import binder_service
 from tools.inprocess.api import Api, Object
-from tools.inprocess.binder import settings_for
+from tools.inprocess.binder import serving
 
 TYPE = "moorage.io/RetryRequested"
 
@@ -25,11 +23,7 @@ def reference(pod: Object, **changes: str) -> pb.PodReference:
 
 async def retry(kubeconfig: Path, *pods: pb.PodReference) -> int:
     request = pb.BinderServiceRetryPodsRequest(pods=pods, plugin="Prices", reason="new prices")
-    settings = settings_for(kubeconfig)
-    async with (
-        running(binder_service(settings), settings) as binder,
-        grpc.aio.insecure_channel(binder.grpc) as channel,
-    ):
+    async with serving(kubeconfig) as (_, channel):
         return int((await BinderServiceStub(channel).RetryPods(request)).written)
 
 

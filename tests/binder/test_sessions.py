@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -14,11 +13,11 @@ from moorage import Binding
 from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.convert import set_duration
-from moorage_host.rpc.serve import RunningService, running
+from moorage_host.rpc.serve import running
 from services.binder.cluster import PodClient
-from services.binder.servicer import BinderServicer, binder_service
+from services.binder.servicer import binder_service
 from tools.inprocess.api import Api
-from tools.inprocess.binder import BINDINGS, request, settings_for
+from tools.inprocess.binder import BINDINGS, request, serving, settings_for
 from tools.waiting import until
 
 
@@ -50,18 +49,6 @@ class Stream:
         answer = await self.hear()
         assert answer.id == 99
         return answer
-
-
-@asynccontextmanager
-async def serving(
-    kubeconfig: Path, **more: Any
-) -> AsyncIterator[tuple[RunningService[BinderServicer], grpc.aio.Channel]]:
-    settings = settings_for(kubeconfig, **more)
-    async with (
-        running(binder_service(settings), settings) as service,
-        grpc.aio.insecure_channel(service.grpc) as channel,
-    ):
-        yield service, channel
 
 
 @pytest.fixture

@@ -18,12 +18,10 @@ from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from moorage_host.rpc.errors import CallError
-from moorage_host.rpc.serve import running
 from services.binder.binding.outcomes import BindError, BindReason, BindResult
-from services.binder.servicer import binder_service
 from services.binder.snapshots import Snapshots
 from tools.inprocess.api import Api
-from tools.inprocess.binder import World, policy_of, settings_for
+from tools.inprocess.binder import World, policy_of, serving
 
 
 class Counts(BindPlugin):
@@ -132,11 +130,7 @@ async def test_a_state_that_nobody_keeps_up_to_date_is_dropped(world: World, api
 
 
 async def test_a_malformed_state_ends_the_stream(kubeconfig: Path) -> None:
-    settings = settings_for(kubeconfig)
-    async with (
-        running(binder_service(settings), settings) as binder,
-        grpc.aio.insecure_channel(binder.grpc) as channel,
-    ):
+    async with serving(kubeconfig) as (_, channel):
         call = BinderServiceStub(channel).FollowState()
         pods = [types_pb2.PlacedPod(row=5, json=b"{}")]
         await call.write(pb.BinderServiceFollowStateRequest(state=types_pb2.State(pods=pods)))

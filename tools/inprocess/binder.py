@@ -2,21 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import grpc.aio
 
 from moorage import Binding, BindPlugin
 from moorage.v1 import binder_pb2 as pb
 from moorage_host.kube import KubeClient
 from moorage_host.plugins.registry import Registry
 from moorage_host.policy import EffectivePlugin, EffectivePolicy, EffectiveProfile, encode_effective
+from moorage_host.rpc.serve import RunningService, running
 from services.binder.binding.binder import Binder, too_late
 from services.binder.binding.limits import BindLimits
 from services.binder.binding.outcomes import BindError, BindResult
 from services.binder.binding.policies import Policies, PolicyText
 from services.binder.cluster import PodClient
 from services.binder.metrics import BindMetrics
+from services.binder.servicer import BinderServicer, binder_service
 from services.binder.settings import BinderSettings
 from services.binder.snapshots import Snapshots
 from tools.inprocess.api import Object, send
@@ -177,6 +182,19 @@ def settings_for(kubeconfig: Path, **more: Any) -> BinderSettings:
         shutdown_delay=0.0,
         **more,
     )
+
+
+@asynccontextmanager
+async def serving(
+    kubeconfig: Path, **more: Any
+) -> AsyncIterator[tuple[RunningService[BinderServicer], grpc.aio.Channel]]:
+    """Run a binder in this process; yield it and a channel to it."""
+    settings = settings_for(kubeconfig, **more)
+    async with (
+        running(binder_service(settings), settings) as service,
+        grpc.aio.insecure_channel(service.grpc) as channel,
+    ):
+        yield service, channel
 
 
 def request(pod: Object, node: str = "node-a", **changes: Any) -> pb.BindRequest:

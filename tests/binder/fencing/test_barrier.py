@@ -12,9 +12,9 @@ from moorage.v1 import binder_pb2 as pb
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.rpc.convert import from_duration
 from services.binder.binding.ledger import BindHistory
-from tests.binder.test_sessions import Stream, serving
+from tests.binder.test_sessions import Stream
 from tools.inprocess.api import Api
-from tools.inprocess.binder import request
+from tools.inprocess.binder import request, serving
 
 
 async def test_the_service_fences_calls_and_sessions(kubeconfig: Path, api: Api) -> None:

@@ -89,34 +89,6 @@ def test_plugins_keep_kube_schedulers_order_and_weights_where_nothing_else_is_co
     }
 
 
-BARE = "enabled: [{name: PrioritySort}, {name: DefaultBinder}, "
-
-
-@pytest.mark.parametrize(
-    ("plugins", "scores"),
-    [
-        ("{score: {enabled: [{name: ImageLocality, weight: 5}]}}", {"ImageLocality": 5}),
-        ("{multiPoint: {enabled: [{name: ImageLocality, weight: 7}]}}", {"ImageLocality": 7}),
-        ("{score: {enabled: [{name: ImageLocality}]}}", {"ImageLocality": 1}),
-        (
-            (
-                f"{{multiPoint: {{disabled: [{{name: '*'}}], {BARE}{{name: NodeAffinity, weight: "
-                f"2}}, "
-                "{name: ImageLocality}]}}"
-            ),
-            {"NodeAffinity": 2, "ImageLocality": 1},
-        ),
-    ],
-)
-def test_weights_are_those_of_the_point_or_of_multi_point(
-    plugins: str, scores: dict[str, int]
-) -> None:
-    (profile,) = read(f"profiles: [{{plugins: {plugins}}}]").profiles
-    assert {name: profile.scores[name] for name in scores} == scores
-    if "'*'" in plugins:
-        assert list(profile.scores) == list(scores)
-
-
 @pytest.mark.parametrize(
     ("args", "known"),
     [

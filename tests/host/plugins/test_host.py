@@ -105,27 +105,6 @@ async def test_closing_stops_everything_even_what_does_not_want_to(
     assert log == ["start clings", "start b", "stop clings", "stop b"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        pytest.param(
-            policy({}, name="Unknown"),
-            r"p.yaml:7: args\[0\]: this replica has no plugin 'Unknown'; it has: Tracked",
-            id="unknown plugin",
-        ),
-        pytest.param(policy({"lable": "a"}), r"p.yaml:7: args\[0\].*lable", id="unknown argument"),
-        pytest.param(policy({"label": ""}), r"p.yaml:7: args\[0\].*label", id="out of bounds"),
-        pytest.param(policy({"label": "forbidden"}), "that label is forbidden", id="own check"),
-    ],
-)
-async def test_a_policy_that_does_not_fit_is_refused_before_anything_starts(
-    host: PluginHost, log: list[str], content: bytes, message: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        await host.use("r1", content)
-    assert log == []
-
-
 class Loops(FilterPlugin):
     """Never comes back from `start`, and waits for nothing in it."""
 

@@ -161,16 +161,6 @@ def test_an_explicit_budget_is_sent_in_the_fields_that_replicas_of_other_version
     assert fields.keys() == known
 
 
-def test_every_plugin_says_where_it_comes_from() -> None:
-    policy = resolved(CONFIGURED)
-    paths = {p.name: p.path for p in policy.policies["filter"].profiles[0].plugins}
-    assert paths["NodeName"] == "p.yaml:9: profiles[0].pluginConfig[1]"
-    assert paths["NodePorts"] == "p.yaml:4: profiles[0].plugins.multiPoint.enabled[0]"
-    policy = plugins("{score: {enabled: [{name: Extra}]}}")
-    (extra,) = [p for p in policy.policies["score"].profiles[0].plugins if p.name == "Extra"]
-    assert extra.path == "p.yaml:4: profiles[0].plugins.score.enabled[0]"
-
-
 def test_the_revision_changes_with_the_content_and_not_with_its_place() -> None:
     policy = resolved(CONFIGURED)
     assert resolved("# a comment\n" + CONFIGURED).revision == policy.revision
@@ -199,20 +189,6 @@ def test_a_weight_concerns_the_scorer_only() -> None:
     )
     assert light["filter"].revision == heavy["filter"].revision
     assert light["score"].revision != heavy["score"].revision
-
-
-def test_the_description_fills_in_everything() -> None:
-    (profile,) = resolved(CONFIGURED).describe()["profiles"]
-    assert profile["schedulerName"] == "moorage"
-    assert "multiPoint" not in profile["plugins"]
-    assert profile["plugins"]["score"]["enabled"][0] == {"name": "TaintToleration", "weight": 3}
-    assert profile["plugins"]["filter"]["enabled"][0] == {"name": "NodeUnschedulable"}
-    configs = {config.pop("name"): config for config in profile["pluginConfig"]}
-    assert configs["NodeGroup"] == {
-        "args": {"nodeLabel": "group", "limit": 7},
-        "timeBudget": "250ms",  # no failurePolicy: it differs between filter and score
-    }
-    assert configs["NodeName"] == {"args": {}, "failurePolicy": "Ignore"}
 
 
 NAMES = st.lists(st.sampled_from([*UPSTREAM, "NodeGroup", "InTree"]), unique=True, max_size=4)

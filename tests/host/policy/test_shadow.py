@@ -25,15 +25,6 @@ def filters(policy: ResolvedPolicy) -> str:
     return " ".join(p.name for p in policy.policies["filter"].shadows[0].plugins)
 
 
-def test_an_empty_shadow_runs_what_its_profile_runs() -> None:
-    policy = shadowed("{}")
-    assert filters(policy) == order(policy, "filter")
-    assert scores(policy) == order(policy, "score")
-    assert policy.policies["filter"].shadows[0].name == "moorage/shadow"
-    assert policy.policies["bind"].shadows == ()
-    assert policy.shadow_shares == {"moorage": 0.1}
-
-
 @pytest.mark.parametrize(
     ("body", "filtering", "scoring"),
     [

@@ -66,12 +66,6 @@ async def test_a_process_with_a_note_is_degraded_and_gets_traffic() -> None:
     assert answer["notes"] == [{"name": "scorer", "note": "no scores"}]
 
 
-async def test_readiness_asks_anew_each_time() -> None:
-    answers = iter(["not synced", None])
-    async with serve({"cache": lambda: next(answers)}) as admin:
-        assert [(await ask(admin, "/readyz"))[0] for _ in range(2)] == [503, 200]
-
-
 async def test_a_check_that_crashes_is_not_ready() -> None:
     async with serve({"cache": lambda: str(1 / 0)}) as admin:
         status, answer = await ask(admin, "/readyz")

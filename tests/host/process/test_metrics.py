@@ -47,16 +47,6 @@ def test_a_histogram_is_exposed_as_that_of_the_library(
     assert exposed(ours) == exposed(theirs)
 
 
-def test_a_histogram_without_labels_has_its_values_in_one_place() -> None:
-    registry = CollectorRegistry()
-    histogram = FastHistogram("seconds", "Time.", buckets=(1, 2), registry=registry)
-    histogram.observer()(1.5)
-    histogram.observer()(7)
-    assert registry.get_sample_value("seconds_bucket", {"le": "2.0"}) == 1
-    assert registry.get_sample_value("seconds_count") == 2
-    assert registry.get_sample_value("seconds_sum") == 8.5
-
-
 def test_a_bucket_has_the_newest_example_of_its_values() -> None:
     registry = CollectorRegistry()
     histogram = FastHistogram("seconds", "Time.", buckets=(1, 2), registry=registry)

@@ -1,5 +1,4 @@
 import asyncio
-import socket
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -8,7 +7,6 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from moorage.errors import ConfigurationError, PluginLoadError
 from moorage.v1.binder_pb2 import BindRequest, Outcome
 from moorage.v1.binder_pb2_grpc import BinderServiceStub, add_BinderServiceServicer_to_server
 from moorage_host.rpc.channel import connect
@@ -170,20 +168,6 @@ async def test_connections_beyond_the_limit_are_closed_and_others_work() -> None
                 await BinderServiceStub(other).Bind(BindRequest(), timeout=2)
         assert refused.value.code() is not grpc.StatusCode.OK
         assert (await bind(channel)).outcome == Outcome.OUTCOME_BOUND
-
-
-@pytest.mark.parametrize(
-    ("failing", "error"), [("create", PluginLoadError), ("start", ConfigurationError)]
-)
-async def test_a_service_that_cannot_start_says_so_and_leaves_its_port(
-    failing: str, error: type[Exception]
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-    with pytest.raises(error):
-        async with running(tiny(failing), settings(port=port)):
-            pytest.fail("it must not serve")
-    socket.create_server(("127.0.0.1", port)).close()
 
 
 class Ailing(TinyServicer):
