@@ -33,12 +33,6 @@ Run = Callable[..., Awaitable[Round]]
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
-
-
-@pytest.fixture
 def api(server: ApiServer) -> Api:
     """A cluster of three nodes with 8 CPUs and 32 GiB."""
     api = Api(server)

@@ -1,6 +1,5 @@
 """The annotator as people and Deployments run it."""
 
-import asyncio
 import json
 import re
 import signal
@@ -25,12 +24,6 @@ from tools.waiting import until
 MODULE = "services.annotator"
 GIB = 1024**3
 READY = {"status": "ok"}
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -71,31 +64,29 @@ async def ended(home: Path, prometheus: FakePrometheus, *more: str) -> tuple[int
     return code, command.lines, errors
 
 
+@pytest.mark.parametrize(
+    ("mode", "done", "amount"),
+    [
+        ("--once", "written: new", "written"),
+        ("--dry-run", "would be written: new", "to be written"),
+    ],
+)
 async def test_once_shows_what_was_measured_and_written(
-    api: Api, prometheus: FakePrometheus, tmp_path: Path
-) -> None:
-    code, lines, errors = await ended(tmp_path, prometheus, "--once")
-    assert (code, errors) == (0, "")
-    assert [re.split("  +", line) for line in lines] == [
-        ["n1", "cpu 6000m ±12m", "memory 20.00Gi ±0.50Gi", "written: new"],
-        ["n2", "cpu 700m ±0m", "memory -", "written: new"],
-        ["n3", "cpu -", "memory -", "not measured"],
-        ["Prometheus measures 1 nodes that the cluster does not have, such as far"],
-        ["2 of 3 nodes written, 0 unchanged, 1 not measured"],
-    ]
-    assert annotations(api, "n1")["std-free-cpu"] == "12"
-    assert annotations(api, "n3") == {}
-
-
-async def test_a_dry_run_writes_nothing(
-    api: Api, prometheus: FakePrometheus, tmp_path: Path
+    api: Api, prometheus: FakePrometheus, tmp_path: Path, mode: str, done: str, amount: str
 ) -> None:
     patches = api.count("patch", "nodes")
-    code, lines, _ = await ended(tmp_path, prometheus, "--dry-run")
-    assert code == 0
-    assert lines[-1] == "2 of 3 nodes to be written, 0 unchanged, 1 not measured"
-    assert sum("would be written: new" in line for line in lines) == 2
-    assert patches() == 0
+    code, lines, errors = await ended(tmp_path, prometheus, mode)
+    assert (code, errors) == (0, "")
+    assert [re.split("  +", line) for line in lines] == [
+        ["n1", "cpu 6000m ±12m", "memory 20.00Gi ±0.50Gi", f"{done}: new"],
+        ["n2", "cpu 700m ±0m", "memory -", f"{done}: new"],
+        ["n3", "cpu -", "memory -", "not measured"],
+        ["Prometheus measures 1 nodes that the cluster does not have, such as far"],
+        [f"2 of 3 nodes {amount}, 0 unchanged, 1 not measured"],
+    ]
+    assert patches() == (2 if mode == "--once" else 0)
+    assert annotations(api, "n1").get("std-free-cpu") == ("12" if mode == "--once" else None)
+    assert annotations(api, "n3") == {}
 
 
 async def test_a_node_that_could_not_be_written_is_told_with_the_reason(
@@ -138,13 +129,13 @@ class Service:
 
     async def becomes(self, status: int) -> dict[str, Any]:
         """Wait until /readyz answers with a status; return what it says."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                found, body = await self.get("/readyz")
-                if found == status:
-                    answer: dict[str, Any] = json.loads(body)
-                    return answer
-                await asyncio.sleep(0.02)
+
+        async def has_become() -> bool:
+            return (await self.get("/readyz"))[0] == status
+
+        await until(has_become, PATIENCE)
+        answer: dict[str, Any] = json.loads((await self.get("/readyz"))[1])
+        return answer
 
     async def metrics(self) -> dict[str, float]:
         _, text = await self.get("/metrics")
@@ -219,9 +210,11 @@ async def test_rights_that_are_missing_make_it_unready(
     async with annotator(tmp_path, prometheus, "--interval=200ms") as command:
         service = Service(command, json.loads(await command.line("{"))["admin"])
         patches = 'patches_total{result="failed"}'
-        async with asyncio.timeout(PATIENCE):
-            while (await service.metrics()).get(patches, 0) < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+
+        async def failed_twice() -> bool:
+            return (await service.metrics()).get(patches, 0) >= 2
+
+        await until(failed_twice, PATIENCE)
         (check,) = (await service.becomes(503))["checks"]
         assert re.match("none of 2 nodes could be written: .* 403 Forbidden", check["reason"])
 

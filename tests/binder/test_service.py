@@ -75,7 +75,7 @@ async def test_a_refusal_has_its_code_and_reason_and_binds_nothing(
     code: Code,
     reason: str | None,
 ) -> None:
-    effects = {"status": status, "retry_after_seconds": 60} if status else {}
+    effects: dict[str, Any] = {"status": status, "retry_after_seconds": 60} if status else {}
     pod, posts = api.pod(**spec), api.count(*BINDINGS, **effects)
     named = next(iter(change)) if reason is None else "default/"
     with pytest.raises(grpc.aio.AioRpcError, match=named) as caught:

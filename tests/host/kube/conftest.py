@@ -1,4 +1,3 @@
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -39,13 +38,3 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
             return client
 
         yield start
-
-
-@pytest.fixture
-async def client_of_nobody(tmp_path: Path) -> AsyncIterator[KubeClient]:
-    """A client for a port where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    client = await connect(write_minimal_kubeconfig(tmp_path / "kubeconfig", url))
-    yield client
-    await client.close()

@@ -156,3 +156,10 @@ def test_all_pods_are_tried_again_at_once_whatever_they_wait_for() -> None:
     desk.play("fail extender")  # its attempt may have begun before what has changed
     assert sorted(desk.pop() for _ in range(4)) == ["backs-off", "broken", "ready", "rejected"]
     desk.play("pop tried -")
+
+
+def test_the_latest_state_of_a_pod_is_handed_out() -> None:
+    desk = Desk()
+    desk.play("put a a:3")
+    assert desk.take().pod.pod.spec.priority == 3
+    desk.play("pop -")

@@ -36,15 +36,22 @@ def load(*paths: Path) -> Registry:
     return load_registry(FilterPlugin, (Known,), paths)
 
 
-def test_a_folder_adds_its_files_but_tests_and_those_with_an_underscore(tmp_path: Path) -> None:
+def test_files_and_folders_add_the_plugins_that_their_files_define(tmp_path: Path) -> None:
     for name in ("B", "A"):
         write(tmp_path / f"{name.lower()}.py", PLUGIN.format(name=name))
     write(tmp_path / "_helper.py", PLUGIN.format(name="Helper"))
     for name in ("test_a.py", "a_test.py", "conftest.py"):  # new-plugin writes tests beside plugins
         write(tmp_path / name, "from a import A\n")
-    write(tmp_path / "deep" / "c.py", PLUGIN.format(name="C"))
+    same_name = write(tmp_path / "deep" / "a.py", PLUGIN.format(name="C"))
     write(tmp_path / "notes.txt", "not Python")
-    assert list(load(tmp_path)) == ["A", "B", "Known"]
+    registry = load(tmp_path, tmp_path / "a.py", same_name)
+    assert {name: found.origin for name in registry if (found := registry.get(name))} == {
+        "A": str(tmp_path / "a.py"),
+        "B": str(tmp_path / "b.py"),
+        "C": str(same_name),
+        "Known": "built-in",
+    }
+    assert list(load_registry(ScorePlugin, (), [tmp_path])) == []
 
 
 def test_files_of_a_mounted_config_map_are_followed_once(tmp_path: Path) -> None:
@@ -103,31 +110,32 @@ def test_a_file_that_failed_can_be_corrected_and_loaded(tmp_path: Path) -> None:
     assert list(load(file)) == ["Known", "Mine"]
 
 
-@pytest.mark.parametrize("path", ["missing.py", "missing"])
-def test_a_path_that_does_not_exist_is_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(PluginLoadError, match=f"{path} does not exist"):
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("missing.py", "missing.py does not exist"),
+        ("missing", "missing does not exist"),
+        ("mine.txt", r"its name must end in \.py"),
+    ],
+)
+def test_a_path_that_is_no_python_is_refused(tmp_path: Path, path: str, problem: str) -> None:
+    write(tmp_path / "mine.txt", PLUGIN.format(name="Mine"))
+    with pytest.raises(PluginLoadError, match=problem):
         load(tmp_path / path)
 
 
-def test_a_file_that_is_not_python_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PluginLoadError, match=r"its name must end in \.py"):
-        load(write(tmp_path / "mine.txt", PLUGIN.format(name="Mine")))
-
-
-def install(folder: Path, module: str, content: str, entry: str, group: str) -> None:
+def install(folder: Path, module: str, content: str, entry: str) -> None:
     """Do what pip does: a module, and metadata that announce its entry point."""
     write(folder / f"{module}.py", content)
     info = folder / f"{module}-1.2.dist-info"
     write(info / "METADATA", f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.2\n")
-    write(info / "entry_points.txt", f"[{group}]\n{entry}\n")
+    write(info / "entry_points.txt", f"[moorage.filter]\n{entry}\n")
 
 
 def test_installed_packages_announce_plugins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(
-        tmp_path, "acme_one", PLUGIN.format(name="Acme"), "Acme = acme_one:Acme", "moorage.filter"
-    )
+    install(tmp_path, "acme_one", PLUGIN.format(name="Acme"), "Acme = acme_one:Acme")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "acme_one", raising=False)
     registry = load()
@@ -140,11 +148,7 @@ def test_installed_packages_announce_plugins(
 @pytest.mark.parametrize(
     ("content", "entry", "message"),
     [
-        (
-            "1 / 0",
-            "Acme = {}:Acme",
-            "cannot load plugin Acme of {} 1.2: ZeroDivisionError",
-        ),
+        ("1 / 0", "Acme = {}:Acme", "cannot load plugin Acme of {} 1.2: ZeroDivisionError"),
         ("", "Acme = {}:Acme", "cannot load plugin Acme of {} 1.2: AttributeError"),
         ("Acme = 5", "Acme = {}:Acme", "plugin Acme of {} 1.2 is not a FilterPlugin: {}:Acme"),
         (PLUGIN.format(name="Known"), "Known = {}:Known", "two plugins are called Known"),
@@ -159,7 +163,7 @@ def test_an_installed_package_whose_plugin_cannot_be_used_is_named(
     message: str,
 ) -> None:
     module = f"acme_{abs(hash(request.node.name))}"
-    install(tmp_path, module, content, entry.format(module), "moorage.filter")
+    install(tmp_path, module, content, entry.format(module))
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(PluginLoadError) as refusal:
         load()

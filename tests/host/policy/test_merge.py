@@ -16,18 +16,14 @@ RECORDINGS: dict[str, list[dict[str, Any]]] = {
 """Cases by the minor version of kube-scheduler."""
 
 CASES = [
-    pytest.param(version, case, id=f"{version} {case['case']}")
+    pytest.param(cases[0], case, id=f"{version} {case['case']}")
     for version, cases in RECORDINGS.items()
     for case in cases
 ]
+"""The profile without plugins, whose multiPoint set is the default set, and another."""
 
 
-def default(version: str) -> dict[str, Any]:
-    """Return the profile without plugins: its multiPoint set is the default set."""
-    return RECORDINGS[version][0]
-
-
-def recorded_entries(pairs: list[list[Any]]) -> tuple[Entry, ...]:
+def recorded(pairs: list[list[Any]]) -> tuple[Entry, ...]:
     return tuple(Entry(name, weight) for name, weight in pairs)
 
 
@@ -37,27 +33,19 @@ def written(plugins: dict[str, Any], point: str) -> EntrySet:
     return EntrySet(enabled, frozenset(p["name"] for p in part.get("disabled", ())))
 
 
-@pytest.mark.parametrize(("version", "case"), CASES)
-def test_multi_point_is_merged_as_kube_scheduler_does(version: str, case: dict[str, Any]) -> None:
-    defaults = EntrySet(recorded_entries(default(version)["multiPoint"]))
-    merged = merge(defaults, written(case["plugins"], "multiPoint"))
-    assert merged.enabled == recorded_entries(case["multiPoint"])
-
-
-@pytest.mark.parametrize(("version", "case"), CASES)
-@pytest.mark.parametrize("point", ["filter", "score"])
-def test_points_are_expanded_as_kube_scheduler_does(
-    version: str, case: dict[str, Any], point: str
+@pytest.mark.parametrize(("default", "case"), CASES)
+def test_plugins_are_merged_and_expanded_as_kube_scheduler_does(
+    default: dict[str, Any], case: dict[str, Any]
 ) -> None:
-    implementing = {name for name, _ in default(version)[point]}
-    expanded = expand(
-        written(case["plugins"], point),
-        recorded_entries(case["multiPoint"]),
-        implementing.__contains__,
+    merged = merge(
+        EntrySet(recorded(default["multiPoint"])), written(case["plugins"], "multiPoint")
     )
-    got = [(entry.name, entry.weight or 1) for entry in expanded]
-    # Weights have a meaning for scores only.
-    wanted = [(name, weight or 1) for name, weight in case[point]]
-    if point == "filter":
-        got, wanted = [(name, 1) for name, _ in got], [(name, 1) for name, _ in wanted]
-    assert got == wanted
+    assert merged.enabled == recorded(case["multiPoint"])
+    for point in ("filter", "score"):
+        implementing = {name for name, _ in default[point]}
+        own, multi_point = written(case["plugins"], point), recorded(case["multiPoint"])
+        expanded = expand(own, multi_point, implementing.__contains__)
+        assert [entry.name for entry in expanded] == [name for name, _ in case[point]]
+        if point == "score":  # where weights have a meaning
+            weights = [entry.weight or 1 for entry in expanded]
+            assert weights == [weight or 1 for _, weight in case[point]]

@@ -10,6 +10,7 @@ import pytest
 
 from moorage.errors import ConfigurationError
 from moorage_host.policy import Catalogue, parse, resolve
+from moorage_host.policy import read as read_file
 from tests.host.policy.test_resolve import CATALOGUE, HEADER
 
 CASES = Path(__file__).with_name("mistakes.txt").read_text().strip().split("\n\n")
@@ -65,3 +66,42 @@ def test_a_document_of_another_version_is_checked_as_far_as_it_can_be() -> None:
     version, unknown = told("apiVersion: moorage.io/v1\nkind: MoorageConfiguration\nprofile: []\n")
     assert version.startswith("-> p.yaml:1: apiVersion: ")
     assert unknown.startswith("-> p.yaml:3: profile: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ("args: {limit: null}", {"limit": None}),
+        ("args: {a: 2020-01-01, b: 'no', c: \"017\"}", {"a": "2020-01-01", "b": "no", "c": "017"}),
+        ("args: {a: &x {b: [1, 2.5, true]}, c: *x}", {key: {"b": [1, 2.5, True]} for key in "ac"}),
+        ("args:", {}),
+    ],
+)
+def test_arguments_are_what_yaml_says(text: str, args: dict[str, object]) -> None:
+    body = f"profiles:\n- plugins:\n  pluginConfig:\n  - name: A\n    {text}\n"
+    (profile,) = parse(HEADER + body, "p.yaml").configuration.profiles
+    assert profile.plugin_config[0].args == args
+    assert profile.plugins.score.enabled == ()
+
+
+def test_json_is_read_too() -> None:
+    text = (
+        '{"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration",\n "profiles": [{'
+        '"pluginConfig": [{"name": "A", "args": {"x": 1e3, "y": "\\u00e9"}}]}]}'
+    )
+    (profile,) = parse(text, "p.json").configuration.profiles
+    assert profile.plugin_config[0].args == {"x": 1000.0, "y": "é"}
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    with pytest.raises(ConfigurationError, match=r"policy\.yaml:1: cannot be read: No such file"):
+        read_file(path)
+    path.write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(
+        ConfigurationError, match=r"policy\.yaml:1: cannot be read: it is not UTF-8"
+    ):
+        read_file(path)
+    path.write_bytes(b"#" * 2_000_000)
+    with pytest.raises(ConfigurationError, match=r"policy\.yaml:1: larger than 1048576"):
+        parse(read_file(path), str(path))

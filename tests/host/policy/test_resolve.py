@@ -87,22 +87,18 @@ def test_no_plugin_can_have_a_name_that_means_something_else(name: str) -> None:
         Catalogue([plugin(name, "filter", "acme 1.0")])
 
 
-IN_TREE = "{name: InTree}"
+ENABLED = "{multiPoint: {enabled: [%s]}}"
 
 
 @pytest.mark.parametrize(
     ("sets", "filters", "scores"),
     [
-        (f"{{multiPoint: {{enabled: [{IN_TREE}]}}}}", IN_TREE_FILTERS, IN_TREE_SCORES),
-        (  # its place in the list does not count
-            f"{{multiPoint: {{enabled: [{{name: NodeGroup, weight: 4}}, {IN_TREE}]}}}}",
+        (ENABLED % "{name: InTree}", IN_TREE_FILTERS, IN_TREE_SCORES),
+        (  # the place of the set does not count; a plugin is replaced in its own
+            ENABLED
+            % "{name: NodeGroup, weight: 4}, {name: InTree}, {name: ImageLocality, weight: 9}",
             f"{IN_TREE_FILTERS} NodeGroup",
-            f"{IN_TREE_SCORES} NodeGroup=4",
-        ),
-        (  # replaced in its place
-            f"{{multiPoint: {{enabled: [{IN_TREE}, {{name: TaintToleration, weight: 9}}]}}}}",
-            IN_TREE_FILTERS,
-            IN_TREE_SCORES.replace("=3", "=9"),
+            f"{IN_TREE_SCORES.removesuffix('1')}9 NodeGroup=4",
         ),
         ("{filter: {enabled: [{name: NodeGroup}]}}", "NodeGroup", ""),
     ],

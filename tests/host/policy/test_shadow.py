@@ -36,14 +36,6 @@ def filters(policy: ResolvedPolicy) -> str:
                 "NodeResourcesBalancedAllocation=1 NodeGroup=1 Extra=2"
             ),
         ),
-        (  # without one, at all points
-            "{plugins: {multiPoint: {disabled: [{name: NodeGroup}]}}}",
-            IN_TREE_FILTERS,
-            (
-                "TaintToleration=3 NodeResourcesLeastAllocated=1 NodeResourcesBalancedAllocation=1 "
-                "ImageLocality=1 Extra=2"
-            ),
-        ),
         (  # what the profile disables stays so, unless the shadow enables it at that point
             (
                 "{plugins: {multiPoint: {disabled: [{name: InTree}]}, "
@@ -68,11 +60,9 @@ def test_a_shadow_is_merged_into_its_profile(body: str, filtering: str, scoring:
     assert scores(policy) == scoring
     assert order(policy, "filter") == order(resolved(LIVE), "filter")
     assert order(policy, "score") == order(resolved(LIVE), "score")
-
-
-def test_what_a_profile_enables_beside_a_star_stays_in_its_shadow() -> None:
-    live = "profiles:\n- plugins: {score: {enabled: [{name: Extra}], disabled: [{name: '*'}]}}\n"
-    assert scores(shadowed("{}", live)) == "Extra=1"
+    assert policy.policies["filter"].shadows[0].name == "moorage/shadow"
+    assert policy.policies["bind"].shadows == ()
+    assert policy.shadow_shares == {"moorage": 0.1}
 
 
 def test_configuration_of_a_shadow_takes_the_place_of_that_of_its_profile() -> None:

@@ -36,34 +36,34 @@ def serve(checks: dict[str, Check] | None = None, **options: Any) -> Any:
     return admin_server(settings, checks=checks or {}, **options)
 
 
-async def test_readiness_names_only_what_is_not_ready() -> None:
-    async with serve({"cache": lambda: "not synced", "policy": lambda: None}) as admin:
-        status, answer = await ask(admin, "/readyz")
-    assert status == 503
-    assert answer["checks"] == [{"name": "cache", "status": "not ready", "reason": "not synced"}]
+CACHE, POLICY = {"name": "cache", "status": "ok"}, {"name": "policy", "status": "ok"}
+UNSYNCED = {"name": "cache", "status": "not ready", "reason": "not synced"}
+DEGRADED = {"name": "policy", "status": "degraded", "reason": "a note"}
+NOTES = [{"name": "policy", "note": "a note"}]
 
 
-async def test_readiness_names_everything_when_asked_for_details() -> None:
-    async with serve({"cache": lambda: None, "policy": lambda: None}) as admin:
-        assert await ask(admin, "/readyz") == (200, {"status": "ok"})
-        status, answer = await ask(admin, "/readyz?verbose")
-    assert status == 200
-    assert answer["checks"] == [
-        {"name": "cache", "status": "ok"},
-        {"name": "policy", "status": "ok"},
-    ]
-
-
-async def test_a_process_with_a_note_is_degraded_and_gets_traffic() -> None:
-    checks: dict[str, Check] = {"filter": lambda: None, "scorer": lambda: None}
-    async with serve(checks, notes={"scorer": lambda: "no scores"}) as admin:
-        status, answer = await ask(admin, "/readyz?verbose")
-    assert (status, answer["status"]) == (200, "degraded")
-    assert answer["checks"] == [
-        {"name": "filter", "status": "ok"},
-        {"name": "scorer", "status": "degraded", "reason": "no scores"},
-    ]
-    assert answer["notes"] == [{"name": "scorer", "note": "no scores"}]
+@pytest.mark.parametrize(
+    ("path", "cache", "note", "status", "said"),
+    [
+        ("/livez", "not synced", None, 200, {"status": "ok"}),
+        ("/readyz", "not synced", None, 503, {"status": "not ready", "checks": [UNSYNCED]}),
+        ("/readyz", None, None, 200, {"status": "ok"}),
+        ("/readyz?verbose", None, None, 200, {"status": "ok", "checks": [CACHE, POLICY]}),
+        (
+            "/readyz?verbose",
+            None,
+            "a note",
+            200,
+            {"status": "degraded", "checks": [CACHE, DEGRADED], "notes": NOTES},
+        ),
+    ],
+)
+async def test_probes_tell_what_is_not_ready_or_degraded(
+    path: str, cache: str | None, note: str | None, status: int, said: object
+) -> None:
+    checks: dict[str, Check] = {"cache": lambda: cache, "policy": lambda: None}
+    async with serve(checks, notes={"policy": lambda: note}) as admin:
+        assert await ask(admin, path) == (status, said)
 
 
 async def test_a_check_that_crashes_is_not_ready() -> None:

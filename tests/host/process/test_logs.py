@@ -50,7 +50,9 @@ async def lines(level: str, form: str) -> list[str]:
 
 @pytest.mark.parametrize("form", ["json", "auto"])
 async def test_every_event_is_one_line_of_json_whoever_logs_it(form: str) -> None:
-    events = [json.loads(line) for line in await lines("info", form)]
+    written = await lines("info", form)
+    check_tracebacks("\n".join(written))
+    events = [json.loads(line) for line in written]
     assert [e["level"] for e in events] == ["info", "warning", "warning", "error", "error"]
     assert {e["rpc"] for e in events} == {"a/b"}
     assert all(e["timestamp"].endswith("Z") for e in events)
@@ -62,9 +64,14 @@ async def test_every_event_is_one_line_of_json_whoever_logs_it(form: str) -> Non
     assert "second line" in library_failure["exception"]
 
 
-@pytest.mark.parametrize("form", ["json", "text"])
-async def test_tracebacks_do_not_show_values_of_variables(form: str) -> None:
-    text = "\n".join(await lines("info", form))
+async def test_text_is_for_people_and_shows_no_values_of_variables_either() -> None:
+    written = await lines("info", "text")
+    assert "Fact" in written[0]
+    assert "count=3" in written[0]
+    check_tracebacks("\n".join(written))
+
+
+def check_tracebacks(text: str) -> None:
     assert "second line" in text
     assert "do not show'" not in text.replace('fail("do not show")', "")
 
@@ -75,12 +82,6 @@ async def test_the_level_is_the_least_that_is_shown() -> None:
         "Failure of a library",
     ]
     assert json.loads((await lines("debug", "json"))[0])["event"] == "Detail"
-
-
-async def test_text_is_for_people() -> None:
-    fact = (await lines("info", "text"))[0]
-    assert "Fact" in fact
-    assert "count=3" in fact
 
 
 FORGER = r"""
@@ -152,24 +153,19 @@ def unread() -> Iterator[int]:
 
 @pytest.fixture
 def full_disk() -> Iterator[int]:
-    file = os.open("/dev/full", os.O_WRONLY)
-    yield file
-    os.close(file)
+    with Path("/dev/full").open("wb", buffering=0) as file:
+        yield file.fileno()
 
 
-async def test_a_log_that_nobody_reads_stops_nothing(start_tiny: StartTiny, unread: int) -> None:
-    tiny = await start_tiny(NO_DELAY, "--log-queue=10", *CHATTY, errors=unread)
+@pytest.mark.parametrize(("errors", "cause"), [("unread", "queue"), ("full_disk", "write")])
+async def test_a_log_that_takes_no_lines_stops_nothing(
+    start_tiny: StartTiny, request: pytest.FixtureRequest, errors: str, cause: str
+) -> None:
+    file = request.getfixturevalue(errors)
+    tiny = await start_tiny(NO_DELAY, "--log-queue=10", *CHATTY, errors=file)
     serving = await tiny.event()
     await call_badly(serving["grpc"], 100)
-    assert await dropped(serving["admin"], "queue") > 50
-    assert await ends_in_order(tiny)
-
-
-async def test_a_full_disk_stops_nothing(start_tiny: StartTiny, full_disk: int) -> None:
-    tiny = await start_tiny(NO_DELAY, *CHATTY, errors=full_disk)
-    serving = await tiny.event()
-    await call_badly(serving["grpc"], 100)
-    assert await dropped(serving["admin"], "write") > 50
+    assert await dropped(serving["admin"], cause) > 50
     assert await ends_in_order(tiny)
 
 

@@ -20,7 +20,6 @@ from tests.host.rpc.support import run
 
 StartTiny = Callable[..., Awaitable[Running]]
 NO_DELAY = "--shutdown-delay=0s"
-BUF = Path(sys.executable).with_name("buf")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -76,33 +75,6 @@ async def test_what_the_user_must_change_is_one_line(
 ) -> None:
     tiny = await start_tiny(f"--failing={failing}")
     assert await tiny.ended() == (1, line)
-
-
-async def test_a_stranger_can_explore_and_call_a_service(start_tiny: StartTiny) -> None:
-    address = (await (await start_tiny(NO_DELAY)).event())["grpc"]
-    methods = await buf(address, "--list-methods")
-    assert {"moorage.v1.BinderService/Bind", "grpc.health.v1.Health/Check"} <= set(methods.split())
-    bound = await buf(address, "--data", '{"name":"p"}', path="/moorage.v1.BinderService/Bind")
-    assert '"outcome": "OUTCOME_BOUND"' in bound
-    health = '{"service":"moorage.v1.BinderService"}'
-    assert "SERVING" in await buf(address, "--data", health, path="/grpc.health.v1.Health/Check")
-
-
-async def buf(address: str, *options: str, path: str = "") -> str:
-    """Call as somebody who knows nothing but the address."""
-    if not BUF.exists():
-        pytest.skip("buf is not installed")
-    client = await run(
-        str(BUF),
-        "curl",
-        "--protocol=grpc",
-        "--http2-prior-knowledge",
-        *options,
-        f"http://{address}{path}",
-    )
-    output, errors = await client.communicate()
-    assert client.returncode == 0, f"buf: {errors.decode()}"
-    return output.decode()
 
 
 def test_a_full_stdout_is_no_reason_to_end() -> None:

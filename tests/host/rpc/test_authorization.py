@@ -119,13 +119,18 @@ async def answer(channel: grpc.aio.Channel, service: ServiceDescriptor, method: 
     return f"{code.name}: {await call.details()}"
 
 
-@pytest.mark.parametrize("name", OWN)
-async def test_each_caller_gets_what_the_table_has(tmp_path: Path, name: str) -> None:
-    folder = write_folder(tmp_path / "server", GOOD, "moorage-server")
+async def test_each_caller_gets_what_the_table_has(tmp_path: Path) -> None:
+    async with asyncio.TaskGroup() as group:  # at once, as streams that are let in stay open
+        for name in OWN:
+            group.create_task(check_service(tmp_path / name, name))
+
+
+async def check_service(folder: Path, name: str) -> None:
+    files = write_folder(folder / "server", GOOD, "moorage-server")
     found: dict[str, set[str]] = {}
     async with (
-        running(DEFINITIONS[name], settings(tls=folder, shutdown_grace=0.0)) as server,
-        channels(tmp_path, server.grpc) as opened,
+        running(DEFINITIONS[name], settings(tls=files, shutdown_grace=0.0)) as server,
+        channels(folder, server.grpc) as opened,
     ):
         for channel in opened.values():  # so that no stream's time is spent on connecting
             await answer(channel, COMMON["health"], "Check")

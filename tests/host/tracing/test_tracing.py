@@ -80,6 +80,7 @@ async def test_spans_are_dropped_and_counted_where_nobody_takes_them(
 ) -> None:
     before = count("dropped")
     monkeypatch.setenv(VARIABLE, "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.1")  # else it tries for 10 s, in a thread
     async with sending_spans("filter", queue=2, flush_seconds=0.1) as tracer:
         assert tracer is not None
         for _ in range(5):

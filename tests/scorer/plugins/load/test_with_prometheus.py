@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -20,10 +21,15 @@ from moorage.models import NodeAddress, NodeManifest, NodeStatus
 from moorage.snapshot import Snapshot
 from moorage.snapshot.placements import LONG_AGO
 from moorage.testing import make_node, make_nodes, make_pod, run_score
+from moorage_host.kube import connect
 from moorage_host.plugins.ranking import ScoreRun, run_scores
+from sandbox.apiserver import ApiServer
+from services.annotator.rounds import Annotator, NodeClient
+from services.annotator.settings import AnnotatorSettings
 from services.scorer.plugins.load.load_variation_risk_balancing import LoadVariationRiskBalancing
 from services.scorer.plugins.load.network_traffic import NetworkTraffic
 from tests.prometheus import Counters, Prometheus, exporters, prometheus, wait_for_samples
+from tools.inprocess.api import Api
 from tools.waiting import until
 
 TERABYTE = 1e12
@@ -153,6 +159,27 @@ async def test_load_is_measured(server: str) -> None:
     await meter.stop()
     assert memory == pytest.approx([0.25, 0.75])
     assert spread == pytest.approx([0, 0])
+
+
+async def test_the_annotator_writes_what_is_measured(server: str, tmp_path: Path) -> None:
+    async with ApiServer() as api_server:
+        api = Api(api_server)
+        for name in NAMES:
+            api.node(name)
+        (tmp_path / "kubeconfig").write_text(api_server.kubeconfig())
+        client = await connect(tmp_path / "kubeconfig")
+        settings = AnnotatorSettings(prometheus=server, window=6.0)
+        annotator = Annotator(settings, NodeClient(client, timeout=20.0))
+
+        async def is_written() -> bool:
+            await annotator.round()
+            found = [api.read(f"/api/v1/nodes/{name}")["metadata"]["annotations"] for name in NAMES]
+            free = [[float(each[f"mean-free-{of}"]) for each in found] for of in ("cpu", "memory")]
+            is_steady = all(int(each["std-free-cpu"]) < 50 for each in found)
+            return is_steady and np.allclose(free, [750, 250], rtol=0.1)
+
+        await until(is_written, seconds=30)
+        await client.close()
 
 
 @pytest.mark.parametrize(
