@@ -110,21 +110,6 @@ async def test_plugins_decide_by_what_was_written(api: Api, run: Run) -> None:
     assert scores["n1"] > scores["n3"] > scores["n2"]
 
 
-async def test_other_annotations_and_other_nodes_stay_as_they_are(api: Api, run: Run) -> None:
-    api.create("/api/v1/nodes", node("n4", annotations={"example.com/mine": "1"}))
-    patches = api.count("patch", "nodes")
-    await run()
-    assert annotations(api, "n4") == {"example.com/mine": "1"}
-    assert annotations(api, "n1").keys() == {
-        "mean-free-cpu",
-        "std-free-cpu",
-        "mean-free-memory",
-        "std-free-memory",
-        "load-measured-at",
-    }
-    assert patches() == 3
-
-
 async def test_only_what_changed_is_written_until_it_is_old(
     api: Api, run: Run, prometheus: FakePrometheus
 ) -> None:
@@ -141,18 +126,6 @@ async def test_only_what_changed_is_written_until_it_is_old(
     needs = {each.node: each.need for each in ended.nodes}
     assert needs["n1"] is needs["n3"] is Need.AGED
     assert annotations(api, "n1")["mean-free-cpu"] == "6010"
-
-
-async def test_a_node_that_is_not_measured_keeps_its_annotations_which_age(
-    api: Api, run: Run, prometheus: FakePrometheus
-) -> None:
-    await run(timedelta(minutes=-20))
-    before = annotations(api, "n2")
-    prometheus.measures(measured(n1=(6000, 20), n3=(3000, 5)))
-    ended = await run()
-    assert ended.count(Need.NOT_MEASURED) == 1
-    assert annotations(api, "n2") == before
-    assert (await decide(api))[0] == []  # plugins do not go by it any more
 
 
 async def test_a_dead_prometheus_changes_nothing_and_plugins_see_the_age(

@@ -67,8 +67,8 @@ async def ended(home: Path, prometheus: FakePrometheus, *more: str) -> tuple[int
 @pytest.mark.parametrize(
     ("mode", "done", "amount"),
     [
-        ("--once", "written: new", "written"),
-        ("--dry-run", "would be written: new", "to be written"),
+        ("--once", "written", "written"),
+        ("--dry-run", "would be written", "to be written"),
     ],
 )
 async def test_once_shows_what_was_measured_and_written(
@@ -248,11 +248,10 @@ def test_a_setting_that_is_wrong_is_named(given: dict[str, str], message: str) -
         AnnotatorSettings(**{"prometheus": "http://p", **given}).source()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("mode", ["--no-once", "--once"])
 async def test_a_setting_that_is_wrong_is_one_line(
-    prometheus: FakePrometheus, api: Api, tmp_path: Path, mode: str
+    prometheus: FakePrometheus, api: Api, tmp_path: Path
 ) -> None:
-    code, _, errors = await ended(tmp_path, prometheus, mode, "--prefix=a b/")
+    code, _, errors = await ended(tmp_path, prometheus, "--prefix=a b/")
     assert code == 1
     (line,) = errors.splitlines()
     assert line.startswith('moorage annotator: --prefix is "a b/"')

@@ -9,26 +9,15 @@ import pytest
 from moorage_host.kube import KubeClient, connect
 from sandbox.apiserver import ApiServer, Settings
 from services.binder.binding.ledger import UnresolvedBind, UnresolvedBinds
-from services.binder.binding.outcomes import BindError, BindReason, BindResult
+from services.binder.binding.outcomes import BindReason, BindResult
 from tools.inprocess.api import COUNTED, Api, Object, send
-from tools.inprocess.binder import World
+from tools.inprocess.binder import BINDINGS, World, refused
 from tools.waiting import until
-
-BINDINGS = ("create", "pods/binding")
 
 
 @pytest.fixture
 def world(client: KubeClient) -> World:
     return World(client)
-
-
-async def refused(
-    world: World, pod: Object, node: str = "node-a", *, seconds: float = 10.0
-) -> BindReason:
-    with pytest.raises(BindError) as caught:
-        await world.bind(pod, node, seconds=seconds)
-    assert f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" in str(caught.value)
-    return caught.value.reason
 
 
 async def test_a_pod_that_another_scheduler_bound_to_the_node_is_a_success(
@@ -44,7 +33,7 @@ async def test_a_pod_that_is_being_deleted_is_refused(
     path = "/api/v1/namespaces/default/pods/web"
     await send(client, "PATCH", path, {"metadata": {"finalizers": ["example.com/hold"]}})
     await send(client, "DELETE", path)
-    assert await refused(world, pod) is BindReason.TERMINATING
+    assert (await refused(world.bind(pod))).reason is BindReason.TERMINATING
 
 
 @pytest.mark.parametrize(
@@ -103,7 +92,7 @@ async def test_a_bind_without_an_answer_is_unknown_and_the_next_attempt_looks_fi
     posts = api.count(*BINDINGS, done=True, delay_seconds=30)
     api.fault("get", "pods", status=500)
     pod = api.pod()
-    assert await refused(world, pod, seconds=0.8) is BindReason.DEADLINE
+    assert (await refused(world.bind(pod, seconds=0.8))).reason is BindReason.DEADLINE
     assert posts() == 1
     assert await world.bind(pod) is BindResult.BOUND
     assert posts() == 1
@@ -114,7 +103,7 @@ async def test_a_pod_that_the_unknown_bind_did_not_reach_is_bound_by_the_next_at
 ) -> None:
     api.fault(*BINDINGS, delay_seconds=30)
     pod = api.pod()
-    assert await refused(world, pod, seconds=0.8) is BindReason.DEADLINE
+    assert (await refused(world.bind(pod, seconds=0.8))).reason is BindReason.DEADLINE
     assert await world.bind(pod, "node-b") is BindResult.BOUND
     assert api.node_of() == "node-b"
 
@@ -124,8 +113,8 @@ async def test_an_unknown_bind_is_not_repeated_just_before_the_deadline(
 ) -> None:
     posts = api.count(*BINDINGS, delay_seconds=30)
     pod = api.pod()
-    assert await refused(world, pod, seconds=0.8) is BindReason.DEADLINE
-    assert await refused(world, pod, seconds=0.3) is BindReason.DEADLINE
+    assert (await refused(world.bind(pod, seconds=0.8))).reason is BindReason.DEADLINE
+    assert (await refused(world.bind(pod, seconds=0.3))).reason is BindReason.DEADLINE
     assert posts() == 1
 
 
@@ -154,8 +143,8 @@ async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
 
     async def later(pod: Object) -> BindResult:
         for _ in range(3):  # on a busy machine, the time of one may be over before it is tried
-            reason = await refused(world, pod, seconds=0.5)
-            assert reason in (BindReason.UNAVAILABLE, BindReason.DEADLINE)
+            error = await refused(world.bind(pod, seconds=0.5))
+            assert error.reason in (BindReason.UNAVAILABLE, BindReason.DEADLINE)
         assert posts() == 0
         return await world.bind(pod)
 
@@ -167,7 +156,7 @@ async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
 async def test_a_server_that_keeps_failing_is_unavailable_in_time(world: World, api: Api) -> None:
     api.fault(*BINDINGS, status=500, times=1000)
     # Not DEADLINE: the answer comes while the caller still listens.
-    assert await refused(world, api.pod(), seconds=0.8) is BindReason.UNAVAILABLE
+    assert (await refused(world.bind(api.pod(), seconds=0.8))).reason is BindReason.UNAVAILABLE
     assert len(world.observed.retries) > 1
 
 
@@ -180,9 +169,9 @@ async def test_a_bind_succeeds_once_the_api_server_is_back(tmp_path: Path) -> No
     try:
         world = World(client)
         pod = Api(server).pod()
-        assert await refused(world, pod, seconds=0.5) is BindReason.UNAVAILABLE
+        assert (await refused(world.bind(pod, seconds=0.5))).reason is BindReason.UNAVAILABLE
         known = len(world.observed.retries)
-        bind = asyncio.create_task(world.bind(pod))
+        bind = world.begin(pod)
         await until(lambda: len(world.observed.retries) > known)
         async with server:
             assert await bind is BindResult.BOUND
@@ -196,9 +185,9 @@ async def test_a_call_for_another_node_waits_and_then_sees_where_the_pod_is(
 ) -> None:
     posts = api.count(*BINDINGS, delay_seconds=0.1)
     pod = api.pod()
-    first = asyncio.create_task(world.bind(pod, "node-a"))
+    first = world.begin(pod, "node-a")
     await until(lambda: posts() == 1)
-    assert await refused(world, pod, "node-b") is BindReason.BOUND_ELSEWHERE
+    assert (await refused(world.bind(pod, "node-b"))).reason is BindReason.BOUND_ELSEWHERE
     assert await first is BindResult.BOUND
     assert posts() == 1
 
@@ -208,11 +197,10 @@ async def test_a_call_for_another_node_binds_if_the_first_one_failed(
 ) -> None:
     api.fault(*BINDINGS, delay_seconds=0.1, status=403)
     pod = api.pod()
-    first = asyncio.create_task(world.bind(pod, "node-a"))
+    first = world.begin(pod, "node-a")
     await until(lambda: world.cluster.now == 1)
     assert await world.bind(pod, "node-b") is BindResult.BOUND
-    with pytest.raises(BindError):
-        await first
+    await refused(first)
     assert api.node_of() == "node-b"
 
 
@@ -221,12 +209,10 @@ async def test_a_call_that_joins_lends_its_time_to_the_request_under_way(
 ) -> None:
     posts = api.count(*BINDINGS, delay_seconds=1.0)
     pod = api.pod()
-    first = asyncio.create_task(world.bind(pod, seconds=0.5))
+    first = world.begin(pod, seconds=0.5)
     await until(lambda: posts() == 1)
-    second = asyncio.create_task(world.bind(pod, seconds=10))
-    with pytest.raises(BindError) as caught:
-        await first
-    assert caught.value.reason is BindReason.DEADLINE
+    second = world.begin(pod, seconds=10)
+    assert (await refused(first)).reason is BindReason.DEADLINE
     assert await second is BindResult.BOUND
     assert posts() == 1
 
@@ -237,9 +223,9 @@ async def test_no_more_binds_run_than_allowed_and_too_many_are_refused(
     world = World(client, concurrency=2, max_waiting=3)
     api.count(*BINDINGS, delay_seconds=0.05)
     pods = [api.pod(f"web-{i}") for i in range(6)]
-    binds = [asyncio.create_task(world.bind(pod)) for pod in pods[:5]]
+    binds = [world.begin(pod) for pod in pods[:5]]
     await until(lambda: world.cluster.now == 2)
-    assert await refused(world, pods[5]) is BindReason.OVERLOADED
+    assert (await refused(world.bind(pods[5]))).reason is BindReason.OVERLOADED
     assert await asyncio.gather(*binds) == [BindResult.BOUND] * 5
     assert world.cluster.peak == 2
     assert await world.bind(pods[5]) is BindResult.BOUND
@@ -248,9 +234,9 @@ async def test_no_more_binds_run_than_allowed_and_too_many_are_refused(
 async def test_a_bind_whose_turn_comes_too_late_is_not_begun(client: KubeClient, api: Api) -> None:
     world = World(client, concurrency=1)
     posts = api.count(*BINDINGS, delay_seconds=0.5)
-    first = asyncio.create_task(world.bind(api.pod("first")))
+    first = world.begin(api.pod("first"))
     await until(lambda: posts() == 1)
-    assert await refused(world, api.pod("late"), seconds=0.1) is BindReason.DEADLINE
+    assert (await refused(world.bind(api.pod("late"), seconds=0.1))).reason is BindReason.DEADLINE
     assert await first is BindResult.BOUND
     await world.binder.drain()
     assert api.node_of("late") is None

@@ -75,18 +75,18 @@ async def test_what_was_lacking_is_told_of_a_pod_that_is_bound(
 
 
 async def test_success_is_told_if_all_events_are_wanted(client: KubeClient, api: Api) -> None:
-    async with recording(client, "all") as made:
-        winner = ScoredNode(node="node-a")
-        decision = DecisionSummary(winner=winner, reason="Steered rejected 3 of 4: no")
-        binding = binding_of(api.pod(), decision=decision)
-        made.events.record(binding, BindResult.BOUND)
-        made.events.record(binding, BindResult.ALREADY_BOUND)
-        await made.writer.flush(5)
+    decision = DecisionSummary(winner=ScoredNode(node="node-a"), reason="Steered rejected 3: no")
+    binding = binding_of(api.pod(), decision=decision)
+    modes: tuple[Mode, ...] = ("none", "failures", "all")
+    for mode in modes:
+        assert await events_of(client) == []
+        async with recording(client, mode) as made:
+            made.events.record(binding, BindResult.BOUND)
+            made.events.record(binding, BindResult.ALREADY_BOUND)
+            await made.writer.flush(5)
     [event] = await events_of(client)
     assert (event["type"], event["reason"]) == ("Normal", "Scheduled")
-    assert event["note"] == (
-        "Successfully assigned default/web to node-a: Steered rejected 3 of 4: no"
-    )
+    assert event["note"] == "Successfully assigned default/web to node-a: Steered rejected 3: no"
     assert event["reportingController"] == "moorage-binder"
 
 

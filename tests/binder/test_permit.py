@@ -13,7 +13,7 @@ from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from services.binder.binding.policies import PolicyText
 from tools.inprocess.api import Api, Object
-from tools.inprocess.binder import World, policy_of
+from tools.inprocess.binder import World, policy_of, refused
 from tools.waiting import until
 
 
@@ -71,20 +71,11 @@ def waiting(world: World, count: int) -> Callable[[], bool]:
     return lambda: world.observed.now_waiting == count
 
 
-async def failure(task: "asyncio.Task[BindResult]") -> BindError:
-    with pytest.raises(BindError) as caught:
-        await task
-    return caught.value
-
-
 async def test_nobody_is_bound_before_the_last_has_come_and_then_all_are(
     client: KubeClient, api: Api
 ) -> None:
     world = World(client, plugins=(Gang,), concurrency=1)  # those that wait take no place
-    binds = [
-        asyncio.create_task(world.bind(member(api, f"p{number}", 5), policy=GANG))
-        for number in range(4)
-    ]
+    binds = [world.begin(member(api, f"p{number}", 5), policy=GANG) for number in range(4)]
     await until(waiting(world, 4))
     assert not any(api.node_of(f"p{number}") for number in range(4))
     assert await world.bind(api.pod("alone")) is BindResult.BOUND
@@ -98,10 +89,10 @@ async def test_nobody_is_bound_before_the_last_has_come_and_then_all_are(
 async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
     world: World, api: Api
 ) -> None:
-    first = asyncio.create_task(world.bind(member(api, "first", 3, seconds="0.3"), policy=GANG))
+    first = world.begin(member(api, "first", 3, seconds="0.3"), policy=GANG)
     await until(waiting(world, 1))
-    second = asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG))
-    error = await failure(first)
+    second = world.begin(member(api, "second", 3), policy=GANG)
+    error = await refused(first)
     assert error.reason is BindReason.PERMIT_TIMEOUT
     said = re.fullmatch(
         r"pod default/first was not bound: plugin Gang: waited (\d\.\d) s for 1 more of train; "
@@ -112,7 +103,7 @@ async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
     assert 0.3 <= float(said[1]) < 5  # a busy machine may wake it late
     assert api.node_of("first") is None
     # The one that gave up does not count any more.
-    third = asyncio.create_task(world.bind(member(api, "third", 3), policy=GANG))
+    third = world.begin(member(api, "third", 3), policy=GANG)
     await until(waiting(world, 2))
     assert await world.bind(api.read_pod("first"), policy=GANG) is BindResult.BOUND
     assert {await second, await third} == {BindResult.BOUND}
@@ -120,87 +111,63 @@ async def test_time_that_runs_out_is_a_refusal_that_names_what_was_awaited(
 
 
 async def test_a_wait_leaves_time_for_the_write(world: World, api: Api) -> None:
-    with pytest.raises(BindError) as caught:
-        await world.bind(member(api, "p", 2), policy=GANG, seconds=1.0)
-    assert caught.value.reason is BindReason.PERMIT_TIMEOUT
+    error = await refused(world.bind(member(api, "p", 2), policy=GANG, seconds=1.0))
+    assert error.reason is BindReason.PERMIT_TIMEOUT
     reason = (
         r"waited 0\.\d s \(Wait\(30\) was cut, see httpTimeout\) for 1 more of train; no others"
     )
-    assert re.search(reason, str(caught.value))
-
-
-def test_a_wait_without_a_key_fails_and_names_the_cure() -> None:
-    class Keyless(BindPlugin):
-        """Waits for nobody."""
-
-        async def permit(self, binding: Binding) -> Wait:
-            return Wait(1)
-
-    class NoKeyForSome(Keyless):
-        """Has no key for this pod."""
-
-        def permit_key(self, binding: Binding) -> str:
-            return binding.pod.labels.get("gang", "")
-
-    binding = make_binding(make_pod("p"), "n1")
-    problem = 'permit returned Wait, but permit_key is "", so nobody can come: '
-    with pytest.raises(PluginFailedError, match=f"{problem}override permit_key"):
-        run_permit(Keyless(), binding)
-    with pytest.raises(PluginFailedError, match=f"{problem}return one for each pod that may wait"):
-        run_permit(NoKeyForSome(), binding)
+    assert re.search(reason, str(error))
 
 
 async def test_one_that_waits_is_asked_again_when_another_comes_that_waits_too(
     world: World, api: Api
 ) -> None:
-    first = asyncio.create_task(world.bind(member(api, "first", 2), policy=GANG))
+    first = world.begin(member(api, "first", 2), policy=GANG)
     await until(waiting(world, 1))
-    second = asyncio.create_task(world.bind(member(api, "second", 9, seconds="1"), policy=GANG))
+    second = world.begin(member(api, "second", 9, seconds="1"), policy=GANG)
     assert await first is BindResult.BOUND
-    assert (await failure(second)).reason is BindReason.PERMIT_TIMEOUT
+    assert (await refused(second)).reason is BindReason.PERMIT_TIMEOUT
 
 
 async def test_a_refusal_while_it_waits_ends_only_that_bind(world: World, api: Api) -> None:
-    unwanted = asyncio.create_task(
-        world.bind(member(api, "unwanted", 3, refused="yes"), policy=GANG)
-    )
+    unwanted = world.begin(member(api, "unwanted", 3, refused="yes"), policy=GANG)
     await until(waiting(world, 1))
-    other = asyncio.create_task(world.bind(member(api, "other", 3, seconds="0.5"), policy=GANG))
-    error = await failure(unwanted)
+    other = world.begin(member(api, "other", 3, seconds="0.5"), policy=GANG)
+    error = await refused(unwanted)
     assert error.reason is BindReason.REFUSED
     assert str(error).endswith("was not bound: plugin Gang: the gang does not want it")
-    assert (await failure(other)).reason is BindReason.PERMIT_TIMEOUT
+    assert (await refused(other)).reason is BindReason.PERMIT_TIMEOUT
     assert world.observed.waits == ["refused", "timeout"]
 
 
 async def test_too_many_that_wait_are_refused(client: KubeClient, api: Api) -> None:
     world = World(client, plugins=(Gang,), max_permit_waiting=1)
-    first = asyncio.create_task(world.bind(member(api, "first", 3, seconds="0.5"), policy=GANG))
+    first = world.begin(member(api, "first", 3, seconds="0.5"), policy=GANG)
     await until(waiting(world, 1))
-    error = await failure(asyncio.create_task(world.bind(member(api, "second", 3), policy=GANG)))
+    error = await refused(world.begin(member(api, "second", 3), policy=GANG))
     assert error.reason is BindReason.OVERLOADED
     assert "1 binds wait for others already" in str(error)
-    await failure(first)
+    await refused(first)
 
 
 async def test_a_binder_that_ends_sends_those_that_wait_elsewhere(world: World, api: Api) -> None:
-    waits = asyncio.create_task(world.bind(member(api, "p", 2), policy=GANG))
+    waits = world.begin(member(api, "p", 2), policy=GANG)
     await until(waiting(world, 1))
     world.binder.end_waiting()
-    error = await failure(waits)
+    error = await refused(waits)
     assert error.reason is BindReason.UNAVAILABLE  # the gateway repeats these
     assert str(error).endswith("it waited for 1 more of train, and the binder ends; try again")
-    late = await failure(asyncio.create_task(world.bind(member(api, "q", 2), policy=GANG)))
+    late = await refused(world.begin(member(api, "q", 2), policy=GANG))
     assert late.reason is BindReason.UNAVAILABLE
     assert world.observed.waits == ["ended", "ended"]
 
 
 async def test_plugins_before_the_bind_run_once_all_have_come(world: World, api: Api) -> None:
     policy = policy_of("Slow", "Gang")
-    first = asyncio.create_task(world.bind(member(api, "first", 2), policy=policy))
+    first = world.begin(member(api, "first", 2), policy=policy)
     await until(waiting(world, 1))
     assert Slow.begun == []
-    second = asyncio.create_task(world.bind(member(api, "second", 2), policy=policy))
+    second = world.begin(member(api, "second", 2), policy=policy)
     await until(lambda: sorted(Slow.begun) == ["first", "second"])
     Slow.release.set()
     assert {await first, await second} == {BindResult.BOUND}
@@ -213,9 +180,9 @@ async def begin_together(
     *others, last = pods
     binds: list[asyncio.Task[BindResult]] = []
     for pod in others:
-        binds.append(asyncio.create_task(world.bind(pod, policy=policy)))
+        binds.append(world.begin(pod, policy=policy))
         await until(waiting(world, len(binds)))
-    binds.append(asyncio.create_task(world.bind(last, policy=policy)))
+    binds.append(world.begin(last, policy=policy))
     await until(lambda: len(Slow.begun) == len(pods))
     return binds
 
@@ -227,7 +194,7 @@ async def test_of_those_that_go_on_together_none_is_bound_if_one_cannot_be(
     first, second = await begin_together(world, *pods, policy=policy_of("Gang", "Slow"))
     api.delete("/api/v1/namespaces/default/pods/second")
     Slow.release.set()
-    gone, kept_back = await failure(second), await failure(first)
+    gone, kept_back = await refused(second), await refused(first)
     assert gone.reason is BindReason.NOT_FOUND
     assert kept_back.reason is BindReason.GROUP
     assert str(kept_back) == f"pod default/first was not bound, as all or none are: {gone}"
@@ -248,8 +215,8 @@ async def test_a_plugin_that_refuses_one_before_the_write_keeps_the_others_back(
     pods = member(api, "first", 2), member(api, "second", 2, unready="yes")
     first, second = await begin_together(world, *pods, policy=policy_of("Gang", "Slow"))
     Slow.release.set()
-    assert (await failure(second)).reason is BindReason.REFUSED
-    assert str(await failure(first)).endswith("plugin Slow: not now")
+    assert (await refused(second)).reason is BindReason.REFUSED
+    assert str(await refused(first)).endswith("plugin Slow: not now")
     assert "first to node-a" not in world.cluster.posts
 
 
@@ -259,11 +226,11 @@ async def test_the_others_go_on_where_the_plugin_has_enough_without_the_one_that
     pods = member(api, "first", 2), member(api, "second", 2)
     policy = policy_of("Gang", "Slow")
     first, second = await begin_together(world, *pods, policy=policy)
-    third = asyncio.create_task(world.bind(member(api, "third", 2), policy=policy))
+    third = world.begin(member(api, "third", 2), policy=policy)
     await until(lambda: "third" in Slow.begun)
     api.delete("/api/v1/namespaces/default/pods/second")
     Slow.release.set()
-    assert (await failure(second)).reason is BindReason.NOT_FOUND
+    assert (await refused(second)).reason is BindReason.NOT_FOUND
     assert {await first, await third} == {BindResult.BOUND}
 
 
@@ -271,12 +238,12 @@ async def test_one_that_never_gets_ready_ends_the_others_before_anything_is_writ
     world: World, api: Api
 ) -> None:
     policy = policy_of("Gang", "Slow")
-    first = asyncio.create_task(world.bind(member(api, "first", 2), policy=policy))
+    first = world.begin(member(api, "first", 2), policy=policy)
     await until(waiting(world, 1))
-    brief = asyncio.create_task(world.bind(member(api, "brief", 2), policy=policy, seconds=1.0))
-    assert (await failure(brief)).reason is BindReason.PLUGIN_FAILED
+    brief = world.begin(member(api, "brief", 2), policy=policy, seconds=1.0)
+    assert (await refused(brief)).reason is BindReason.PLUGIN_FAILED
     Slow.release.set()
-    assert (await failure(first)).reason is BindReason.GROUP
+    assert (await refused(first)).reason is BindReason.GROUP
     assert api.node_of("first") is api.node_of("brief") is None
 
 
@@ -295,21 +262,35 @@ async def test_a_plugin_that_fails_may_be_ignored(client: KubeClient, api: Api) 
     assert await world.bind(api.read_pod("p"), policy=ignored) is BindResult.BOUND
 
 
+NOBODY = 'permit returned Wait, but permit_key is "", so nobody can come: '
+
+
 @pytest.mark.parametrize(
-    ("answer", "problem"),
+    ("answer", "has_keys", "problem"),
     [
-        (None, r"permit must return Allow\(\), Wait\(...\) or Refusal\(...\), not NoneType"),
-        (Wait(float("nan")), r"permit returned Wait\(nan\), which is no time"),
-        (Wait("1"), r"permit must return Wait\(seconds\) with a number, not str"),  # type: ignore[arg-type]
-        (Refusal(1), "permit must return text as the reason, not int"),  # type: ignore[arg-type]
+        (Wait(1), False, f"{NOBODY}override permit_key"),
+        (Wait(1), True, f"{NOBODY}return one for each pod that may wait"),
+        (
+            *(None, False),
+            r"permit must return Allow\(\), Wait\(...\) or Refusal\(...\), not NoneType",
+        ),
+        (Wait(float("nan")), False, r"permit returned Wait\(nan\), which is no time"),
+        (Wait("1"), False, r"permit must return Wait\(seconds\) with a number, not str"),  # type: ignore[arg-type]
+        (Refusal(1), False, "permit must return text as the reason, not int"),  # type: ignore[arg-type]
     ],
 )
-def test_wrong_answers_are_failures(answer: object, problem: str) -> None:
+def test_wrong_answers_are_failures(answer: object, has_keys: bool, problem: str) -> None:
     class Wrong(BindPlugin):
         """Answers wrongly."""
 
         async def permit(self, binding: Binding) -> Allow:
             return answer  # type: ignore[return-value]
 
+    class NoKeyForSome(Wrong):
+        """Has no key for this pod."""
+
+        def permit_key(self, binding: Binding) -> str:
+            return binding.pod.labels.get("gang", "")
+
     with pytest.raises(PluginFailedError, match=problem):
-        run_permit(Wrong(), make_binding(make_pod("p"), "n1"))
+        run_permit(NoKeyForSome() if has_keys else Wrong(), make_binding(make_pod("p"), "n1"))

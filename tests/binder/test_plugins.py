@@ -9,10 +9,9 @@ from moorage import Annotated, Arguments, Binding, BindPlugin, Meta, Refusal
 from moorage_host.kube import KubeClient
 from services.binder.binding.outcomes import BindError, BindReason, BindResult
 from tools.inprocess.api import Api
-from tools.inprocess.binder import World, policy_of
+from tools.inprocess.binder import BINDINGS, World, policy_of, refused
 from tools.waiting import until
 
-BINDINGS = ("create", "pods/binding")
 READS = ("get", "pods")
 
 
@@ -109,11 +108,10 @@ def world(client: KubeClient) -> World:
     return World(client, plugins=PLUGINS)
 
 
-async def refused(world: World, api: Api, *plugins: str, **more: Any) -> BindError:
-    with pytest.raises(BindError) as caught:
-        await world.bind(api.pod(), policy=policy_of(*plugins, **more))
+async def unbound(world: World, api: Api, *plugins: str, **more: Any) -> BindError:
+    error = await refused(world.bind(api.pod(), policy=policy_of(*plugins, **more)))
     assert api.node_of() is None
-    return caught.value
+    return error
 
 
 async def test_plugins_run_in_order_before_and_after_the_write(
@@ -139,11 +137,8 @@ async def test_plugins_run_in_order_before_and_after_the_write(
 async def test_a_plugin_that_comes_after_the_time_of_a_bind_is_not_asked_and_not_blamed(
     world: World, api: Api
 ) -> None:
-    with pytest.raises(BindError) as caught:
-        await world.bind(
-            api.pod(), policy=policy_of("Light"), profile="default-scheduler", seconds=0.01
-        )
-    assert caught.value.reason is BindReason.DEADLINE
+    asked: Any = {"policy": policy_of("Light"), "profile": "default-scheduler", "seconds": 0.01}
+    assert (await refused(world.bind(api.pod(), **asked))).reason is BindReason.DEADLINE
     await world.binder.drain()
     assert world.observed.plugins == []
 
@@ -151,7 +146,7 @@ async def test_a_plugin_that_comes_after_the_time_of_a_bind_is_not_asked_and_not
 async def test_a_refusal_leaves_the_pod_unbound_and_later_plugins_alone(
     world: World, api: Api, trace: list[str]
 ) -> None:
-    error = await refused(world, api, "Scan", "Volume")
+    error = await unbound(world, api, "Scan", "Volume")
     assert error.reason is BindReason.REFUSED
     assert str(error) == "pod default/web was not bound: plugin Scan: the scan is not over"
     assert trace[-1] == "scanned: False"
@@ -160,7 +155,7 @@ async def test_a_refusal_leaves_the_pod_unbound_and_later_plugins_alone(
 
 
 async def test_a_failure_refuses_the_bind_and_names_the_line(world: World, api: Api) -> None:
-    error = await refused(world, api, "Breaks")
+    error = await unbound(world, api, "Breaks")
     assert error.reason is BindReason.PLUGIN_FAILED
     assert str(error).startswith(
         "pod default/web was not bound: plugin Breaks failed in pre_bind: ValueError: no storage"
@@ -170,7 +165,7 @@ async def test_a_failure_refuses_the_bind_and_names_the_line(world: World, api: 
 
 
 async def test_a_failure_may_be_ignored_a_refusal_may_not(world: World, api: Api) -> None:
-    await refused(world, api, "Scan", failure_policy="Ignore")
+    await unbound(world, api, "Scan", failure_policy="Ignore")
     policy = policy_of("Breaks", "Volume", failure_policy="Ignore")
     assert await world.bind(api.read_pod(), policy=policy) is BindResult.BOUND
     assert "example.com/volume" in api.read_pod()["metadata"]["annotations"]
@@ -188,7 +183,9 @@ async def test_a_failure_after_the_bind_undoes_nothing_and_is_counted(
 
 
 async def test_a_plugin_has_its_time_budget(world: World, api: Api) -> None:
-    error = await refused(world, api, "Waits", time_budget_seconds=0.05)
+    error = await refused(
+        world.bind(api.pod(), policy=policy_of("Waits", time_budget_seconds=0.05))
+    )
     assert error.reason is BindReason.PLUGIN_FAILED
     assert "it took longer than its time budget of 0.05 s" in str(error)
 
@@ -248,7 +245,7 @@ async def test_plugins_are_called_after_a_bind_that_was_unknown_and_is_found_don
 ) -> None:
     pod, policy = api.pod(), policy_of("Volume")
     posts = api.count(*BINDINGS, done=True, delay_seconds=30)
-    first = asyncio.create_task(world.bind(pod, policy=policy, seconds=1.0))
+    first = world.begin(pod, policy=policy, seconds=1.0)
     await until(lambda: posts() == 1)
     api.fault(*READS, status=500)
     with pytest.raises(BindError, match="is not known to be bound"):
@@ -265,13 +262,10 @@ async def test_plugins_wait_outside_of_the_slots_for_the_api_server(
     client: KubeClient, api: Api, trace: list[str]
 ) -> None:
     world = World(client, plugins=PLUGINS, concurrency=1)
-    async with asyncio.TaskGroup() as group:
-        slow = group.create_task(
-            world.bind(api.pod("slow"), policy=policy_of("Waits"), seconds=2.0)
-        )
-        await until(lambda: "waits" in trace)
-        assert await world.bind(api.pod(), seconds=2.0) is BindResult.BOUND
-        slow.cancel()
+    slow = world.begin(api.pod("slow"), policy=policy_of("Waits"), seconds=2.0)
+    await until(lambda: "waits" in trace)
+    assert await world.bind(api.pod(), seconds=2.0) is BindResult.BOUND
+    slow.cancel()
 
 
 async def test_plugins_start_once_for_a_policy_and_stop_with_the_next(
@@ -300,7 +294,9 @@ async def test_plugins_start_once_for_a_policy_and_stop_with_the_next(
 async def test_a_policy_that_cannot_be_used_refuses_the_bind(
     world: World, api: Api, plugins: tuple[str, ...], args: dict[str, int], problem: str
 ) -> None:
-    error = await refused(world, api, *plugins, args=args, path="policy.yaml:7: args")
+    error = await refused(
+        world.bind(api.pod(), policy=policy_of(*plugins, args=args, path="policy.yaml:7: args"))
+    )
     assert error.reason is BindReason.POLICY
     assert "was not bound: the binder cannot use the policy: " in str(error)
     assert problem in str(error)

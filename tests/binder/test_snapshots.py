@@ -18,10 +18,10 @@ from moorage.v1 import types_pb2
 from moorage.v1.binder_pb2_grpc import BinderServiceStub
 from moorage_host.kube import KubeClient
 from moorage_host.rpc.errors import CallError
-from services.binder.binding.outcomes import BindError, BindReason, BindResult
+from services.binder.binding.outcomes import BindReason, BindResult
 from services.binder.snapshots import Snapshots
 from tools.inprocess.api import Api
-from tools.inprocess.binder import World, policy_of, serving
+from tools.inprocess.binder import World, policy_of, refused, serving
 
 
 class Counts(BindPlugin):
@@ -95,9 +95,9 @@ async def test_a_bind_waits_for_the_state_of_its_generation(world: World, api: A
     async with sending(world) as sent:
         assert await sent.send(state(1, full=True, partial=True)) == 0
         assert await sent.send(state(2, "node-b")) == 2
-        early = await failure(world.bind(pod, policy=COUNTS, generation=2))
+        early = await refused(world.bind(pod, policy=COUNTS, generation=2))
         assert str(early).endswith("plugin Counts: 1 nodes, and not this one")
-        bind = asyncio.create_task(world.bind(pod, policy=COUNTS, generation=3))
+        bind = world.begin(pod, policy=COUNTS, generation=3)
         await asyncio.sleep(0)
         assert await sent.send(state(3, "node-a")) == 3
         assert await bind is BindResult.BOUND
@@ -109,21 +109,21 @@ async def test_a_bind_sees_the_state_of_its_own_gateway(world: World, api: Api) 
         await standby.send(state(900, "node-b", full=True))
         assert await leader.send(state(2, "node-b", "node-c", full=True)) == 2
         of_leader: Any = {"policy": COUNTS, "holder": "leader"}
-        early = await failure(world.bind(api.pod("early"), generation=2, **of_leader))
+        early = await refused(world.bind(api.pod("early"), generation=2, **of_leader))
         assert "2 nodes, and not this one" in str(early)
-        bind = asyncio.create_task(world.bind(api.pod("late"), generation=3, **of_leader))
+        bind = world.begin(api.pod("late"), generation=3, **of_leader)
         await asyncio.sleep(0)
         await leader.send(state(3, "node-a", "node-b"))
         assert await bind is BindResult.BOUND
         of_standby: Any = {"policy": COUNTS, "holder": "standby"}
-        other = await failure(world.bind(api.pod("other"), generation=3, **of_standby))
+        other = await refused(world.bind(api.pod("other"), generation=3, **of_standby))
         assert "1 nodes, and not this one" in str(other)
 
 
 async def test_a_state_that_nobody_keeps_up_to_date_is_dropped(world: World, api: Api) -> None:
     async with sending(world) as sent:
         await sent.send(state(7, "node-a", full=True))
-    error = await failure(world.bind(api.pod(), policy=COUNTS, generation=1, seconds=1.0))
+    error = await refused(world.bind(api.pod(), policy=COUNTS, generation=1, seconds=1.0))
     assert error.reason is BindReason.UNAVAILABLE
     assert "the binder has no state of the cluster for plugins" in str(error)
     assert api.node_of() is None
@@ -156,12 +156,6 @@ def test_a_bind_plugin_that_reads_objects_needs_the_snapshot() -> None:
             reads = (STATEFUL_SETS,)
 
             async def post_bind(self, binding: Binding) -> None: ...
-
-
-async def failure(bind: Any) -> BindError:
-    with pytest.raises(BindError) as caught:
-        await bind
-    return caught.value
 
 
 async def test_a_stream_that_began_later_hides_no_gateways_state() -> None:

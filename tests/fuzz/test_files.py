@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,46 +27,6 @@ from tools.planes.objects import node
 
 POLICY = json.loads((RECORDED.parent / "legacy-policy.json").read_text())
 
-SCHEDULER = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-    "leaderElection": {"leaderElect": True, "leaseDuration": "15s"},
-    "clientConnection": {"kubeconfig": "/etc/x", "qps": 50},
-    "percentageOfNodesToScore": 100,
-    "profiles": [
-        {
-            "schedulerName": "moorage",
-            "plugins": {
-                "score": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeAffinity"}]},
-                "multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 3}]},
-            },
-            "pluginConfig": [
-                {
-                    "name": "NodeResourcesFit",
-                    "args": {
-                        "scoringStrategy": {
-                            "type": "RequestedToCapacityRatio",
-                            "resources": [{"name": "cpu", "weight": 2}],
-                            "requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 1}]},
-                        }
-                    },
-                }
-            ],
-        }
-    ],
-    "extenders": [
-        {
-            "urlPrefix": "http://127.0.0.1:1",
-            "filterVerb": "filter",
-            "prioritizeVerb": "prioritize",
-            "weight": 5,
-            "httpTimeout": "5s",
-            "nodeCacheCapable": True,
-            "managedResources": [{"name": "example.com/x", "ignoredByScheduler": True}],
-            "tlsConfig": {"caData": "aGVsbG8="},
-        }
-    ],
-}
 CLUSTER = dump(node("n1"), node("n2"), pod("there", nodeName="n1"))
 PODS = {"apiVersion": "v1", "kind": "List", "items": [pod("new")]}
 KUBECONFIG = {
@@ -79,12 +39,25 @@ KUBECONFIG = {
 }
 WORDS = ("NodeResourcesFit", "HostName", "*", "5s", "1Gi", "default-scheduler", "Policy", "v1")
 
-CASES = [text_of(case) for case in json.loads(RECORDED.read_text())["cases"]]
+RECORDING = json.loads(RECORDED.read_text())["cases"]
+CASES = [text_of(case) for case in RECORDING]
+
+
+def schedulers() -> Iterator[Any]:
+    """Yield the documents that kube-scheduler starts with, where they can be JSON."""
+    for case in RECORDING:
+        with contextlib.suppress(yaml.YAMLError, TypeError):
+            document = yaml.safe_load(text_of(case) if case["starts"] else "\0")
+            json.dumps(document)
+            yield document
+
+
+SCHEDULERS = list(schedulers())
 
 FILES = {
     "policy": DOCUMENT,
     "legacy": POLICY,
-    "scheduler": SCHEDULER,
+    "scheduler": SCHEDULERS[0],
     "cluster": CLUSTER,
     "pods": PODS,
     "kubeconfig": KUBECONFIG,
@@ -139,7 +112,7 @@ def test_a_command_ends_with_a_sentence_whatever_its_file_is(
     tmp_path_factory: pytest.TempPathFactory, command: tuple[str, ...], data: st.DataObject
 ) -> None:
     name = COMMANDS[command]
-    of_its_kind = mutated(FILES[name])
+    of_its_kind = mutated(*(SCHEDULERS if name == "scheduler" else [FILES[name]]))
     text = data.draw(of_its_kind | of_its_kind | mutated(*FILES.values()))
     run(tmp_path_factory.getbasetemp(), command, **{name: text})
 
@@ -161,7 +134,7 @@ def test_a_malformed_kubeconfig_ends_with_a_sentence(tmp_path: Path, part: Any) 
     run(tmp_path, ("explain", "default/p", "--kubeconfig", "@kubeconfig"), kubeconfig=text)
 
 
-@given(text=st.sampled_from(CASES) | mutated(SCHEDULER).map(lambda text: text.decode("latin-1")))
+@given(text=st.sampled_from(CASES) | mutated(*SCHEDULERS).map(lambda text: text.decode("latin-1")))
 def test_a_configuration_of_a_running_kube_scheduler_is_read_or_refused(text: str) -> None:
     parsed(text)
 

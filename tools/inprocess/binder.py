@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,19 @@ class World:
     ) -> BindResult:
         binding = binding_of(pod, node, **more)
         return await bound(self.binder, binding, seconds, epoch=epoch, policy=policy)
+
+    def begin(self, pod: Object, *args: Any, **more: Any) -> asyncio.Task[BindResult]:
+        """Begin to bind a pod, as `bind` does."""
+        return asyncio.create_task(self.bind(pod, *args, **more))
+
+
+async def refused(bind: Awaitable[BindResult]) -> BindError:
+    """Return why a bind is refused; fail if it is not."""
+    try:
+        result = await bind
+    except BindError as error:
+        return error
+    raise AssertionError(f"it is not refused: {result}")
 
 
 async def bound(binder: Binder, binding: Binding, seconds: float, **more: Any) -> BindResult:

@@ -10,9 +10,9 @@ import pytest
 from moorage import Allow, Binding, BindPlugin, Refusal, Wait
 from moorage_host.kube import KubeClient
 from services.binder.binding.fence import BarrierResult
-from services.binder.binding.outcomes import BindError, BindReason, BindResult
+from services.binder.binding.outcomes import BindReason, BindResult
 from tools.inprocess.api import Api, Object
-from tools.inprocess.binder import BINDINGS, World, binding_of, policy_of
+from tools.inprocess.binder import BINDINGS, World, binding_of, policy_of, refused
 from tools.waiting import until
 
 READS = ("get", "pods")
@@ -56,23 +56,13 @@ def world(client: KubeClient) -> World:
     return World(client, plugins=(Holds, Gang, Marks))
 
 
-def begun(bind: Coroutine[Any, Any, BindResult]) -> asyncio.Task[BindResult]:
-    return asyncio.create_task(bind)
-
-
 async def running(
     world: World, number: int, bind: Coroutine[Any, Any, BindResult]
 ) -> asyncio.Task[BindResult]:
     """Begin a bind, and wait until it does nothing that is not waiting."""
-    task = begun(bind)
+    task = asyncio.create_task(bind)
     await until(lambda: world.observed.running() == number)
     return task
-
-
-async def refused(bind: Coroutine[Any, Any, BindResult] | asyncio.Task[BindResult]) -> BindError:
-    with pytest.raises(BindError) as caught:
-        await bind
-    return caught.value
 
 
 def nodes(fenced: BarrierResult) -> list[tuple[str, str, bool]]:
@@ -92,33 +82,33 @@ async def test_binds_of_lower_epochs_are_refused_and_by_hand_never(world: World,
 async def in_a_queue(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     posts = api.count(*BINDINGS, delay_seconds=1)
     for number in range(64):
-        begun(world.bind(api.pod(f"slow-{number}")))
+        world.begin(api.pod(f"slow-{number}"))
     await until(lambda: posts() == 64)
     return await running(world, 65, world.bind(pod, epoch=1))
 
 
 async def behind_another_bind(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     posts = api.count(*BINDINGS, delay_seconds=1, status=403)
-    begun(world.bind(pod, "node-b", seconds=2))
+    world.begin(pod, "node-b", seconds=2)
     await until(lambda: posts() == 1)
     return await running(world, 2, world.bind(pod, epoch=1))
 
 
 async def in_pre_bind(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
-    bind = begun(world.bind(pod, epoch=1, policy=policy_of("Holds", time_budget_seconds=20.0)))
+    bind = world.begin(pod, epoch=1, policy=policy_of("Holds", time_budget_seconds=20.0))
     await Holds.inside.wait()
     return bind
 
 
 async def at_permit(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
-    bind = begun(world.bind(pod, epoch=1, policy=policy_of("Gang")))
+    bind = world.begin(pod, epoch=1, policy=policy_of("Gang"))
     await until(lambda: world.observed.now_waiting == 1)
     return bind
 
 
 async def between_two_posts(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     api.fault(*BINDINGS, status=429, retry_after_seconds=FOREVER // 2)
-    bind = begun(world.bind(pod, epoch=1, seconds=FOREVER))
+    bind = world.begin(pod, epoch=1, seconds=FOREVER)
     await until(lambda: world.observed.retries == ["429"])
     return bind
 
@@ -131,7 +121,7 @@ async def before_retry_after(world: World, api: Api, pod: Object) -> asyncio.Tas
 
 async def while_reading_the_pod(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     reads = api.count(*READS, delay_seconds=FOREVER)
-    bind = begun(world.bind(pod, epoch=1, policy=policy_of("Marks")))
+    bind = world.begin(pod, epoch=1, policy=policy_of("Marks"))
     await until(lambda: reads() == 1)
     return bind
 
@@ -190,7 +180,7 @@ async def test_a_plugin_that_ignores_its_cancellation_does_not_get_the_pod_bound
             return None
 
     world = World(client, plugins=(Deaf,))
-    bind = begun(world.bind(api.pod(), epoch=1, policy=policy_of("Deaf")))
+    bind = world.begin(api.pod(), epoch=1, policy=policy_of("Deaf"))
     await entered.wait()
     await world.binder.fence.barrier(2, "second")
     assert (await refused(bind)).reason is BindReason.STALE_EPOCH
@@ -200,7 +190,7 @@ async def test_a_plugin_that_ignores_its_cancellation_does_not_get_the_pod_bound
 async def test_a_barrier_waits_for_a_write_under_way_and_returns_it(world: World, api: Api) -> None:
     assert await world.bind(api.pod("before"), "node-b", epoch=1) is BindResult.BOUND
     posts = api.count(*BINDINGS, delay_seconds=0.5)
-    bind = begun(world.bind(api.pod(), epoch=1, policy=policy_of("Marks")))
+    bind = world.begin(api.pod(), epoch=1, policy=policy_of("Marks"))
     await until(lambda: posts() == 1)
     fenced = await world.binder.fence.barrier(2, "second")
     assert api.node_of() == "node-a"
@@ -210,48 +200,36 @@ async def test_a_barrier_waits_for_a_write_under_way_and_returns_it(world: World
     assert Marks.bound == ["web"]
 
 
-async def test_a_write_whose_answer_got_lost_is_looked_for_and_not_repeated(
-    world: World, api: Api
+@pytest.mark.parametrize(
+    ("effects", "unread", "seconds", "written"),
+    [
+        pytest.param({"drop": True}, 0, 10, [("web", "node-a", True)], id="no answer"),
+        pytest.param({"done": True, "drop": True}, 2, 10, [("web", "node-a", False)], id="done"),
+        pytest.param({"status": 429, "retry_after_seconds": 0}, 0, 10, [], id="refused"),
+        pytest.param({"delay_seconds": FOREVER}, 0, 1, [("web", "node-a", True)], id="silence"),
+    ],
+)
+async def test_a_write_under_way_when_a_barrier_comes_is_looked_for_and_not_repeated(
+    world: World,
+    api: Api,
+    effects: Object,
+    unread: int,
+    seconds: float,
+    written: list[tuple[str, str, bool]],
 ) -> None:
-    api.fault(*BINDINGS, delay_seconds=0.3, drop=True)
+    api.fault(*BINDINGS, **{"delay_seconds": 0.3, **effects})
     posts = api.count(*BINDINGS)
-    bind = begun(world.bind(api.pod(), epoch=1))
+    for _ in range(unread):
+        api.fault(*READS, status=500)
+    bind = world.begin(api.pod(), epoch=1, seconds=seconds)
     await until(lambda: world.cluster.now == 1)
     fenced = await world.binder.fence.barrier(2, "second")
-    assert (await refused(bind)).reason is BindReason.STALE_EPOCH
-    assert nodes(fenced) == [("web", "node-a", True)]
-    assert (posts(), api.node_of()) == (0, None)
-
-
-async def test_a_write_that_was_done_without_an_answer_is_found(world: World, api: Api) -> None:
-    api.fault(*BINDINGS, done=True, delay_seconds=0.3, drop=True)
-    api.fault(*READS, times=2, status=500)
-    bind = begun(world.bind(api.pod(), epoch=1))
-    await until(lambda: world.cluster.now == 1)
-    fenced = await world.binder.fence.barrier(2, "second")
-    assert await bind is BindResult.BOUND
-    assert nodes(fenced) == [("web", "node-a", False)]
-
-
-async def test_a_write_that_is_refused_after_the_barrier_is_neither_repeated_nor_returned(
-    world: World, api: Api
-) -> None:
-    api.fault(*BINDINGS, delay_seconds=0.3, status=429, retry_after_seconds=0)
-    posts = api.count(*BINDINGS)
-    bind = begun(world.bind(api.pod(), epoch=1))
-    await until(lambda: world.cluster.now == 1)
-    fenced = await world.binder.fence.barrier(2, "second")
-    assert (await refused(bind)).reason is BindReason.STALE_EPOCH
-    assert (nodes(fenced), posts()) == ([], 0)
-
-
-async def test_a_barrier_ends_with_the_deadlines_of_the_writes(world: World, api: Api) -> None:
-    posts = api.count(*BINDINGS, delay_seconds=FOREVER)
-    bind = begun(world.bind(api.pod(), epoch=1, seconds=1.0))
-    await until(lambda: posts() == 1)
-    fenced = await world.binder.fence.barrier(2, "second")
-    assert nodes(fenced) == [("web", "node-a", True)]
-    await refused(bind)
+    assert nodes(fenced) == written
+    if "done" in effects:
+        assert await bind is BindResult.BOUND
+    else:
+        assert (await refused(bind)).reason is BindReason.STALE_EPOCH
+    assert (posts(), api.node_of()) == (0, "node-a" if "done" in effects else None)
 
 
 async def test_writes_of_no_epoch_and_of_the_callers_own_are_returned_but_not_awaited(
@@ -259,8 +237,8 @@ async def test_writes_of_no_epoch_and_of_the_callers_own_are_returned_but_not_aw
 ) -> None:
     await world.binder.fence.barrier(2, "second")
     posts = api.count(*BINDINGS, delay_seconds=1)
-    own = begun(world.bind(api.pod("own"), epoch=2))
-    by_hand = begun(world.bind(api.pod("by-hand")))
+    own = world.begin(api.pod("own"), epoch=2)
+    by_hand = world.begin(api.pod("by-hand"))
     await until(lambda: posts() == 2)
     fenced = await world.binder.fence.barrier(2, "second")
     assert sorted(nodes(fenced)) == [("by-hand", "node-a", True), ("own", "node-a", True)]
@@ -273,7 +251,7 @@ async def test_the_later_of_two_barriers_wins_and_the_earlier_learns_it(
     world: World, api: Api
 ) -> None:
     posts = api.count(*BINDINGS, delay_seconds=0.5)
-    bind = begun(world.bind(api.pod(), epoch=1))
+    bind = world.begin(api.pod(), epoch=1)
     await until(lambda: posts() == 1)
     first = asyncio.create_task(world.binder.fence.barrier(2, "second"))
     again = asyncio.create_task(world.binder.fence.barrier(2, "second"))
@@ -302,7 +280,7 @@ async def test_a_bind_of_a_higher_epoch_for_the_same_node_does_not_join(
     world: World, api: Api
 ) -> None:
     pod = api.pod()
-    bind = begun(world.bind(pod, epoch=1, policy=policy_of("Holds", time_budget_seconds=20.0)))
+    bind = world.begin(pod, epoch=1, policy=policy_of("Holds", time_budget_seconds=20.0))
     await Holds.inside.wait()
     assert await world.bind(pod, epoch=2) is BindResult.BOUND
     assert (await refused(bind)).reason is BindReason.STALE_EPOCH
@@ -310,7 +288,7 @@ async def test_a_bind_of_a_higher_epoch_for_the_same_node_does_not_join(
 
 async def test_a_bind_by_hand_is_not_given_up(world: World, api: Api) -> None:
     posts = api.count(*BINDINGS, delay_seconds=0.1, status=429, retry_after_seconds=0)
-    bind = begun(world.bind(api.pod()))
+    bind = world.begin(api.pod())
     await until(lambda: posts() > 0)
     await world.binder.fence.barrier(2, "second")
     api.faults.clear()

@@ -1,6 +1,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -19,6 +20,16 @@ def write_minimal_kubeconfig(file: Path, server: str) -> Path:
         f"clusters: [{{name: a, cluster: {{server: '{server}'}}}}]\n"
     )
     return file
+
+
+def always(status: int = 200, **answer: Any) -> Handler:
+    """Answer every request with the same body or JSON."""
+
+    async def handler(_: web.Request) -> web.Response:
+        is_json = "data" in answer
+        return (web.json_response if is_json else web.Response)(status=status, **answer)
+
+    return handler
 
 
 @pytest.fixture

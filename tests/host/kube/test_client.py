@@ -17,17 +17,14 @@ from moorage_host.kube import (
     micro_time,
 )
 from moorage_host.kube import client as kube_client
+from tests.host.kube.conftest import always
 
 
 async def test_a_status_of_failure_is_returned_and_only_check_raises(serve: Any) -> None:
-    async def handler(request: web.Request) -> web.Response:
-        status = {"kind": "Status", "code": 409, "reason": "Conflict", "message": "taken"}
-        return web.json_response(status, status=409, headers={"Retry-After": "7"})
-
-    client: KubeClient = await serve(handler)
+    status = {"kind": "Status", "code": 409, "reason": "Conflict", "message": "taken"}
+    client: KubeClient = await serve(always(409, data=status, headers={"Retry-After": "7"}))
     response = await client.request("POST", "/api/v1/pods", body=b"{}", timeout=50)
-    assert response.status == 409
-    assert not response.ok
+    assert (response.status, response.ok) == (409, False)
     with pytest.raises(KubeStatusError, match=r"POST /api/v1/pods.*409 Conflict: taken") as caught:
         response.check()
     error = caught.value
@@ -54,19 +51,13 @@ async def test_a_list_is_read_page_by_page(serve: Any, monkeypatch: pytest.Monke
 
 
 async def test_an_error_page_that_is_no_status_is_quoted(serve: Any) -> None:
-    async def handler(request: web.Request) -> web.Response:
-        return web.Response(status=502, text="<html>bad gateway</html>")
-
-    client: KubeClient = await serve(handler)
+    client: KubeClient = await serve(always(502, text="<html>bad gateway</html>"))
     with pytest.raises(KubeStatusError, match="bad gateway"):
         (await client.request("GET", "/", timeout=50)).check()
 
 
 async def test_redirects_are_not_followed(serve: Any) -> None:
-    async def handler(request: web.Request) -> web.Response:
-        raise web.HTTPFound("/elsewhere")
-
-    client: KubeClient = await serve(handler)
+    client: KubeClient = await serve(always(302, headers={"Location": "/elsewhere"}))
     assert (await client.request("POST", "/x", body=b"{}", timeout=50)).status == 302
 
 
@@ -170,10 +161,7 @@ async def test_an_answer_that_is_too_long_is_not_read(
     monkeypatch.setattr(kube_client, "LONGEST_LINE", 100_000)
     body = gzip.compress(b" " * 20_000_000)
 
-    async def handler(_: web.Request) -> web.Response:
-        return web.Response(body=body, headers={"Content-Encoding": "gzip"})
-
-    client: KubeClient = await serve(handler)
+    client: KubeClient = await serve(always(body=body, headers={"Content-Encoding": "gzip"}))
     calls: dict[str, Any] = {
         "request": lambda: client.request("GET", "/w", timeout=50),
         "items": lambda: client.items("/w", timeout=50),
@@ -189,10 +177,7 @@ async def test_an_answer_that_is_too_long_is_not_read(
     [b"{}", b'{"items": []}', b'{"metadata": {}, "items": []}', b"<html>", b'"\xff"', b"[" * 9999],
 )
 async def test_what_is_no_list_is_not_taken_for_an_empty_one(serve: Any, body: bytes) -> None:
-    async def handler(_: web.Request) -> web.Response:
-        return web.Response(body=body, content_type="application/json")
-
-    client: KubeClient = await serve(handler)
+    client: KubeClient = await serve(always(body=body, content_type="application/json"))
     with pytest.raises(KubeAnswerError, match="the answer is no list"):
         await client.items("/api/v1/pods", timeout=50)
 

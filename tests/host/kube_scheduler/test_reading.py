@@ -24,24 +24,15 @@ def refused(text: str) -> list[str]:
     return [line.removeprefix("f:") for line in str(caught.value).splitlines()]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "profiles:",
-        "profiles: []",
-        "profiles: [{}]",
-        "profiles: [{schedulerName: null}]",
-        "extenders:",
-    ],
-)
+SHORT = ("", "profiles:", "profiles: []", "profiles: [{}]", "extenders:")
+
+
+@pytest.mark.parametrize("text", [*SHORT, "profiles: [{schedulerName: null}]"])
 def test_a_short_configuration_gets_kube_schedulers_defaults(text: str) -> None:
-    configuration = read(text)
-    assert configuration.percentage_of_nodes_to_score == 0
-    assert configuration.pod_initial_backoff_seconds == 1
-    assert configuration.pod_max_backoff_seconds == 10
-    assert configuration.scheduler_names == ["default-scheduler"]
-    assert configuration.extenders == ()
+    found = read(text)
+    assert found.percentage_of_nodes_to_score == 0
+    assert (found.pod_initial_backoff_seconds, found.pod_max_backoff_seconds) == (1, 10)
+    assert (found.scheduler_names, found.extenders) == (["default-scheduler"], ())
 
 
 @pytest.mark.parametrize(
@@ -135,17 +126,15 @@ extenders:
         "3: paralellism: unknown field `paralellism`, did you mean `parallelism`?",
         (
             "9: profiles[0].plugins.score.enabled[0].name: unknown plugin `NodeAfinity`, did you "
-            "mean "
-            "`NodeAffinity`?"
+            "mean `NodeAffinity`?"
         ),
         (
             "9: profiles[0].plugins.score.enabled[0].wieght: unknown field `wieght`, did you mean "
             "`weight`?"
         ),
         (
-            "13: profiles[0].pluginConfig[0].args.scoringStrategy.tpye: unknown field `tpye`, "
-            "did you "
-            "mean `type`?"
+            "13: profiles[0].pluginConfig[0].args.scoringStrategy.tpye: unknown field `tpye`, did "
+            "you mean `type`?"
         ),
         (
             "13: profiles[0].pluginConfig[0].args.scoringStrategy.type: must be LeastAllocated, "
@@ -166,9 +155,8 @@ SCORE = HEAD + "profiles: [{plugins: {score: {enabled: [{name: PLUGIN}]}}}]"
             "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n",
             (
                 "1: apiVersion: kube-scheduler does not read v1beta3 any more since Kubernetes "
-                "1.29: "
-                "write `apiVersion: kubescheduler.config.k8s.io/v1`, here and in the args of "
-                "pluginConfig; other mistakes are found after that"
+                "1.29: write `apiVersion: kubescheduler.config.k8s.io/v1`, here and in the args "
+                "of pluginConfig; other mistakes are found after that"
             ),
         ),
         (
@@ -179,8 +167,7 @@ SCORE = HEAD + "profiles: [{plugins: {score: {enabled: [{name: PLUGIN}]}}}]"
             '{"kind": "Policy", "apiVersion": "v1"}',
             (
                 "1: kind: this is a Policy of kube-scheduler before 1.23: moorage convert-policy "
-                "FILE "
-                "translates it; a KubeSchedulerConfiguration is expected here"
+                "FILE translates it; a KubeSchedulerConfiguration is expected here"
             ),
         ),
         (
@@ -210,8 +197,7 @@ SCORE = HEAD + "profiles: [{plugins: {score: {enabled: [{name: PLUGIN}]}}}]"
             SCORE.replace("PLUGIN", "NodeName"),
             (
                 "3: profiles[0].plugins.score.enabled[0].name: `NodeName` does not run at score, "
-                "only "
-                "at filter, preFilter"
+                "only at filter, preFilter"
             ),
         ),
         (
@@ -222,8 +208,7 @@ SCORE = HEAD + "profiles: [{plugins: {score: {enabled: [{name: PLUGIN}]}}}]"
             HEAD + "profiles: [{schedulerName: yes}]",
             (
                 "3: profiles[0].schedulerName: expected str, got bool true; YAML reads yes as "
-                "true: "
-                'write "yes" if text is meant'
+                'true: write "yes" if text is meant'
             ),
         ),
     ],

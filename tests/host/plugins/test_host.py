@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 import pytest
 
 from moorage import Arguments, ConfigurationError, FilterPlugin, Meta, Node, Pod, Rejection
+from moorage.errors import UnknownNameError
 from moorage_host.plugins import PluginHost
 from moorage_host.plugins.host import MOST_POLICIES
 from moorage_host.plugins.registry import Registry
@@ -79,6 +80,10 @@ async def test_sessions_of_one_revision_share_its_plugins(host: PluginHost, log:
     )
     assert first is second
     assert log == ["start a"]
+    with pytest.raises(UnknownNameError, match="unknown profile 'x'; profiles here: m"):
+        first.profile("x")
+    with pytest.raises(UnknownNameError, match=r"'Y' is not enabled here.*enabled: Tracked"):
+        first.profile("m", "Y")
 
 
 async def test_an_old_revision_stops_with_its_last_session(

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from moorage import FilterPlugin, Nodes, Pod
 from moorage.errors import TooManyNodesError
 from moorage.execution import Profile, Supervisor
-from moorage.models import NodeManifest, encode
+from moorage.models import encode
 from moorage.testing import make_node, make_pod
 from moorage_host.plugins import CycleInput, Replica
 from moorage_host.plugins.host import Policy
@@ -37,26 +38,8 @@ def replica() -> Replica:
     return replica
 
 
-async def run(
-    replica: Replica,
-    *,
-    pod: Pod | None = None,
-    profile: str = "m",
-    plugin: str = "",
-    candidates: bytes = b"",
-    names: tuple[str, ...] | None = None,
-    overrides: dict[int, NodeManifest] | None = None,
-    excluded: tuple[str, ...] = (),
-) -> list[tuple[str, list[str]]]:
-    cycle = CycleInput(
-        profile=profile,
-        pod=pod or make_pod("incoming"),
-        plugin=plugin,
-        candidates=candidates,
-        names=names,
-        overrides=overrides or {},
-        excluded_pods=excluded,
-    )
+async def run(replica: Replica, **overrides: Any) -> list[tuple[str, list[str]]]:
+    cycle = CycleInput(profile="m", pod=make_pod("incoming"), **overrides)
     nodes, result = await replica.run(cycle, names_and_pods, Supervisor())
     assert nodes.names == [name for name, _ in result]
     return result
@@ -69,11 +52,8 @@ async def test_unknown_nodes_of_a_call_leave_no_trace_in_the_tables(replica: Rep
     before = replica.snapshot.capacity
     for call in range(20):
         given = tuple(make_node(f"made-up-{call}-{i}") for i in range(5))
-        cycle = CycleInput(
-            profile="m", pod=make_pod("p"), given=given, names=tuple(n.name for n in given)
-        )
-        _, seen = await replica.run(cycle, names_and_pods, Supervisor())
-        assert seen == [(n.name, []) for n in given]
+        names = tuple(node.name for node in given)
+        assert await run(replica, given=given, names=names) == [(name, []) for name in names]
     assert replica.snapshot.capacity == before
     assert await run(replica) == ALL
 
@@ -83,11 +63,8 @@ async def test_nodes_of_a_call_fit_beside_a_full_table() -> None:
     replica.policy = Policy(profiles={"m": Profile(name="m", plugins=())})
     replica.set_nodes((row, encode(make_node(f"n{row}"))) for row in range(64))
     replica.generation = 1
-    cycle = CycleInput(
-        profile="m", pod=make_pod("p"), given=(make_node("n1"), make_node("new")), names=("new",)
-    )
-    _, seen = await replica.run(cycle, names_and_pods, Supervisor())
-    assert seen == [("new", [])]
+    given = make_node("n1"), make_node("new")
+    assert await run(replica, given=given, names=("new",)) == [("new", [])]
 
 
 @pytest.mark.parametrize("row", [131_074, 2**28, 2**32 - 1])
@@ -116,19 +93,6 @@ class Picky(FilterPlugin):
 """
 
 
-def version(file: Path, limit: int) -> str:
-    file.parent.mkdir()
-    file.write_text(CODE.format(limit=limit))
-    return describe_plugin(load_registry(FilterPlugin, (), [file]), "Picky").version
-
-
-def test_the_version_is_that_of_the_code_wherever_the_file_is(tmp_path: Path) -> None:
-    here, there = (version(tmp_path / name / "picky.py", 1) for name in ("a", "b"))
-    assert here == there
-    assert len(here) == 16
-    assert version(tmp_path / "c" / "picky.py", 2) != here
-
-
 HELPED = """
 from moorage import FilterPlugin
 
@@ -155,12 +119,17 @@ def test_what_a_plugin_imports_from_its_folder_counts_and_other_files_do_not(
     tmp_path: Path,
 ) -> None:
     first = helped(tmp_path / "a", helper="import deeper", deeper="limit = 1")
-    assert helped(tmp_path / "b", helper="import deeper", deeper="limit = 1") == first
-    assert helped(tmp_path / "c", helper="import deeper", deeper="limit = 2") != first
-    assert helped(tmp_path / "d", helper="import deeper\nx = 1", deeper="limit = 1") != first
-    others = {"helper": "import deeper", "deeper": "limit = 1", "other": "limit = 3"}
-    assert helped(tmp_path / "e", **others) == first
-    assert helped(tmp_path / "f", helper="import deeper") != first
+    assert len(first) == 16
+    same = helped(tmp_path / "b", helper="import deeper", deeper="limit = 1", other="limit = 3")
+    assert same == first, "wherever it is, and whatever is beside it"
+    for number, files in enumerate(
+        (
+            {"helper": "import deeper", "deeper": "limit = 2"},
+            {"helper": "import deeper\nx = 1", "deeper": "limit = 1"},
+            {"helper": "import deeper"},
+        )
+    ):
+        assert helped(tmp_path / str(number), **files) != first
 
 
 @pytest.mark.parametrize(

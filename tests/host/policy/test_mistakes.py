@@ -73,6 +73,7 @@ def test_a_document_of_another_version_is_checked_as_far_as_it_can_be() -> None:
     [
         ("args: {limit: null}", {"limit": None}),
         ("args: {a: 2020-01-01, b: 'no', c: \"017\"}", {"a": "2020-01-01", "b": "no", "c": "017"}),
+        ("args: {a: 1e3, b: '1e3'}", {"a": 1000.0, "b": "1e3"}),
         ("args: {a: &x {b: [1, 2.5, true]}, c: *x}", {key: {"b": [1, 2.5, True]} for key in "ac"}),
         ("args:", {}),
     ],

@@ -28,46 +28,36 @@ def parse(argv: Sequence[str] = (), environ: Mapping[str, str] | None = None) ->
     return parse_settings(Settings, "gateway", argv, environ or {})
 
 
+GIVEN = Settings(
+    extender_port=1,
+    http_timeout=90.0,
+    ratio=-2.5,
+    cluster="east",
+    insecure=True,
+    annotate=False,
+    plugin=(Path("a.py"), Path("b")),
+    origins=("x",),
+    ca_file=Path("ca.pem"),
+    log_format="text",
+)
+
+
 def test_options_set_every_type() -> None:
     argv = (
         "--extender-port 1 --http-timeout 1m30s --ratio -2.5 --cluster east --insecure "
         "--no-annotate --plugin a.py --plugin b/ --origins x --ca-file ca.pem --log-format text"
     )
-    assert parse(argv.split()) == Settings(
-        extender_port=1,
-        http_timeout=90.0,
-        ratio=-2.5,
-        cluster="east",
-        insecure=True,
-        annotate=False,
-        plugin=(Path("a.py"), Path("b")),
-        origins=("x",),
-        ca_file=Path("ca.pem"),
-        log_format="text",
-    )
+    assert parse(argv.split()) == GIVEN
 
 
 def test_environment_variables_set_every_type() -> None:
-    environ = {
-        "MOORAGE_EXTENDER_PORT": "1",
-        "MOORAGE_HTTP_TIMEOUT": "250ms",
-        "MOORAGE_CLUSTER": "east",
-        "MOORAGE_INSECURE": "True",
-        "MOORAGE_ANNOTATE": "0",
-        "MOORAGE_PLUGIN": "a.py, b.py,",
-        "MOORAGE_CA_FILE": "ca.pem",
-        "MOORAGE_LOG_FORMAT": "text",
-    }
-    assert parse(environ=environ) == Settings(
-        extender_port=1,
-        http_timeout=0.25,
-        cluster="east",
-        insecure=True,
-        annotate=False,
-        plugin=(Path("a.py"), Path("b.py")),
-        ca_file=Path("ca.pem"),
-        log_format="text",
+    words = (
+        "EXTENDER_PORT=1 HTTP_TIMEOUT=90000ms RATIO=-2.5 CLUSTER=east INSECURE=True ANNOTATE=0 "
+        "PLUGIN=a.py,b, ORIGINS=x CA_FILE=ca.pem LOG_FORMAT=text"
     )
+    environ = dict(f"MOORAGE_{word}".split("=") for word in words.split())
+    environ["MOORAGE_PLUGIN"] = "a.py, b,"
+    assert parse(environ=environ) == GIVEN
 
 
 def test_an_option_beats_the_environment() -> None:

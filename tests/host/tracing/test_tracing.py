@@ -16,10 +16,7 @@ from tests.collector import collecting
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [f"00-{TRACE}-{SPAN}-01", f"01-{TRACE}-{SPAN}-03-of-a-later-version"],
-)
+@pytest.mark.parametrize("text", [f"00-{TRACE}-{SPAN}-01", f"01-{TRACE}-{SPAN}-03-of-a-later-one"])
 def test_a_context_is_read_as_it_is_written(text: str) -> None:
     context = sampled(text)
     assert context is not None
