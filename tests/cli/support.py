@@ -12,6 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+from click.testing import CliRunner, Result
+
+from cli.main import main
 from cli.up.processes import Forked, fork
 from tests.forked import forked
 
@@ -138,6 +141,11 @@ async def ran(*arguments: str, environment: Mapping[str, str] | None = None) -> 
             code = await process.wait()
         file.seek(0)
         return code, file.read().decode()
+
+
+def invoked(*arguments: object) -> Result:
+    """Run `moorage ARGUMENTS` in this process."""
+    return CliRunner().invoke(main, [*map(str, arguments)])
 
 
 def pod(name: str, namespace: str = "default", **spec: Any) -> Object:

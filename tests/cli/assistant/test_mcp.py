@@ -13,17 +13,15 @@ from typing import Any, NamedTuple
 import pytest
 import pytest_asyncio
 import yaml
-from click.testing import CliRunner
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult, TextContent
 
 from cli.assistant.bounds import ANSWER_BYTES
 from cli.assistant.server import AT_ONCE, WAITING, Tools
-from cli.main import main
 from cli.shared.gateway.options import GatewayOptions
 from sandbox.apiserver import ApiServer
-from tests.cli.support import MOORAGE, PATIENCE, ROOT, moorage, pod, ran
+from tests.cli.support import MOORAGE, PATIENCE, ROOT, invoked, moorage, pod, ran
 from tools.inprocess.api import Api
 from tools.inprocess.certificates import authority, write_folder
 from tools.inprocess.gateway import gateway
@@ -357,7 +355,7 @@ async def test_ctrl_c_ends_it() -> None:
 def test_without_the_extra_one_sentence_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "cli.assistant.server")
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
-    result = CliRunner().invoke(main, ["mcp", f"--admin={NOWHERE}"])
+    result = invoked("mcp", f"--admin={NOWHERE}")
     assert result.exit_code == 1
     assert result.output == (
         "moorage: `moorage mcp` needs the extra mcp: pip install 'moorage[mcp]', in a clone "

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from cli.certs.certificates import keep_certificates
-from cli.main import main
 from moorage.errors import ConfigurationError
 from moorage_host.tls.certificate import read_certificate
+from tests.cli.support import invoked
 from tests.needs import needed
 
 LIVE = {"gateway", "filter", "scorer", "binder", "annotator"}
@@ -19,7 +19,7 @@ FOLDERS = SERVICES | {"scheduler", "operator", "metrics"}
 
 
 def certs(*options: str) -> Result:
-    done = CliRunner().invoke(main, ["certs", *options])
+    done = invoked("certs", *options)
     assert done.exit_code == 0, done.output
     return done
 

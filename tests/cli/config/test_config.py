@@ -5,17 +5,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
-from cli.main import main
+from tests.cli.support import invoked as moorage
 from tests.cli.support import ran
 from tests.cli.up.test_up import MAX_TEMPERATURE
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
-
-
-def moorage(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def up(*arguments: object) -> tuple[int, str]:

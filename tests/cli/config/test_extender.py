@@ -1,15 +1,14 @@
 """`moorage config extender`: the entry of kube-scheduler's configuration that a policy needs."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
-from cli.main import main
 from moorage_host.kube_scheduler import parse_configuration
-from tests.cli.support import ROOT
+from tests.cli.support import ROOT, invoked
 
 HEADER = "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n"
 KUBE_SCHEDULER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -57,8 +56,7 @@ BIND = {"bind"}
 CLAIM = "def wants_claim(self, pod):\n        return True"
 
 
-def moorage(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["config", "extender", *map(str, arguments)])
+moorage = partial(invoked, "config", "extender")
 
 
 def printed(folder: Path, profiles: str, *arguments: object, header: str = HEADER) -> str:

@@ -2,19 +2,19 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.legacy.convert import convert
 from cli.legacy.names import FILTERS, PREDICATES, PRIORITIES
-from cli.main import main
 from moorage_host.kube_scheduler import KubeSchedulerConfiguration, load_configuration
+from tests.cli.support import invoked
 
 Object = dict[str, Any]
 
@@ -70,8 +70,7 @@ def translate(tmp_path: Path) -> Translate:
     return run
 
 
-def moorage(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["convert-policy", *map(str, arguments)])
+moorage = partial(invoked, "convert-policy")
 
 
 def names(*listed: str) -> list[Object]:

@@ -4,15 +4,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 
-from cli.main import main
+from tests.cli.support import invoked as moorage
 
 LONG = "A" + 29 * "b"
-
-
-def moorage(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 FORMS = [

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.skeleton.test_new_plugin import FORMS, LONG, moorage
+from tests.cli.skeleton.test_new_plugin import FORMS, LONG
 from tests.cli.support import MOORAGE
+from tests.cli.support import invoked as moorage
 from tests.cli.up.test_packages import pip_install
 
 BIN = Path(sys.executable).parent

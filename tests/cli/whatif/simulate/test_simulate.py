@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from cli.main import main
-from tests.cli.support import Object, dump, pod
+from tests.cli.support import Object, dump, invoked, pod
 from tools.planes.objects import node
 
 POLICY = {"apiVersion": "moorage.io/v1alpha1", "kind": "MoorageConfiguration"}
@@ -53,12 +52,8 @@ class Files:
         return self.write("config.yaml", {**head, **fields, "extenders": [entry]})
 
     def run(self, *arguments: object) -> Result:
-        fixed = [
-            "simulate",
-            f"--cluster={self.folder}/dump.json",
-            f"--pods={self.folder}/pods.yaml",
-        ]
-        return CliRunner().invoke(main, [*fixed, *map(str, arguments)])
+        given = (f"--cluster={self.folder}/dump.json", f"--pods={self.folder}/pods.yaml")
+        return invoked("simulate", *given, *arguments)
 
     def json(self, *arguments: object) -> Any:
         result = self.run("-o", "json", *arguments)
