@@ -1,17 +1,20 @@
 """`moorage shadow`: what a gateway answers, in words."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from aiohttp import web
 
-from cli.main import main
+from cli.decisions.shadow import Report, ask, show
+from cli.shared.gateway.finding import GatewayError
+from cli.shared.gateway.options import GatewayOptions
+from cli.shared.output import Form
+from moorage.errors import ConfigurationError
+from tests.cli.shared.gateway.test_forwarding import serving
 
 DISAGREEMENTS = [
     {
@@ -62,40 +65,27 @@ REPORT: dict[str, Any] = {
 }
 
 
-@contextmanager
-def answering(body: bytes) -> Iterator[str]:
-    """Answer every request on a port of this machine; give its URL."""
+async def asked(answer: object, profile: str = "") -> Sequence[Report]:
+    """Ask a gateway that answers this about its shadows."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/shadow" else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    async def shadow(_: web.Request) -> web.Response:
+        return web.json_response(answer)
 
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join(20)
+    app = web.Application()
+    app.router.add_get("/shadow", shadow)
+    async with serving(app) as port:
+        return await ask(GatewayOptions(admin=f"http://127.0.0.1:{port}"), profile)
 
 
-def run(profiles: object, *arguments: str) -> Result:
-    body = msgspec.json.encode({"profiles": profiles} if isinstance(profiles, list) else profiles)
-    with answering(body) as url:
-        return CliRunner().invoke(main, ["shadow", "--admin", url, *arguments])
+def shown(capsys: pytest.CaptureFixture[str], form: Form, *reports: Report) -> str:
+    show(reports, form)
+    return capsys.readouterr().out
 
 
-def test_the_first_line_is_the_agreement_and_the_rest_the_evidence() -> None:
-    result = run([REPORT])
-    assert result.exit_code == 0, result.output
-    assert result.output.splitlines() == [
+def test_the_first_line_is_the_agreement_and_the_rest_the_evidence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert shown(capsys, "text", REPORT).splitlines() == [
         "moorage: the shadow agrees in 98 % of 100 cycles",
         ("In 2 cycles it differs: in 1 on which nodes can run the pod, in 1 on the best node."),
         ("Not compared: 3 while another cycle came or ran, 2 as the state had changed meanwhile."),
@@ -121,44 +111,43 @@ def test_the_first_line_is_the_agreement_and_the_rest_the_evidence() -> None:
     ]
 
 
-def test_older_ones_are_left_out_unless_it_is_wide() -> None:
+def test_older_ones_are_left_out_unless_it_is_wide(capsys: pytest.CaptureFixture[str]) -> None:
     report = REPORT | {"disagreements": DISAGREEMENTS[:1] * 10 + DISAGREEMENTS[1:]}
-    output = run([report]).output
-    assert "web-2" in output
-    assert "web-1" not in output
+    output = shown(capsys, "text", report)
+    assert ("web-2" in output, "web-1" in output) == (True, False)
     assert output.splitlines()[-1] == "Older ones: 1; -o wide shows all"
-    assert "web-1" in run([report], "-o", "wide").output
+    assert "web-1" in shown(capsys, "wide", report)
 
 
-def test_before_the_first_comparison_there_is_no_percentage() -> None:
+def test_before_the_first_comparison_there_is_no_percentage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     none: dict[str, Any] = {"reasons": [], "disagreements": [], "skipped": {}, "failed": 0}
     report = REPORT | none | {"compared": 0, "agreed": 0, "agreement": None}
-    lines = run([report]).output.splitlines()
+    lines = shown(capsys, "text", report).splitlines()
     assert lines[0] == "moorage: nothing has been compared yet"
     assert len(lines) == 2
 
 
-def test_one_profile_and_json() -> None:
+async def test_one_profile_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     other = REPORT | {"profile": "batch"}
-    result = run([REPORT, other], "batch", "-o", "json")
-    assert msgspec.json.decode(result.stdout) == {"profiles": [other]}
-    result = run([REPORT, other], "batch", "-o", "yaml")
-    assert yaml.safe_load(result.stdout) == {"profiles": [other]}
+    found = await asked({"profiles": [REPORT, other]}, "batch")
+    assert msgspec.json.decode(shown(capsys, "json", *found)) == {"profiles": [other]}
+    assert yaml.safe_load(shown(capsys, "yaml", *found)) == {"profiles": [other]}
 
 
 @pytest.mark.parametrize(
-    ("answer", "arguments", "message"),
+    ("answer", "profile", "message"),
     [
-        ([], (), "no profile has a shadow: write `shadow` into one of the policy"),
-        ([REPORT], ("morage",), "profile `morage` has no shadow, did you mean `moorage`?"),
-        ([REPORT], ("x",), "profile `x` has no shadow; those with one: moorage"),
-        ({"items": []}, (), "is it the gateway's admin port?"),
-        ("text", (), "is it the gateway's admin port?"),
+        ({"profiles": []}, "", "no profile has a shadow: write `shadow` into one of the policy"),
+        ({"profiles": [REPORT]}, "morage", "profile `morage` has no shadow, did you mean `moorage"),
+        ({"profiles": [REPORT]}, "x", "profile `x` has no shadow; those with one: moorage"),
+        ({"items": []}, "", "is it the gateway's admin port?"),
+        ("text", "", "is it the gateway's admin port?"),
     ],
 )
-def test_what_cannot_be_shown_has_a_next_step(
-    answer: object, arguments: tuple[str, ...], message: str
+async def test_what_cannot_be_shown_has_a_next_step(
+    answer: object, profile: str, message: str
 ) -> None:
-    result = run(answer, *arguments)
-    assert result.exit_code != 0
-    assert message in result.output
+    with pytest.raises((ConfigurationError, GatewayError), match=re.escape(message)):
+        await asked(answer, profile)
