@@ -9,12 +9,12 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yaml
 
 from cli.main import main as command
@@ -78,24 +78,30 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return answers
 
 
-@asynccontextmanager
-async def reachable(tmp_path: Path, answers: Path, **other: Any) -> AsyncIterator[None]:
-    """Run a gateway with certificates, which the stand-in leads to."""
-    tls = write_folder(tmp_path, authority(), "moorage-gateway", "moorage-operator", "127.0.0.1")
+def answer(file: Path, answers: Mapping[str, Any]) -> None:
+    """Let the stand-in answer this; what is None is forbidden."""
+    given = {name: each for name, each in answers.items() if each is not None}
+    file.write_text(json.dumps(given))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def found(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Any]]:
+    """Run a gateway with certificates; give answers of the stand-in that lead there."""
+    folder = tmp_path_factory.mktemp("gateway")
+    tls = write_folder(folder, authority(), "moorage-gateway", "moorage-operator", "127.0.0.1")
     names = ("tls.crt", "tls.key", "ca.crt")
-    data = {name: base64.b64encode((tls / name).read_bytes()).decode() for name in names}
-    async with gateway(tmp_path, tls=tls) as running:
-        found = {
+    async with gateway(folder, tls=tls) as running:
+        yield {
             "port": int(running.admin.rpartition(":")[2]),
             "pods": {"items": [gateway_pod()]},
-            "secret": {"data": data},
+            "secret": {
+                "data": {n: base64.b64encode((tls / n).read_bytes()).decode() for n in names}
+            },
             "config": {"clusters": [], "contexts": [{"context": {"namespace": "team"}}]},
         }
-        given = {name: each for name, each in (found | other).items() if each is not None}
-        await asyncio.to_thread(answers.write_text, json.dumps(given))
-        yield
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
@@ -112,15 +118,16 @@ async def test_it_asks_the_gateway_with_the_operators_certificate(
     words: str,
     code: int,
     text: str,
-    tmp_path: Path,
+    found: dict[str, Any],
     kubectl: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async with reachable(tmp_path, kubectl):
-        assert await asyncio.to_thread(main, words.split()) == code
+    answer(kubectl, found)
+    assert await asyncio.to_thread(main, words.split()) == code
     assert text in "".join(capsys.readouterr())
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("other", "text"),
     [
@@ -135,12 +142,12 @@ async def test_it_asks_the_gateway_with_the_operators_certificate(
 async def test_what_keeps_it_from_asking_is_one_sentence(
     other: Mapping[str, Any],
     text: str,
-    tmp_path: Path,
+    found: dict[str, Any],
     kubectl: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async with reachable(tmp_path, kubectl, **other):
-        assert await asyncio.to_thread(main, ["explain", "--pending"]) == 1
+    answer(kubectl, {**found, **other})
+    assert await asyncio.to_thread(main, ["explain", "--pending"]) == 1
     errors = capsys.readouterr().err
     assert text in errors
     assert "Traceback" not in errors
