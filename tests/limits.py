@@ -33,6 +33,9 @@ FOLDER = "moorage_stacks"
 GRACE = 0.25
 """The part of its limit that a test has to end once it is interrupted, and then each other way."""
 
+WRITING_SECONDS = 4
+"""What it has besides: to write a failure takes as long under a short limit as under a long one."""
+
 MOST_LINES = 30
 """The innermost calls of a stack, and the last lines that a test has printed, in the report."""
 
@@ -69,12 +72,12 @@ class Limits:
         main = threading.main_thread().ident
         self._timers = [
             threading.Timer(settings.timeout, signal.pthread_kill, (main, signal.SIGUSR2)),
-            threading.Timer(settings.timeout * (1 + GRACE), self._end),
+            threading.Timer(settings.timeout * (1 + GRACE) + WRITING_SECONDS, self._end),
         ]
         for timer in self._timers:
             timer.daemon = True
             timer.start()
-        last = settings.timeout * (1 + 2 * GRACE) + 5  # writing takes a while, too
+        last = settings.timeout * (1 + 2 * GRACE) + 2 * WRITING_SECONDS
         faulthandler.dump_traceback_later(last, exit=True, file=self._stacks)
         with suppress(OSError):  # stderr may be no file
             os.utime(self._stacks.fileno(), times=(0, time.time() + last))
