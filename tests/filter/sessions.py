@@ -86,8 +86,9 @@ class Session:
 class Service:
     """A running service."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, admin: str) -> None:
         self.channel = channel
+        self.admin = admin
         self.stub: Any = ReplicaServiceStub(channel)
         self.by_hand: Any = FilterServiceStub(channel)
 
@@ -120,4 +121,4 @@ async def filtering(*plugins: type[FilterPlugin], **changes: Any) -> AsyncIterat
         running(definition, settings) as server,
         grpc.aio.insecure_channel(server.grpc) as channel,
     ):
-        yield Service(channel)
+        yield Service(channel, server.admin)

@@ -49,13 +49,6 @@ class RejectsToo(Named):
         return self.rejection if node.name in self.names else None
 
 
-class Skips(Rejects):
-    """Has nothing to say."""
-
-    async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-        return SKIP
-
-
 class Narrows(Rejects):
     """Knows beforehand which nodes come into question."""
 
@@ -74,15 +67,6 @@ class Answers(FilterPlugin):
 
     def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
         return self.answer(nodes)  # type: ignore[return-value]
-
-
-class AnswersPerNode(Answers):
-    """The same in per-node form."""
-
-    filter = FilterPlugin.filter
-
-    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
-        return self.answer(NODES)  # type: ignore[return-value]
 
 
 def narrowing(*keep: str, rejects: tuple[str, ...] = ()) -> Narrows:
@@ -118,14 +102,6 @@ async def test_plugins_are_asked_about_survivors_only_and_not_at_all_without_any
     assert second.asked == ["n1", "n2"]
     assert third.asked is None
     assert [report.plugin for report in result.plugins] == ["Rejects", "Rejects"]
-
-
-async def test_a_plugin_that_skips_the_pod_lets_all_pass_and_is_reported_so() -> None:
-    plugin = Skips("n0")
-    result = await run(plugin)
-    assert by_node(result) == [None] * 4
-    assert plugin.asked is None
-    assert [report.skipped for report in result.plugins] == [True]
 
 
 async def test_prepare_may_narrow_the_nodes() -> None:
@@ -188,15 +164,6 @@ async def test_a_failing_plugin_aborts_the_cycle_or_is_left_out(
     assert failures[1]
 
 
-async def test_per_node_answers_are_checked_too() -> None:
-    with pytest.raises(
-        PluginFailedError,
-        match="AnswersPerNode failed in filter_node: "
-        "filter_node must return Rejection or None, not bool",
-    ):
-        await run(AnswersPerNode(lambda _: False))
-
-
 async def test_overruns_of_one_pod_refuse_it_and_those_of_several_namespaces_all_pods() -> None:
     def loop(_: Nodes) -> object:
         while True:
@@ -241,10 +208,6 @@ async def test_plugins_say_that_the_pod_must_claim_a_node() -> None:
 async def test_a_plugin_that_has_no_verdicts_may_want_a_claim_all_the_same() -> None:
     result = await run(SkipsAndClaims("n0"))
     assert (by_node(result), result.claimants) == ([None] * 4, ["SkipsAndClaims"])
-
-
-async def test_nothing_is_claimed_where_no_node_is_left() -> None:
-    assert list((await run(Claims(), Rejects("n0", "n1", "n2", "n3"))).claimants) == []
 
 
 async def test_a_wrong_answer_about_a_claim_is_the_plugins_failure() -> None:

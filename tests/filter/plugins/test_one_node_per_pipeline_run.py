@@ -11,7 +11,8 @@ from moorage.testing import make_node, make_nodes, make_pod, run_filter
 from services.filter.plugins.one_node_per_pipeline_run import OneNodePerPipelineRun
 
 LABEL = "tekton.dev/pipelineRun"
-NODES = tuple(make_node(name) for name in ("n1", "n2", "n3"))
+NAMES = ("n1", "n2", "n3")
+NODES = tuple(map(make_node, NAMES))
 ELSEWHERE = Rejection("node(s) didn't run the other pods of the PipelineRun", unresolvable=True)
 OCCUPIED = Rejection(
     "node(s) already ran another PipelineRun", unresolvable=False, cured_by="capacity"
@@ -46,34 +47,20 @@ def isolating(strategy: str = "colocateCompleted") -> OneNodePerPipelineRun:
     return colocating(isolation_strategy=strategy)
 
 
-def test_the_first_pod_of_a_run_may_go_anywhere_and_claims_its_node() -> None:
-    others = [task("other", "b", "n1"), make_pod("plain", node="n2")]
-    assert verdicts(task("a-1", "a"), others) == {"n1": None, "n2": None, "n3": None}
-    assert OneNodePerPipelineRun().wants_claim(task("a-1", "a"))
-
-
-def test_the_others_follow_it() -> None:
-    found = verdicts(task("a-2", "a"), [task("a-1", "a", "n2"), task("b-1", "b", "n1")])
-    assert found == {"n1": ELSEWHERE, "n2": None, "n3": ELSEWHERE}
-
-
-def test_they_follow_it_even_to_a_node_that_does_not_come_into_question() -> None:
-    cluster = make_nodes(*NODES, pods=[task("a-1", "a", "n2")])
-    others = cluster.where(np.array([name != "n2" for name in cluster.names]))
-    found = OneNodePerPipelineRun().filter(task("a-2", "a"), others)
-    assert found.reasons == [ELSEWHERE]
-    assert not found.passed.any()
-
-
-def test_a_run_on_several_nodes_may_go_on_on_each_of_them() -> None:
-    found = verdicts(task("a-3", "a"), [task("a-1", "a", "n1"), task("a-2", "a", "n3")])
-    assert found == {"n1": None, "n2": ELSEWHERE, "n3": None}
-
-
-@pytest.mark.parametrize("plugin", [colocating(), isolating()])
-def test_pods_of_no_run_go_anywhere(plugin: OneNodePerPipelineRun) -> None:
-    found = verdicts(make_pod("plain"), [task("a-1", "a", "n1")], plugin)
-    assert set(found.values()) == {None}
+@pytest.mark.parametrize(
+    ("there", "passing"),
+    [
+        pytest.param([task("other", "b", "n1"), make_pod("plain", node="n2")], NAMES, id="first"),
+        pytest.param([task("a-1", "a", "n2"), task("b-1", "b", "n1")], {"n2"}, id="others follow"),
+        pytest.param([task("a-1", "a", "n1"), task("a-2", "a", "n3")], {"n1", "n3"}, id="on two"),
+    ],
+)
+def test_pods_of_a_run_go_where_others_of_it_run(there: list[Pod], passing: set[str]) -> None:
+    found = verdicts(task("a-9", "a"), there)
+    assert found == {name: None if name in passing else ELSEWHERE for name in NAMES}
+    assert OneNodePerPipelineRun().wants_claim(task("a-9", "a"))
+    for plugin in (colocating(), isolating()):
+        assert set(verdicts(make_pod("of no run"), there, plugin).values()) == {None}
 
 
 A, B, C = (task(f"{run}-1", run, "n1") for run in "abc")
@@ -119,13 +106,15 @@ def test_a_run_whose_pods_have_all_ended_may_move_unless_they_are_kept() -> None
     assert pinned == {"n1": ELSEWHERE, "n2": None, "n3": ELSEWHERE}
 
 
-def test_an_ended_pod_pins_its_run_to_a_node_that_does_not_come_into_question() -> None:
-    plugin = colocating(include_completed=True)
-    ended = {ENDED_PODS: [succeeded(task("a-1", "a", "n2"))]}
-    cluster = make_nodes(*NODES, objects=ended)
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_a_pod_pins_its_run_to_a_node_that_does_not_come_into_question(is_ended: bool) -> None:
+    there = task("a-1", "a", "n2")
+    objects = {ENDED_PODS: [succeeded(there)] if is_ended else []}
+    cluster = make_nodes(*NODES, pods=() if is_ended else [there], objects=objects)
     others = cluster.where(np.array([name != "n2" for name in cluster.names]))
-    assert plugin.filter(task("a-2", "a"), others).reasons == [ELSEWHERE]
-    assert not plugin.filter(task("a-2", "a"), others).passed.any()
+    found = colocating(include_completed=True).filter(task("a-2", "a"), others)
+    assert found.reasons == [ELSEWHERE]
+    assert not found.passed.any()
 
 
 def test_runs_of_the_same_name_in_two_namespaces_are_two_runs() -> None:

@@ -89,14 +89,29 @@ def test_pods_take_the_zones_in_turn() -> None:
     assert verdicts(member("db-1")) == {"na": OTHER, "nb": None, "nc": OTHER}
 
 
-def test_a_pod_may_follow_its_volume_into_another_zone() -> None:
-    volumes = volume("data-db-0", "a"), volume("data-db-1", "b"), volume("data-db-3", "b")
-    assert open_to(member("db-3"), *volumes) == "na nb"
+IN_C: Manifest = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["c"]}]}
+BY_AFFINITY: Manifest = {"nodeAffinity": {"required": {"nodeSelectorTerms": [IN_C]}}}
 
 
-def test_volumes_say_which_zone_comes_when() -> None:
-    assert open_to(member("db-0"), volume("data-db-0", "c")) == "nc"
-    assert open_to(member("db-2"), volume("data-db-0", "c")) == "na"
+@pytest.mark.parametrize(
+    ("pod", "volumes", "nodes"),
+    [
+        pytest.param(
+            "db-3",
+            [volume("data-db-0", "a"), volume("data-db-1", "b"), volume("data-db-3", "b")],
+            "na nb",
+            id="its turn, and where its volume is",
+        ),
+        pytest.param("db-0", [volume("data-db-0", "c")], "nc", id="volumes say where it begins"),
+        pytest.param("db-2", [volume("data-db-0", "c")], "na", id="and where it goes on"),
+        pytest.param("db-0", [volume("data-db-0", "", **BY_AFFINITY)], "nc", id="by affinity"),
+        pytest.param("db-4", [volume("data-db-4", "a__c")], "na nc", id="a regional disk"),
+        pytest.param("db-0", [volume("logs-db-0", "b")], "nb", id="each of several templates"),
+    ],
+)
+def test_pods_follow_volumes(pod: str, volumes: list[Manifest], nodes: str) -> None:
+    sets = [stateful_set("db", "data", "logs")]
+    assert open_to(member(pod), *volumes, sets=sets) == nodes
 
 
 @pytest.mark.parametrize(
@@ -135,21 +150,6 @@ def test_other_pods_may_run_anywhere(pod: Pod) -> None:
 )
 def test_volumes_that_are_not_the_pods_do_not_count(other: Manifest, id_: str) -> None:
     assert open_to(member("db-0"), other) == "na", id_
-
-
-def test_a_volume_may_name_its_zone_by_node_affinity() -> None:
-    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["c"]}]}]
-    affinity: Manifest = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
-    assert open_to(member("db-0"), volume("data-db-0", "", **affinity)) == "nc"
-
-
-def test_a_regional_disk_is_in_all_its_zones() -> None:
-    assert open_to(member("db-4"), volume("data-db-4", "a__c")) == "na nc"
-
-
-def test_each_of_several_templates_counts() -> None:
-    sets = [stateful_set("db", "data", "logs")]
-    assert open_to(member("db-0"), volume("logs-db-0", "b"), sets=sets) == "nb"
 
 
 def test_nodes_without_a_zone_are_rejected_and_do_not_count() -> None:

@@ -1,14 +1,21 @@
-"""What a process marks of the work under way, for the next one if it ends."""
+"""What a service shows: failures in the background of plugins, and the work under way.
+
+The work is marked for the next process, if this one ends.
+"""
 
 import asyncio
+import re
+from typing import Any
 
+import aiohttp
 import msgspec
 
 from moorage import Nodes, Pod
 from moorage.execution import mark
-from moorage.v1 import types_pb2
+from moorage.v1 import replica_pb2, types_pb2
 from tests.filter.sessions import cycle, filtering, full_state
 from tests.passing import Passes
+from tools.waiting import until
 
 
 def named(name: str) -> types_pb2.Pod:
@@ -48,3 +55,41 @@ async def test_the_answer_of_one_session_leaves_the_mark_of_another_s_cycle() ->
         await second
         await other.ask(cycle=cycle(pod=types_pb2.Pod(json=b"no pod")))
         assert marked() == "", "nothing is under way"
+
+
+class FailsBehind(Passes):
+    """Works at nodes, and fails in the background."""
+
+    async def start(self) -> None:
+        self.background(self._poll)
+
+    async def _poll(self) -> None:
+        raise OSError("no server")
+
+
+PROBLEM = r"_poll failed (once|\d+ times), \S+ ago: OSError: no server \(tests/\S+\.py:\d+\)"
+
+
+async def test_readyz_metrics_and_list_plugins_show_failures_in_the_background() -> None:
+    async with filtering(FailsBehind) as service, aiohttp.ClientSession() as session:
+
+        async def ready() -> Any:
+            async with session.get(f"http://{service.admin}/readyz") as response:
+                assert response.status == 200
+                return await response.json()
+
+        async def noted() -> bool:
+            return "notes" in await ready()
+
+        assert not await noted()
+        await service.session(full_state(1, FailsBehind))
+        await until(noted)
+        answer = await ready()
+        assert answer["status"] == "degraded", "it works all the same"
+        (note,) = answer["notes"]
+        assert re.fullmatch(f"plugin FailsBehind: {PROBLEM}", note["note"])
+        async with session.get(f"http://{service.admin}/metrics") as metrics:
+            counted = f'moorage_background_failures_total{{plugin="{FailsBehind.name}"}}'
+            assert counted in await metrics.text()
+        (listed,) = (await service.stub.ListPlugins(replica_pb2.ListPluginsRequest())).plugins
+        assert re.fullmatch(PROBLEM, listed.background_problem)
