@@ -98,10 +98,6 @@ async def test_without_any_opinion_there_are_no_totals() -> None:
     assert [report.skipped for report in result.plugins] == [True]
 
 
-async def test_a_plugin_without_opinion_does_not_dilute_the_others() -> None:
-    assert totals(await run((Skips(0, 0, 0), 9), Gives(100, 50, 0))) == [100, 50, 0]
-
-
 async def test_numbers_of_all_kinds_are_numbers() -> None:
     assert totals(await run(Gives(True, np.int64(2), 3.5))) == [1, 2, 3.5]
     assert totals(await run(GivesPerNode(1, np.float32(2), 3.5))) == [1, 2, 3.5]
@@ -168,22 +164,6 @@ async def test_a_failing_plugin_aborts_the_cycle_or_is_neutral(
 
 
 NAMESPACES = [("a", "p"), ("b", "p"), ("c", "p")]
-
-
-async def test_overruns_of_normalize_alone_suspend_the_plugin() -> None:
-    class Slow(Gives):
-        def normalize(self, scores: Scores) -> Scores:
-            while True:
-                pass
-
-    enabled = EnabledPlugin(plugin=Slow(1, 2, 3), aborts=False, time_budget=0.03)
-    profile = Profile(name="m", plugins=(enabled,))
-    failures: list[str] = []
-    for owner in (*NAMESPACES, ("d", "p")):
-        result = await run_scores(profile, make_pod(), NODES, Supervisor(owner=owner))
-        failures.append(result.plugins[0].failure)
-    assert all(text.startswith("it took longer than its time budget") for text in failures[:3])
-    assert failures[3].startswith("suspended")
 
 
 class Prepared(Gives):
@@ -275,19 +255,3 @@ async def test_scoring_a_shard_is_all_that_a_plugin_without_normalize_has_to_do(
         supervisor = Supervisor(owner=(f"namespace-{number}", "p"))
         result = await run_shard(profile, make_pod(), NODES, supervisor, rows=np.arange(3))
         assert bool(result.plugins[0].failure) == plugin.is_slow, "overruns were not in a row"
-
-
-async def test_plugins_that_skip_fail_or_score_may_leave_notes() -> None:
-    class Declines(Skips):
-        async def prepare(self, pod: Pod, nodes: Nodes) -> Preparation | None:
-            self.note("1 pod skipped")
-            return SKIP
-
-    class Fails(Gives):
-        def score(self, pod: Pod, nodes: Nodes) -> list[float]:
-            self.note(f"{len(nodes)} nodes seen")
-            raise ValueError("no data")
-
-    plugins = (Declines(), Fails(), Gives(1, 2, 3))
-    first = await run(*plugins, aborts=False)
-    assert [report.note for report in first.plugins] == ["1 pod skipped", "3 nodes seen", ""]

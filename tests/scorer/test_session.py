@@ -73,19 +73,6 @@ def raw(*values: float) -> Sequence[types_pb2.PluginScores]:
     return [types_pb2.PluginScores(plugin="ByNumber", raw=np.array(values, "<f8").tobytes())]
 
 
-async def test_a_shard_gets_raw_scores_in_the_order_of_rows() -> None:
-    result = await ask(shard=b"\x0a")
-    assert [each.plugin for each in result.scores] == ["ByNumber"]
-    assert np.frombuffer(result.scores[0].raw, "<f8").tolist() == [2, 4]
-    assert not result.totals
-
-
-async def test_gathered_scores_are_normalised_and_not_made_again() -> None:
-    result = await ask(raw=raw(10, 20, 30, 50))
-    assert np.frombuffer(result.totals, "<f4").tolist() == [20, 40, 60, 100]
-    assert np.frombuffer(result.scores[0].raw, "<f4").tolist() == [10, 20, 30, 50]
-
-
 @pytest.mark.parametrize(
     ("values", "bytes_of_raw", "bytes_of_normalized"),
     [((25, 50, 75, 100), 16, 0), ((1, 2, 3, 4), 16, 16), ((0.1, 0.2, 0.3, 0.4), 32, 16)],

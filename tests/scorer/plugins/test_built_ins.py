@@ -5,25 +5,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from moorage import ConfigurationError, PluginFailedError, Pod
 from moorage.models import Container, NodeManifest
 from moorage.testing import make_node, make_nodes, make_pod, run_score
 from moorage_host.policy.checks import check_arguments
-from services.scorer.plugins.equal import Equal
 from services.scorer.plugins.image_score import ImageScore
 from services.scorer.plugins.node_cost import NodeCost
 from services.scorer.plugins.node_metadata import NodeMetadata
-from tests.clusters import Cluster, clusters, incoming_pods
-
-
-def test_all_nodes_are_the_same() -> None:
-    busy = make_pod("busy", node="a", requests={"cpu": "4"})
-    scores = run_score(Equal(), make_pod(), make_node("a"), make_node("b"), pods=[busy])
-    assert scores == {"a": 1, "b": 1}
-
 
 DIGEST = "sha256:0123"
 
@@ -59,30 +48,11 @@ def test_containers_count_one_each_and_init_containers_do_not() -> None:
     assert counts(pod, both, make_node("one", images={"redis:1": 1})) == [3, 1]
 
 
-def test_a_container_is_worth_10_points() -> None:
-    # The article's example: 0, 0, 1 of an extender's 10
-    nodes = (
-        *map(make_node, ("master", "worker1")),
-        make_node("worker2", images={"nginx:1.7.9": 1}),
-    )
-    scores = run_score(ImageScore(), make_pod(image="nginx:1.7.9"), *nodes)
-    assert scores == {"master": 0, "worker1": 0, "worker2": 10}
-
-
 def test_more_than_10_containers_share_the_points() -> None:
     # 20 and 10 containers: 100 * 10 / 20
     pod = make_pod(image="a", images=["a"] * 9 + ["b"] * 10)
     nodes = make_node("all", images={"a:1": 1, "b:1": 1}), make_node("phase", images={"a:1": 1})
     assert run_score(ImageScore(), pod, *nodes) == {"all": 100, "phase": 50}
-
-
-@given(clusters(), incoming_pods())
-def test_agrees_with_a_look_at_each_node(cluster: Cluster, pod: Pod) -> None:
-    def count(node: NodeManifest) -> int:
-        names = [name for image in node.status.images for name in image.names]
-        return sum(any(c.image in name for name in names) for c in pod.spec.containers)
-
-    assert counts(pod, *cluster.nodes) == [count(node) for node in cluster.nodes]
 
 
 def counts(pod: Pod, *nodes: NodeManifest) -> list[float]:
@@ -270,21 +240,3 @@ def test_labels_can_be_read_as_well() -> None:
 def test_the_strategy_must_suit_the_type(args: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         plugin(**args)
-
-
-@given(
-    st.lists(st.none() | st.integers(-1000, 1000).map(str) | st.just("x"), min_size=1, max_size=6),
-    st.sampled_from(("Highest", "Lowest")),
-)
-def test_metadata_agree_with_a_look_at_each_node(values: list[str | None], strategy: str) -> None:
-    sign = 1 if strategy == "Highest" else -1
-    numbers = [None if value in (None, "x") else sign * int(value or "") for value in values]
-    valid = [number for number in numbers if number is not None]
-
-    def score(number: int | None) -> int:
-        if number is None:
-            return 0
-        span = max(valid) - min(valid)
-        return 1 + (99 * (number - min(valid)) // span if span else 0)
-
-    assert scored(plugin(scoringStrategy=strategy), *values) == [score(n) for n in numbers]

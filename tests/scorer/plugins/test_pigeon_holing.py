@@ -123,34 +123,22 @@ def test_resources_that_nodes_do_not_have_are_not_used_there() -> None:
 
 
 @pytest.mark.parametrize("objective", ["A_BINPACK", "LOAD_BALANCE", "CONSOLIDATE"])
-class TestEdges:
-    def test_one_node_has_100(self, objective: str) -> None:
-        assert normal(plugin(objective), cluster(30)) == [100]
-
-    def test_equal_nodes_have_100(self, objective: str) -> None:
-        assert normal(plugin(objective), cluster(30, 30, 30, 30, 30)) == [100] * 5
-
-    def test_a_pod_that_fits_nowhere_gives_0(self, objective: str) -> None:
-        assert raw(plugin(objective), cluster(95, 99)) == [NONE, NONE]
-        assert normal(plugin(objective), cluster(95, 99)) == [0, 0]
-
-    def test_an_idle_cluster_has_no_favourite(self, objective: str) -> None:
-        assert normal(plugin(objective), cluster(0, 0, 0)) == [100] * 3
-
-    def test_a_full_cluster_is_no_mistake(self, objective: str) -> None:
-        assert normal(plugin(objective), cluster(90, 100)) == [100, 0]
-
-    def test_pods_without_requests_count_as_small_ones(self, objective: str) -> None:
-        nodes = cluster(20, 50, 80)
-        small = make_pod("incoming", requests={"cpu": "10m", "memory": "16Mi"})
-        without = raw(plugin(objective), nodes, make_pod("incoming"))
-        assert without == raw(plugin(objective), nodes, small)
-
-    def test_what_is_scored_is_the_whole_cluster(self, objective: str) -> None:
-        nodes = cluster(20, 50, 80)
-        whole = raw(plugin(objective), nodes)
-        part = raw(plugin(objective), nodes.where(np.array([True, False, True])))
-        assert part == pytest.approx([whole[0], whole[2]])
+def test_edges_of_each_objective(objective: str) -> None:
+    for used, scores in (
+        ((30,), [100]),
+        ((30,) * 5, [100] * 5),
+        ((95, 99), [0, 0]),  # it fits nowhere
+        ((0, 0, 0), [100] * 3),
+        ((90, 100), [100, 0]),
+    ):
+        assert normal(plugin(objective), cluster(*used)) == scores
+    nodes = cluster(20, 50, 80)
+    small = make_pod("incoming", requests={"cpu": "10m", "memory": "16Mi"})
+    without = raw(plugin(objective), nodes, make_pod("incoming"))
+    assert without == raw(plugin(objective), nodes, small)
+    whole = raw(plugin(objective), nodes)
+    part = raw(plugin(objective), nodes.where(np.array([True, False, True])))
+    assert part == pytest.approx([whole[0], whole[2]]), "what is scored is the whole cluster"
 
 
 def test_mistakes_are_refused() -> None:

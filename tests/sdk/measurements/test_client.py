@@ -1,7 +1,6 @@
 """Queries, settings and limits of the client of Prometheus."""
 
 import asyncio
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -12,16 +11,12 @@ import pytest
 
 from moorage import ConfigurationError, Pod
 from moorage.measurements import (
-    PRESETS,
-    Measure,
-    Preset,
     PrometheusError,
     PrometheusSettings,
     quoted,
     time_range,
 )
 from moorage.measurements.prometheus.client import query
-from moorage.measurements.prometheus.query import query_text
 from moorage.measurements.risk import Limits
 from moorage.models import Container, Resources
 from moorage.testing import make_node, make_nodes, make_pod
@@ -43,13 +38,6 @@ async def test_a_query_is_posted_as_a_form(prometheus: FakePrometheus) -> None:
     ((method, path, form, headers),) = prometheus.requests
     assert (method, path, form) == ("POST", "/api/v1/query", {"query": 'up{a="b"} > 0'})
     assert "Authorization" not in headers
-
-
-async def test_an_address_may_have_a_path_and_a_slash_at_its_end(
-    prometheus: FakePrometheus,
-) -> None:
-    await query(PrometheusSettings(address=f"{prometheus.address}/prom/"), "up")
-    assert prometheus.requests[0][1] == "/prom/api/v1/query"
 
 
 @pytest.mark.parametrize("status", [403, 405, 501])
@@ -119,22 +107,10 @@ async def test_a_redirection_is_an_error_so_that_no_token_goes_elsewhere(
         assert elsewhere.requests == []
 
 
-async def test_nobody_there_is_an_error() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(PrometheusError, match="cannot query Prometheus at"):
-        await query(PrometheusSettings(address=f"http://127.0.0.1:{port}"), "up")
-
-
 async def test_silence_is_an_error_after_the_timeout(prometheus: FakePrometheus) -> None:
     prometheus.stuck = True
     with pytest.raises(PrometheusError, match="no answer within 50ms"):
         await query(prometheus.settings(timeout="50ms"), "up")
-
-
-async def test_a_missing_token_is_an_error(prometheus: FakePrometheus) -> None:
-    with pytest.raises(PrometheusError, match="No such file"):
-        await query(prometheus.settings(bearer_token_file="/nowhere/token"), "up")
 
 
 async def test_only_certificates_of_the_given_authority_are_trusted(tmp_path: Path) -> None:
@@ -151,45 +127,6 @@ async def test_only_certificates_of_the_given_authority_are_trusted(tmp_path: Pa
         await query(fake.settings(insecure_skip_verify=True), "up")
         with pytest.raises(PrometheusError, match="CERTIFICATE_VERIFY_FAILED"):
             await query(fake.settings(), "up")
-
-
-RATE = Measure(series="rate(bytes[5m])", aggregate="sum", distinct=("device",))
-
-
-@pytest.mark.parametrize(
-    ("preset", "text"),
-    [
-        ("node", "sum by (node) (max by (node, device) ((rate(bytes[5m]))))"),
-        (
-            "node-uname-info",
-            (
-                "sum by (nodename) (max by (nodename, device) ((rate(bytes[5m])) * on (instance) "
-                "group_left (nodename) max by (instance, nodename) (node_uname_info)))"
-            ),
-        ),
-        (
-            "kube-pod-info",
-            (
-                "sum by (node) (max by (node, device) ((rate(bytes[5m])) * on (namespace, pod) "
-                'group_left (node) max by (namespace, pod, node) (kube_pod_info{node!=""})))'
-            ),
-        ),
-    ],
-)
-def test_a_layout_adds_how_nodes_are_named(preset: Preset, text: str) -> None:
-    assert RATE.text(PRESETS[preset]) == text
-
-
-def test_the_form_is_put_around_the_number_of_the_node() -> None:
-    idle = Measure(series="idle", form="1 - {}")
-    assert idle.text(PRESETS["node"]) == "1 - avg by (node) ((idle))"
-
-
-def test_several_measures_are_one_query() -> None:
-    text = query_text({"a": Measure(series="x"), "b": Measure(series="y")}, PRESETS["node"])
-    first, second = text.split(" or ")
-    assert first == 'label_replace(avg by (node) ((x)), "moorage_measure", "a", "__name__", "")'
-    assert '"b"' in second
 
 
 def test_text_cannot_leave_its_quotes() -> None:

@@ -1,6 +1,4 @@
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from moorage.snapshot.placements import Placements
 from moorage.testing import make_pod
 from moorage_host.policy.checks import check_arguments
 from tests.annotated import loaded_node
-from tests.fake_prometheus import fake_prometheus
 
 CPU = Expected("test.cpu", lambda pod: pod.requests["cpu"])
 MIB = 1024**2
@@ -69,11 +66,6 @@ def test_a_step_is_where_trimaran_has_it(placed: float, sampled: float, counts: 
     assert missing("step", placed, sampled=sampled, lag=1000) == (100 if counts else 0)
 
 
-def test_pods_add_up() -> None:
-    assert missing("step", 1, 2, 70) == 200
-    assert missing("average", 1, 2, 60 + WINDOW / 4) == pytest.approx(275)
-
-
 @given(
     st.floats(0, 1500), st.floats(0, 300), st.floats(1, 1200), st.sampled_from((0.0, 60.0, 150.0))
 )
@@ -87,10 +79,6 @@ def test_an_average_is_what_a_mean_over_the_window_leaves_out(
     assert missing("average", placed, sampled=sampled, window=window, lag=lag) == pytest.approx(
         100 * (1 - shown), abs=0.1
     )
-
-
-def test_it_can_be_off() -> None:
-    assert missing("off", 0) == 0
 
 
 def test_measurements_that_never_came_miss_nothing() -> None:
@@ -149,35 +137,3 @@ def test_rates_of_cpu_lie_behind_by_half_their_time() -> None:
     assert annotated("cpu", 60, window="3m").used[0] == 100
     assert annotated("cpu", 60 + 30 + 90, window="3m").used[0] == pytest.approx(50)
     assert annotated("cpu", 30 + 150 + 450, reportingInterval="30s").used[0] == pytest.approx(50)
-
-
-@pytest.mark.parametrize(("seconds", "missing"), [(50, 100), (30, 0), (-5, 0)])
-def test_annotations_may_tell_when_they_were_measured(seconds: float, missing: float) -> None:
-    measured = (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
-    meter = LoadMeter(LoadArguments(in_flight="step"))
-    load = meter.load(cluster(100, load_measured_at=measured), "cpu")
-    assert load.used.tolist() == [missing, 0]
-
-
-def test_what_is_not_measured_stays_so() -> None:
-    nodes = cluster(0)
-    assert np.isnan(LoadMeter(LoadArguments(annotation_prefix="x/")).load(nodes, "cpu").used).all()
-
-
-async def test_the_age_of_an_answer_counts() -> None:
-    answer: Mapping[str, Mapping[str, float]] = {
-        "cpu": {"busy": 0.25, "other": 0.25},
-        "cpu_deviation": {"busy": 0, "other": 0},
-    }
-    async with fake_prometheus() as prometheus:
-        prometheus.measures(answer)
-        source = prometheus.settings(interval="1h", max_age="1h")
-        args = LoadArguments(prometheus=source, in_flight="step", reporting_interval="0s")
-        meter = LoadMeter(args)
-        silent = meter.load(cluster(0), "cpu")
-        await meter.start()
-        now, before = meter.load(cluster(0), "cpu"), meter.load(cluster(100), "cpu")
-        await meter.stop()
-    assert np.isnan(silent.used).all()
-    assert now.used.tolist() == [1100, 1000]
-    assert before.used.tolist() == [1000, 1000]

@@ -80,20 +80,6 @@ def note_of(plugin: ScorePlugin, *nodes: NodeManifest) -> str:
     return plugin.latest_note
 
 
-async def test_there_is_no_note_if_all_is_well(prometheus: FakePrometheus) -> None:
-    prometheus.measures({"busy": {"a": 1, "b": 2, "c": 3}})
-    async with disks(prometheus) as plugin:
-        assert note_of(plugin) == ""
-
-
-async def test_nodes_without_measurements_are_counted(prometheus: FakePrometheus) -> None:
-    prometheus.measures({"busy": {"a": 1}})
-    async with disks(prometheus) as plugin:
-        assert note_of(plugin) == (
-            "2 of 3 nodes have no measurements, such as b (onMissing: worst)"
-        )
-
-
 async def test_an_old_answer_is_noted_with_its_age_and_why_there_is_no_newer_one(
     prometheus: FakePrometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,11 +123,6 @@ async def test_a_prometheus_that_never_answered_is_noted(prometheus: FakePrometh
         assert note.startswith("3 of 3 nodes have no measurements (onMissing: worst); ")
         assert "HTTP status 500" in note
     assert "the plugin has not been started" in note_of(plugin)
-
-
-async def test_an_answer_without_nodes_is_noted(prometheus: FakePrometheus) -> None:
-    async with disks(prometheus) as plugin:
-        assert "knows no node; see its log line" in note_of(plugin)
 
 
 async def test_an_answer_about_other_nodes_is_noted(prometheus: FakePrometheus) -> None:
@@ -229,16 +210,6 @@ def test_a_time_counts_if_it_can_be_read_and_has_come(text: str, note: str) -> N
         used = LoadMeter(LoadArguments()).load(make_nodes(node), "cpu").used
     assert found.rpartition("; ")[2] == note.format(text)
     assert math.isnan(used[0]) == bool(note)
-
-
-def test_nodes_without_annotations_are_noted() -> None:
-    assert note_of(Idle(), measured("a", 1), make_node("b")) == (
-        "1 of 2 nodes have no measurements, such as b (onMissing: neutral)"
-    )
-    assert note_of(Idle(), make_node("a")) == (
-        "1 of 1 nodes have no measurements (onMissing: neutral); "
-        "without prometheus.address, annotations mean-free-* count"
-    )
 
 
 def test_notes_name_annotations_with_their_prefix() -> None:
