@@ -1,6 +1,6 @@
 """Random examples on which plugins must keep to the scope that they declare."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -259,11 +259,6 @@ def in_random_clusters(holds: Callable[[Cluster, Pod, Pod], None], most: int) ->
         holds(*example)
 
     check()
-
-
-def local(built_ins: Sequence[type[LocalPlugin]]) -> set[str]:
-    """Return the names of the plugins that depend on a node or manifests."""
-    return {plugin.name for plugin in built_ins if plugin.depends_on <= Scope.MANIFESTS}
 
 
 def marked(plugin: type[LocalPlugin], scope: Scope = Scope.NODE) -> type[LocalPlugin]:

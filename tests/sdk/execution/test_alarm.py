@@ -1,4 +1,3 @@
-import asyncio
 import contextlib
 import gc
 import os
@@ -13,7 +12,7 @@ from types import FrameType
 import pytest
 
 from moorage.execution import alarm
-from moorage.execution.alarm import BudgetExceededError, Stepwise, call_within
+from moorage.execution.alarm import BudgetExceededError, call_within
 
 BUDGET = 0.05
 
@@ -95,13 +94,6 @@ def test_code_is_interrupted_whose_signal_a_thread_of_numpy_takes() -> None:
     assert printed.stdout == b"interrupted\n"
 
 
-def test_results_and_exceptions_pass() -> None:
-    assert call_within(BUDGET, divmod, 7, 2) == (3, 1)
-    with pytest.raises(ZeroDivisionError):
-        call_within(BUDGET, divmod, 7, 0)
-    assert_comes_to_rest()
-
-
 def test_code_that_takes_the_handler_for_itself_spoils_no_later_alarm() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     with pytest.raises(BudgetExceededError):
@@ -174,42 +166,3 @@ def test_outside_the_main_thread_there_is_no_limit() -> None:
     thread.start()
     thread.join(20)
     assert results == [499_500]
-
-
-async def test_a_coroutine_is_interrupted_where_it_blocks() -> None:
-    async def block() -> None:
-        await asyncio.sleep(0)
-        sleep_for_ever()
-
-    with pytest.raises(BudgetExceededError):
-        await Stepwise(block(), BUDGET)
-
-
-async def test_what_a_coroutine_waits_for_takes_as_long_as_it_takes() -> None:
-    async def wait() -> str:
-        await asyncio.sleep(2 * BUDGET)
-        return "done"
-
-    assert await Stepwise(wait(), BUDGET) == "done"
-
-
-async def test_cancellation_reaches_the_coroutine() -> None:
-    entered, seen = asyncio.Event(), []
-
-    async def wait() -> None:
-        try:
-            entered.set()
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            seen.append("cancelled")
-            raise
-
-    async def step() -> None:
-        await Stepwise(wait(), BUDGET)
-
-    task = asyncio.create_task(step())
-    await entered.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert seen == ["cancelled"]

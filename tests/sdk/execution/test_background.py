@@ -170,13 +170,6 @@ class KeepsState(ScorePlugin):
         return self.base
 
 
-def test_the_test_functions_start_and_stop_a_plugin() -> None:
-    plugin = KeepsState()
-    for _ in range(2):
-        assert run_score(plugin, make_pod(), make_node("n")) == {"n": 18}
-        assert plugin.base == -1
-
-
 async def test_a_plugin_that_runs_is_not_started_again() -> None:
     plugin = KeepsState()
     async with running(plugin):
@@ -205,19 +198,6 @@ async def test_a_row_of_failures_ends_when_work_has_run_for_longer_than_the_wait
     async with started(plugin) as enabled:
         await until(lambda: plugin.failures == 30)  # one row of these would take a year
         assert enabled.background.problem.startswith("_work failed once, 0s ago: OSError: not now")
-
-
-async def test_a_row_of_failures_ends_when_work_has_run_for_more_than_a_second() -> None:
-    async def work() -> None:
-        await asyncio.sleep(1.05)
-        raise OSError("not now")
-
-    counted = list[str]()
-    async with started(plugin := Passes()) as enabled:
-        enabled.background.on_failure = lambda _: counted.append(enabled.background.problem)
-        plugin.background(work)
-        await until(lambda: len(counted) == 2)
-    assert all(problem.startswith("work failed once, 0s ago:") for problem in counted)
 
 
 class PollsInTurns(Passes):

@@ -59,13 +59,6 @@ def test_a_call_in_time_ends_the_count_of_its_pod_but_only_at_the_same_point() -
     assert not overruns.pods
 
 
-def test_overruns_of_one_namespace_never_suspend_the_plugin() -> None:
-    overruns, _ = made()
-    for number in range(100):
-        overrun(overruns, "tenant", f"p{number}")
-    assert not overruns.refusal(OTHER)
-
-
 def test_overruns_of_several_namespaces_suspend_it_for_all_unless_a_call_went_well() -> None:
     overruns, clock = made()
     for number in range(NAMESPACES - 1):

@@ -2,14 +2,14 @@
 
 import asyncio
 import inspect
-import re
 import time
 from collections.abc import Callable
 
 import pytest
 
-from moorage import FilterPlugin, Nodes, PluginFailedError, Pod, Preparation
-from moorage.execution import EnabledPlugin, Supervisor
+from moorage import FilterPlugin, Node, Nodes, PluginFailedError, Pod, Preparation, Rejection
+from moorage.execution import EnabledPlugin, Supervisor, ask_for_verdicts
+from moorage.execution.failure import QUIET_SECONDS, FailureLog
 from moorage.plugin.errors import place_of
 from moorage.plugin.hooks import Plugin
 from moorage.testing import make_node, make_nodes, make_pod
@@ -82,37 +82,9 @@ def divide() -> None:
     _ = 1 / 0
 
 
-def leave() -> None:
-    raise SystemExit(3)
-
-
 def loop() -> None:
     while True:
         pass
-
-
-@pytest.mark.parametrize(
-    ("function", "problem", "line"),
-    [
-        (divide, "ZeroDivisionError: division by zero", "1 / 0"),
-        (leave, "SystemExit: 3", "raise SystemExit"),
-        (loop, "it took longer than its time budget of 0.05 s", ""),
-    ],
-)
-def test_a_failure_names_the_plugin_the_point_and_the_line(
-    function: Callable[[], None], problem: str, line: str
-) -> None:
-    with pytest.raises(PluginFailedError) as failure:
-        call(function)
-    place = place_of(__file__, None)
-    assert str(failure.value).startswith(f"plugin Quiet failed in filter: {problem} ({place}:")
-    assert failure.value.problem.startswith(problem)
-    if line:
-        assert failure.value.problem.endswith(line_of(function, line))
-
-
-async def test_a_plugin_without_prepare_is_not_asked() -> None:
-    assert await prepare(Quiet()) is None
 
 
 @pytest.mark.parametrize(
@@ -203,22 +175,6 @@ async def test_cancelling_a_cycle_is_no_failure() -> None:
         await task
 
 
-def test_a_pod_that_overran_fails_at_once_and_other_failures_do_not_count() -> None:
-    enabled, supervisor = supervise(Quiet())
-    for _ in range(3):
-        with pytest.raises(PluginFailedError, match="ZeroDivisionError"):
-            supervisor.call(enabled, "filter", divide)
-    with pytest.raises(PluginFailedError, match="longer than its time budget"):
-        supervisor.call(enabled, "filter", loop)
-    with pytest.raises(PluginFailedError) as failure:
-        supervisor.call(enabled, "filter", lambda: None)
-    assert re.fullmatch(
-        r"not called for this pod for 1 s: 1 overrun, the last in filter \(.*\.py:\d+\)",
-        failure.value.problem,
-    )
-    supervise_for(("a", "other"), enabled).call(enabled, "filter", lambda: None)
-
-
 def test_who_takes_most_of_a_call_shorter_than_the_budget_overran() -> None:
     enabled = EnabledPlugin(plugin=Quiet(), time_budget=60)
     supervisor = supervise_for(("a", "b"), enabled, seconds=BUDGET)
@@ -234,16 +190,6 @@ def supervise_for(
     supervisor = Supervisor(owner=owner, deadline=time.perf_counter() + seconds)
     supervisor.begin(enabled)
     return supervisor
-
-
-def test_a_report_adds_up_the_time_of_all_points() -> None:
-    ticks = iter(range(100))
-    enabled = EnabledPlugin(plugin=Quiet(), time_budget=50)
-    supervisor = Supervisor(clock=lambda: float(next(ticks)))
-    report = supervisor.begin(enabled)
-    supervisor.call(enabled, "filter", lambda: None)
-    supervisor.call(enabled, "normalize", lambda: None)
-    assert (report.plugin, report.seconds) == ("Quiet", 2.0)
 
 
 def note_in(plugin: Plugin, text: str) -> Callable[[], None]:
@@ -288,3 +234,71 @@ def test_a_note_from_between_two_cycles_belongs_to_none() -> None:
     supervisor.begin(enabled)
     supervisor.call(enabled, "filter", lambda: None)
     assert [report.note for report in supervisor.runs] == ["", ""]
+
+
+class Fails(FilterPlugin):
+    """Fails at one of two lines."""
+
+    def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+        if "other" in pod.labels:
+            raise ValueError("other")
+        return self._lookup(node)
+
+    def _lookup(self, node: Node) -> Rejection | None:
+        return Rejection(node.labels["zone"])
+
+
+def fail(enabled: EnabledPlugin, **labels: str) -> None:
+    supervisor = Supervisor()
+    supervisor.begin(enabled)
+    asking = ask_for_verdicts(
+        enabled, make_pod(labels=labels), make_nodes(make_node("n")), supervisor
+    )
+    with pytest.raises(PluginFailedError):
+        asyncio.run(asking)
+
+
+def test_the_log_has_the_plugins_own_traceback_under_its_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fail(EnabledPlugin(plugin=Fails()))
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("Fails", "WARNING")
+    assert record.getMessage().startswith("filter_node failed: KeyError: 'zone' for node n (tests/")
+    lines = [line.strip() for line in caplog.text.splitlines()]
+    files = [line for line in lines if line.startswith("File ")]
+    assert [line.rpartition(" in ")[2] for line in files] == ["filter_node", "_lookup"]
+    assert lines[-1] == "KeyError: 'zone'"
+
+
+def test_the_traceback_ends_with_the_plugins_code(caplog: pytest.LogCaptureFixture) -> None:
+    class Writes(FilterPlugin):
+        def filter_node(self, pod: Pod, node: Node) -> Rejection | None:
+            return self._dive(pod, 99)
+
+        def _dive(self, pod: Pod, depth: int) -> Rejection | None:
+            if depth:
+                return self._dive(pod, depth - 1)
+            pod.labels["seen"] = "yes"  # type: ignore[index]
+            return None
+
+    fail(EnabledPlugin(plugin=Writes()))
+    traceback = caplog.text.partition("Traceback")[2]
+    *_, last = (line for line in traceback.splitlines() if "File " in line)
+    assert last.endswith("in _dive")
+    assert len(traceback.splitlines()) < 70
+
+
+def test_failures_at_the_same_line_are_counted_and_others_logged_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = [0.0]
+    enabled = EnabledPlugin(plugin=Fails(), failures=FailureLog(clock=lambda: now[0]))
+    for _ in range(50):
+        fail(enabled)
+    fail(enabled, other="yes")
+    assert len(caplog.records) == 2
+    now[0] = QUIET_SECONDS
+    fail(enabled)
+    assert len(caplog.records) == 3
+    assert caplog.records[-1].getMessage().endswith(" (49 times more since it was logged)")

@@ -126,8 +126,3 @@ def test_copies_can_be_changed() -> None:
     for same in (copy.copy(labels), copy.deepcopy(labels), pickle.loads(pickle.dumps(labels))):
         assert same == labels
         refuses(lambda m: m.clear(), same)
-
-
-def test_empty_mappings_are_not_written() -> None:
-    assert b"labels" not in encode(decode_pod(BARE))
-    assert encode(make_pod()) == encode(decode_pod(encode(make_pod())))

@@ -64,23 +64,6 @@ def test_a_passing_pod_is_the_same_and_shares_nothing() -> None:
     assert passing.spec.containers is not one.spec.containers
 
 
-def test_what_is_a_pods_own_stays_its_own() -> None:
-    one, two = (decode_pod(json.dumps(web(number))) for number in (1, 2))
-    assert (one.name, one.spec.node_name, one.claim_names) == ("web-1", "n1", ("data-1",))
-    assert (two.name, two.spec.node_name, two.claim_names) == ("web-2", "n2", ("data-2",))
-    three = decode_pod(json.dumps(web(3, tolerations=[])))
-    assert three.spec.tolerations == ()
-    assert one.spec.tolerations != ()
-
-
-def test_empty_parts_of_different_kinds_are_not_mixed_up() -> None:
-    bare = decode_pod(b'{"metadata": {}, "spec": {}, "status": {}}')
-    node = decode_node(b'{"metadata": {}, "spec": {}, "status": {}}')
-    assert (bare.status.phase, bare.spec.containers, bare.metadata.owner_references) == ("", (), ())
-    assert (bare.labels, bare.requests) == ({}, {})
-    assert (node.spec.taints, node.status.images, node.status.allocatable) == ((), (), {})
-
-
 def test_what_scheduling_does_not_read_is_dropped_on_decoding() -> None:
     one = decode_pod(json.dumps(web(1)))
     assert LAST_APPLIED not in one.annotations

@@ -1,7 +1,5 @@
 """What a plugin is asked, and which fields of pods it reads."""
 
-import asyncio
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,7 +30,7 @@ from moorage.models import (
 from moorage.plugin.base import MAX_NOTE_LENGTH
 from moorage.plugin.hooks import extension_points
 from moorage.plugin.pod_fields import FIELDS, SIGNATURE, alike, reader, union
-from moorage.testing import make_node, make_nodes, make_pod, run_filter, run_score
+from moorage.testing import make_node, make_nodes, make_pod, run_filter
 from moorage.testing.locality import FULLY_SPECIFIED_POD, unlike_pods
 from tests.clusters import demanding_pods
 
@@ -67,17 +65,6 @@ class Both(FilterPlugin, ScorePlugin):
         return normalize_by_maximum(scores)
 
 
-NODES = make_node("cool"), make_node("hot", annotations={"temperature": "90"})
-
-
-def test_the_per_node_form_takes_ten_lines() -> None:
-    assert run_filter(Hot(), make_pod(), *NODES) == {
-        "cool": None,
-        "hot": Rejection("node is too hot"),
-    }
-    assert run_filter(Hot(Hot.Args(limit=95)), make_pod(), *NODES) == {"cool": None, "hot": None}
-
-
 def test_a_plugin_is_called_like_its_class_unless_it_says_otherwise() -> None:
     class Renamed(Hot):
         name = "Cooler"
@@ -86,12 +73,6 @@ def test_a_plugin_is_called_like_its_class_unless_it_says_otherwise() -> None:
         pass
 
     assert [plugin.name for plugin in (Hot, Renamed, Child)] == ["Hot", "Cooler", "Child"]
-
-
-def test_one_class_can_filter_and_score() -> None:
-    pods = [make_pod("a", node="hot")]
-    assert run_filter(Both(), make_pod(), *NODES) == {"cool": None, "hot": None}
-    assert run_score(Both(), make_pod(), *NODES, pods=pods) == {"cool": 0, "hot": 100}
 
 
 @pytest.mark.parametrize(
@@ -169,20 +150,6 @@ def test_a_note_is_one_line_of_bounded_length() -> None:
     noted("a lone surrogate \udc80").encode()
 
 
-def test_a_note_can_be_tested() -> None:
-    class Counts(FilterPlugin):
-        def filter(self, pod: Pod, nodes: Nodes) -> Verdicts:
-            if len(nodes) > 1:
-                self.note(f"{len(nodes)} nodes")
-            return nodes.verdicts()
-
-    plugin = Counts()
-    run_filter(plugin, make_pod(), *NODES)
-    assert plugin.latest_note == "2 nodes"
-    run_filter(plugin, make_pod(), NODES[0])
-    assert plugin.latest_note == "", "each run is a cycle"
-
-
 def test_make_nodes_refuses_what_cannot_be() -> None:
     with pytest.raises(ValueError, match="2 nodes have the name 'n'"):
         make_nodes(make_node("n"), make_node("n"))
@@ -194,13 +161,6 @@ def test_make_nodes_refuses_what_cannot_be() -> None:
         make_nodes(make_node("n"), pods=[make_pod(node="m")])
     with pytest.raises(ValueError, match="cannot be placed and on a node at the same time"):
         run_filter(Hot(), make_pod(), make_node("n"), pods=[make_pod(node="n")])
-
-
-async def test_async_tests_are_told_how_to_run_a_plugin() -> None:
-    with pytest.raises(RuntimeError, match=r"asyncio\.to_thread"):
-        run_filter(Hot(), make_pod(), *NODES)
-    verdicts = await asyncio.to_thread(run_filter, Hot(), make_pod(), NODES[0])
-    assert verdicts == {"cool": None}
 
 
 REQUIRED = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"

@@ -1,18 +1,12 @@
 """Selectors in all their languages, and tolerations."""
 
 from collections.abc import Mapping
-from string import ascii_letters
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.models import (
-    LabelSelector,
-    Metadata,
-    NodeManifest,
-    NodeSelector,
-    NodeSelectorTerm,
     Requirement,
     Taint,
     Toleration,
@@ -20,49 +14,19 @@ from moorage.models import (
 from moorage.rules import (
     FieldMatcher,
     SelectorError,
-    matches_labels,
-    matches_node_selector,
-    matches_node_selector_term,
     matches_requirement,
     parse_field_selector,
     parse_label_selector,
 )
 from moorage.rules.taints import (
-    DO_NOT_SCHEDULE,
-    PREFER_NO_SCHEDULE,
-    count_untolerated,
     tolerates,
-    untolerated,
 )
 
 WEB = {"app": "web", "tier": "front", "cores": "16"}
-N1 = NodeManifest(metadata=Metadata(name="n1", labels={"zone": "a"}))
 
 
 def requirement(key: str, operator: str, *values: str) -> Requirement:
     return Requirement(key=key, operator=operator, values=values)
-
-
-def term(*expressions: Requirement, fields: tuple[Requirement, ...] = ()) -> NodeSelectorTerm:
-    return NodeSelectorTerm(match_expressions=expressions, match_fields=fields)
-
-
-def test_no_selector_matches_nothing_and_an_empty_one_everything() -> None:
-    assert not matches_labels(None, WEB)
-    assert matches_labels(LabelSelector(), WEB)
-    assert matches_labels(LabelSelector(), {})
-
-
-def test_every_label_and_every_expression_must_match() -> None:
-    one = LabelSelector(match_labels={"app": "web"})
-    assert matches_labels(one, WEB)
-    assert not matches_labels(one, {"app": "db"})
-    assert not matches_labels(LabelSelector(match_labels={"app": "web", "absent": ""}), WEB)
-    both = LabelSelector(
-        match_labels={"app": "web"}, match_expressions=(requirement("tier", "NotIn", "front"),)
-    )
-    assert not matches_labels(both, WEB)
-    assert matches_labels(both, {"app": "web"})
 
 
 @pytest.mark.parametrize(
@@ -97,38 +61,6 @@ def test_what_is_no_64_bit_integer_is_neither_greater_nor_less(value: str) -> No
         assert not matches_requirement(requirement("cores", operator, value), {"cores": "1"})
     assert not matches_requirement(requirement("absent", "Lt", "5"), {})
     assert not matches_requirement(requirement("cores", "Gt", "1", "2"), {"cores": "16"})
-
-
-def test_an_unknown_operator_is_an_error_that_names_it_and_the_key() -> None:
-    with pytest.raises(ValueError, match="key 'app': operator 'in' does not exist"):
-        matches_requirement(requirement("app", "in", "web"), WEB)
-
-
-def test_one_matching_term_is_enough() -> None:
-    a, b = term(requirement("zone", "In", "a")), term(requirement("zone", "In", "b"))
-    assert matches_node_selector(NodeSelector(node_selector_terms=(b, a)), N1)
-    assert not matches_node_selector(NodeSelector(node_selector_terms=(b,)), N1)
-
-
-def test_a_term_without_conditions_and_a_selector_without_terms_match_no_node() -> None:
-    assert not matches_node_selector_term(term(), N1)
-    assert not matches_node_selector(NodeSelector(), N1)
-
-
-def test_all_conditions_of_a_term_must_hold() -> None:
-    here = requirement("metadata.name", "In", "n1")
-    assert matches_node_selector_term(term(fields=(here,)), N1)
-    assert matches_node_selector_term(term(requirement("zone", "Exists"), fields=(here,)), N1)
-    assert not matches_node_selector_term(term(requirement("gpu", "Exists"), fields=(here,)), N1)
-    elsewhere = requirement("metadata.name", "NotIn", "n1")
-    assert not matches_node_selector_term(
-        term(requirement("zone", "Exists"), fields=(elsewhere,)), N1
-    )
-
-
-def test_fields_other_than_the_name_are_never_set() -> None:
-    other = requirement("spec.unschedulable", "In", "false")
-    assert not matches_node_selector_term(term(fields=(other,)), N1)
 
 
 Condition = tuple[str, str, tuple[str, ...]]
@@ -204,18 +136,6 @@ def test_a_label_matcher_wants_every_requirement() -> None:
     assert not matcher({"app": "web", "cores": "8", "old": ""})
     assert not matcher({"app": "web", "cores": "4"})
     assert parse_label_selector("")({})
-
-
-words = st.text(ascii_letters, min_size=1, max_size=8)
-
-
-@given(labels=st.dictionaries(words, words, max_size=4), others=st.dictionaries(words, words))
-def test_a_selector_of_labels_matches_exactly_what_carries_them(
-    labels: Mapping[str, str], others: Mapping[str, str]
-) -> None:
-    matcher = parse_label_selector(",".join(f"{key}={value}" for key, value in labels.items()))
-    assert matcher({**others, **labels})
-    assert matcher(others) is (labels.items() <= others.items())
 
 
 def matches(text: str, fields: Mapping[str, str]) -> bool:
@@ -311,24 +231,3 @@ def test_gt_and_lt_cover_taints_with_a_greater_or_smaller_integer(
 ) -> None:
     toleration = Toleration(key="sla", operator=operator, value=bound)
     assert tolerates(toleration, Taint(key="sla", value=value, effect="NoSchedule")) is covered
-
-
-def test_the_first_taint_that_nothing_covers_is_reported() -> None:
-    preferred = Taint(key="slow", effect="PreferNoSchedule")
-    first, second = Taint(key="a", effect="NoExecute"), Taint(key="b", effect="NoSchedule")
-    taints = (preferred, GPU, first, second)
-    gpu = Toleration(key="gpu", operator="Exists")
-    assert untolerated(taints, [gpu], DO_NOT_SCHEDULE) == first
-    assert untolerated(taints, [gpu], PREFER_NO_SCHEDULE) == preferred
-    assert untolerated(taints, [Toleration(operator="Exists")], DO_NOT_SCHEDULE) is None
-    assert untolerated((), [], DO_NOT_SCHEDULE) is None
-
-
-def test_taints_that_only_advise_are_counted() -> None:
-    taints = [Taint(key=key, effect="PreferNoSchedule") for key in ("a", "b", "c")]
-    tolerations = [
-        Toleration(key="a", operator="Exists"),
-        Toleration(key="b", operator="Exists", effect="NoSchedule"),
-    ]
-    assert count_untolerated([*taints, GPU], tolerations, PREFER_NO_SCHEDULE) == 2
-    assert count_untolerated(taints, [], DO_NOT_SCHEDULE) == 0

@@ -1,7 +1,5 @@
 """Objects of additional kinds, as plugins see them."""
 
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -51,19 +49,6 @@ def test_objects_are_found_by_name_and_namespace(store: ObjectStore) -> None:
     assert len(racks) == 2
     assert len(store.select(ROOMS, dict)) == 0
     assert store.counts == {RACKS: 2, ROOMS: 0}
-
-
-def test_objects_are_read_as_the_model_that_is_wanted(store: ObjectStore) -> None:
-    racks = store.select(RACKS, Rack)
-    found = racks.get("r1")
-    assert found == Rack(spec=Spec(power_watts=100))
-    assert racks.get("r1") is found  # read once
-    assert store.select(RACKS, dict).get("r1") == {"spec": {"powerWatts": 100}}
-
-
-def test_null_is_nothing_as_go_writes_it(store: ObjectStore) -> None:
-    store.put(name("r3"), rack(1, note=None))
-    assert store.select(RACKS, Rack).get("r3") == Rack(spec=Spec(power_watts=1))
 
 
 def test_an_object_that_does_not_fit_says_where(store: ObjectStore) -> None:
@@ -138,8 +123,3 @@ def test_a_namespace_is_one_name(namespace: str) -> None:
 def test_a_kind_with_other_selectors_is_another_kind(store: ObjectStore) -> None:
     with pytest.raises(UnknownNameError, match=r"same namespace and selectors; it has racks"):
         store.select(ObjectKind("example.com/v1", "racks", label_selector="a=b"), dict)
-
-
-def test_metrics_also_have_nodes_but_in_another_group() -> None:
-    kind: Any = ObjectKind("metrics.k8s.io/v1beta1", "nodes")
-    assert kind.path == "/apis/metrics.k8s.io/v1beta1/nodes"

@@ -148,26 +148,3 @@ def terms_of(pod: Pod) -> list[tuple[CarriedTerm, PodAffinityTerm]]:
         (CarriedTerm(topology_key=term.topology_key, anti=anti, weight=weight), term)
         for anti, weight, term in [*required, *preferred]
     ]
-
-
-def test_pods_are_counted_by_labels_and_namespace() -> None:
-    nodes = make_nodes(
-        make_node("n1"),
-        make_node("n2"),
-        pods=[
-            make_pod("a", labels={"app": "web", "tier": "front"}, node="n1"),
-            make_pod("b", labels={"app": "web"}, node="n1"),
-            make_pod("c", labels={"app": "db"}, node="n1"),
-            make_pod("d", labels={"app": "web"}, node="n2", namespace="team"),
-        ],
-    )
-    web = PodAffinityTerm(label_selector=WEB)
-    front = PodAffinityTerm(label_selector=LabelSelector(match_labels={"tier": "front"}))
-    assert nodes.count_pods([web], "default").tolist() == [2, 0]
-    assert nodes.count_pods([web], "team").tolist() == [0, 1]
-    assert nodes.count_pods([web, front], "default").tolist() == [1, 0]
-    assert nodes.count_pods([replace(web, namespaces=("team",))], "default").tolist() == [0, 1]
-    everywhere = replace(web, namespace_selector=LabelSelector())
-    assert nodes.count_pods([everywhere], "default").tolist() == [2, 1]
-    assert nodes[1:].count_pods([everywhere], "default").tolist() == [1]
-    assert nodes.count_pods([PodAffinityTerm()], "default").tolist() == [0, 0]

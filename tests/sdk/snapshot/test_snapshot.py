@@ -23,11 +23,6 @@ class Counting:
         return node.metadata.labels.get(self.key)
 
 
-def test_a_pod_needs_a_node() -> None:
-    with pytest.raises(KeyError, match="no node in row 5 for pod default/p"):
-        Snapshot().place_pod(5, make_pod("p"))
-
-
 def test_bitmaps_select_rows_and_leave_out_those_without_a_node() -> None:
     snapshot = Snapshot()
     for row in (0, 2, 9):
@@ -66,15 +61,6 @@ def test_the_column_unused_for_longest_makes_room_and_comes_back_when_asked_for(
     assert evicted.calls == 1, "an evicted column is no longer kept up"
     assert snapshot.nodes().encoded("evicted", evicted).isin(("b",)).tolist() == [True]
     assert (kept.calls, evicted.calls) == (2, 2)
-
-
-def test_values_that_no_node_has_any_more_are_forgotten_in_time() -> None:
-    snapshot = Snapshot()
-    for number in range(SLACK + 10):
-        snapshot.set_node(0, make_node("n0", annotations={"load": str(number)}))
-        column = snapshot.nodes().annotation("load")
-        assert column.values[column.codes[0]] == str(number)
-    assert len(column.values) < SLACK
 
 
 def test_a_reader_that_fails_fails_whoever_asks_and_not_the_change_of_a_node() -> None:
@@ -186,21 +172,6 @@ def test_made_up_resources_cost_as_much_as_there_are_and_go_with_their_pods() ->
     for pod in pods:
         snapshot.remove_pod(pod.uid)
     assert (len(snapshot.requested), snapshot.requested.arrays) == before
-
-
-def test_a_resource_stays_right_while_it_spreads_and_vanishes() -> None:
-    snapshot, expected = Snapshot(), [0] * 200
-    for row in range(200):
-        snapshot.set_node(row, make_node(f"n{row}"))
-    pods = [make_pod(f"p{row}", requests={"example.com/gpu": str(row + 1)}) for row in range(200)]
-    for row, pod in enumerate(pods):
-        snapshot.place_pod(row, pod)
-        expected[row] = row + 1
-        assert snapshot.nodes().requested("example.com/gpu").tolist() == expected
-    for row, pod in enumerate(pods):
-        snapshot.remove_pod(pod.uid)
-        expected[row] = 0
-        assert snapshot.nodes().requested("example.com/gpu").tolist() == expected
 
 
 def test_amounts_beyond_64_bits_leave_nothing_behind() -> None:

@@ -10,8 +10,6 @@ import pytest
 
 from moorage import (
     ENDED_PODS,
-    PERSISTENT_VOLUMES,
-    STATEFUL_SETS,
     FilterPlugin,
     Node,
     Nodes,
@@ -30,9 +28,6 @@ from moorage.models import (
     Resources,
     Taint,
     Toleration,
-    decode_node,
-    decode_pod,
-    encode,
 )
 from moorage.testing import (
     assert_same_in_shards,
@@ -42,24 +37,6 @@ from moorage.testing import (
     run_filter,
     run_score,
 )
-from moorage_host.plugins.registry import Registry
-from moorage_host.rpc.describe import describe_plugin
-
-
-def test_a_pod_without_arguments_waits_for_its_first_node() -> None:
-    pod = make_pod()
-    assert (pod.namespace, pod.name, pod.status.phase) == ("default", "pod", "Pending")
-    assert pod.spec.scheduler_name == "moorage"
-    assert pod.requests == {}
-    assert len(pod.spec.containers) == 1
-
-
-def test_uids_follow_from_names() -> None:
-    assert make_pod("a") == make_pod("a")
-    uids = {make_pod("a").uid, make_pod("b").uid, make_pod("a", namespace="team").uid}
-    assert len(uids) == 3
-    assert make_pod(uid="u-1").uid == "u-1"
-    assert make_node("a").metadata.uid not in {"", make_node("b").metadata.uid}
 
 
 def test_a_pod_has_what_the_test_asks_for() -> None:
@@ -89,20 +66,6 @@ def test_a_pod_has_what_the_test_asks_for() -> None:
     assert (pod.spec.priority, pod.spec.scheduling_gates[0].name) == (5, "quota")
 
 
-def test_a_pod_on_a_node_runs_there() -> None:
-    pod = make_pod(node="n1")
-    assert (pod.spec.node_name, pod.status.phase) == ("n1", "Running")
-    assert make_pod(node="n1", phase="Succeeded").is_terminal
-
-
-def test_a_node_is_ready_with_room_for_pods() -> None:
-    node = make_node()
-    assert node.allocatable == {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
-    assert node.status.conditions[0].status == "True"
-    assert node.metadata.labels == {"kubernetes.io/hostname": "node"}
-    assert make_node(ready=False).status.conditions[0].status == "False"
-
-
 def test_a_node_has_what_the_test_asks_for() -> None:
     taint = Taint(key="gpu", effect="NoSchedule")
     node = make_node(
@@ -122,12 +85,6 @@ def test_a_node_has_what_the_test_asks_for() -> None:
     assert node.status.images[0].names == ("web:1",)
     assert node.status.images[0].size_bytes == 1000
     assert node.metadata.annotations == {"rack": "7"}
-
-
-def test_what_is_made_travels_like_what_is_read() -> None:
-    pod, node = make_pod(requests={"cpu": 1}, node="n1"), make_node("n1", images={"a": 5})
-    assert decode_pod(encode(pod)) == pod
-    assert decode_node(encode(node)) == node
 
 
 FAILING = """
@@ -284,10 +241,6 @@ def test_a_test_gives_the_objects_as_manifests() -> None:
     assert len(make_nodes(*TWO_NODES, objects=OBJECTS)[1:].objects(RACKS)) == 2
 
 
-def test_a_kind_of_which_there_are_none_is_empty() -> None:
-    assert run_filter(FreeRacks(), make_pod(), *TWO_NODES) == {"n1": FULL, "n2": FULL}
-
-
 def test_a_plugin_that_does_not_say_what_it_reads_fails_its_test() -> None:
     with pytest.raises(ValueError, match=r"Undeclared does not read racks\.example\.com"):
         run_filter(Undeclared(), make_pod(), *TWO_NODES, objects=OBJECTS)
@@ -327,41 +280,8 @@ def test_pods_are_objects_as_make_pod_makes_them_and_as_services_keep_them() -> 
     assert kept["status"] == {"phase": "Failed", "reason": "Evicted"}
 
 
-@pytest.mark.parametrize(
-    ("selectors", "problem"),
-    [
-        (
-            {"label_selector": "tier in spot"},
-            r"Wrong\.reads has configmaps .*: label selector .*, char",
-        ),
-        (
-            {"field_selector": "metadata.name"},
-            r"Wrong\.reads has configmaps .*: field selector .*, char",
-        ),
-    ],
-)
-def test_a_selector_that_is_none_is_refused_with_its_place(
-    selectors: dict[str, str], problem: str
-) -> None:
-    kind = ObjectKind("v1", "configmaps", **selectors)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=problem):
-        type("Wrong", (FilterPlugin,), {"reads": (kind,)})
-
-
 def test_manifests_need_names_of_their_own() -> None:
     with pytest.raises(ValueError, match=r"2 racks\.example\.com have the name 'r1'"):
         make_nodes(objects={RACKS: [rack("r1", 0), rack("r1", 1)]})
     with pytest.raises(ValueError, match=r"one of the racks\.example\.com has no metadata\.name"):
         make_nodes(objects={RACKS: [{"spec": {}}]})
-
-
-@pytest.mark.parametrize("reads", [STATEFUL_SETS, ("statefulsets",), [STATEFUL_SETS]])
-def test_what_a_plugin_reads_is_a_tuple_of_kinds(reads: object) -> None:
-    with pytest.raises(TypeError, match=r"Wrong\.reads must be a tuple of ObjectKind"):
-        type("Wrong", (FilterPlugin,), {"reads": reads})
-
-
-def test_a_service_tells_what_its_plugins_read() -> None:
-    told = describe_plugin(Registry(FilterPlugin, [FreeRacks]), "FreeRacks").reads
-    assert [(kind.api_version, kind.plural) for kind in told] == [("example.com/v1", "racks")]
-    assert str(PERSISTENT_VOLUMES) == "persistentvolumes"

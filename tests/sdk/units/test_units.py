@@ -19,25 +19,6 @@ FACTORS = {suffix: Fraction(10) ** power for suffix, power in EXPONENTS.items()}
 
 
 # What Go's resource.Quantity answers: MilliValue, then Value.
-@pytest.mark.parametrize(
-    ("written", "milli", "whole"),
-    [
-        ("12E2", 1_200_000, 1_200),
-        ("1e+3", 1_000_000, 1_000),
-        ("1.5E-3", 2, 1),
-        ("1e-30", 1, 1),
-    ],
-)
-def test_exponents_mean_what_they_mean_to_kubernetes(written: str, milli: int, whole: int) -> None:
-    assert scaled("cpu", written) == milli
-    assert scaled("memory", written) == whole
-    assert scaled("example.com/gpu", written) == whole
-
-
-def test_a_capital_e_is_exa_alone_and_an_exponent_before_digits() -> None:
-    assert scaled("memory", "1E") == 10**18
-    assert scaled("memory", "1E1") == 10
-    assert scaled("memory", "1Ei") == 2**60
 
 
 @pytest.mark.parametrize(
@@ -113,14 +94,6 @@ def test_values_are_written_as_kubernetes_writes_them(
     assert format_quantity(resource, value) == written
 
 
-@given(
-    resource=st.sampled_from(["cpu", "memory", "pods"]),
-    value=st.integers(-INT64_MAX // 1000, INT64_MAX // 1000),
-)
-def test_what_is_written_reads_back_as_the_same_value(resource: str, value: int) -> None:
-    assert scaled(resource, format_quantity(resource, value)) == value
-
-
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
@@ -171,11 +144,6 @@ def test_anything_else_is_refused_with_an_example(text: str) -> None:
 )
 def test_durations_are_shown_in_their_shortest_form(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
-
-
-@given(st.integers(min_value=-(10**15), max_value=10**15))
-def test_a_duration_survives_being_shown_and_read(nanoseconds: int) -> None:
-    assert round(parse_duration(format_duration(nanoseconds / 1e9)) * 1e9) == nanoseconds
 
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "quantities.json").read_text())
