@@ -97,7 +97,7 @@ async def test_a_pod_that_the_watch_has_not_shown_counts_from_the_begin_of_its_b
 ) -> None:
     whole_node = {"name": "c", "resources": {"requests": {"cpu": "4"}}}
     late, next_one = (pod(name, containers=[whole_node]) for name in ("late", "next"))
-    async with plane(tmp_path, nodes=("n1",)) as process:
+    async with plane(tmp_path, nodes=("n1",), http_timeout=2.0) as process:
         assert (await process.filter(late, "n1"))["NodeNames"] == ["n1"]
         bind_of_late = asyncio.create_task(bind(process, late))
         await until(lambda: assumed(process) == 1)

@@ -45,7 +45,7 @@ async def listed(running: Gateway, query: str = "") -> list[str]:
 
 
 async def test_lists_are_filtered(tmp_path: Path) -> None:
-    async with deciding(tmp_path, http_timeout=5.0) as running:
+    async with deciding(tmp_path, http_timeout=2.0) as running:
         await decide(running, "a")
         await decide(running, "b", "n0", "n1")
         await decide(running, "n3")

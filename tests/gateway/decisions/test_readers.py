@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -64,6 +65,11 @@ async def serving(
         await runner.cleanup()
 
 
+async def asked(session: aiohttp.ClientSession, path: str) -> tuple[int, Any]:
+    async with session.get(path) as response:
+        return response.status, await response.json()
+
+
 async def shop_only(namespace: str) -> bool:
     return namespace == "shop"
 
@@ -74,20 +80,17 @@ async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
         decisions.log.add(decision("bank", f"bank-{number}"))
         decisions.log.add(decision("shop", f"shop-{number}"))
     async with serving(decisions, shop_only, "bank", "shop") as session:
-        async with session.get("/decisions/pending") as response:
-            answer = await response.json()
+        _, answer = await asked(session, "/decisions/pending")
         assert ([item["pod"] for item in answer["items"]], answer["pods"]) == (["shop/p"], 1)
-        async with session.get("/decisions/pending?search=e") as response:
-            assert [item["pod"] for item in (await response.json())["placed"]] == ["shop/there"]
+        _, answer = await asked(session, "/decisions/pending?search=e")
+        assert [item["pod"] for item in answer["placed"]] == ["shop/there"]
         pods, after = [], ""
         for _ in range(3):
-            async with session.get(f"/decisions?limit=2&continue={after}") as response:
-                answer = await response.json()
+            _, answer = await asked(session, f"/decisions?limit=2&continue={after}")
             pods += [item["pod"] for item in answer["items"]]
             after = answer["continue"]
         assert (pods, after) == ([f"shop-{number}" for number in (4, 3, 2, 1, 0)], "")
-        async with session.get("/decisions?plugin=P&node=n&pod=bank-1") as response:
-            assert (await response.json())["items"] == []
+        assert (await asked(session, "/decisions?plugin=P&node=n&pod=bank-1"))[1]["items"] == []
         (hidden,) = decisions.log.attempts("bank", "bank-1")
         for path in (
             "/decisions?namespace=bank",
@@ -96,10 +99,8 @@ async def test_lists_show_the_namespaces_that_the_caller_may_read() -> None:
             "/decisions/bank/unknown",
             f"/decisions/bank/bank-1/{hidden.id}/nodes",
         ):
-            async with session.get(path) as response:
-                assert response.status == 403, path
-        async with session.get(f"/decisions/shop/shop-1/{hidden.id}/nodes") as response:
-            assert response.status == 404
+            assert (await asked(session, path))[0] == 403, path
+        assert (await asked(session, f"/decisions/shop/shop-1/{hidden.id}/nodes"))[0] == 404
 
 
 async def test_rejections_show_the_namespaces_that_the_caller_may_read() -> None:
@@ -112,16 +113,14 @@ async def test_rejections_show_the_namespaces_that_the_caller_may_read() -> None
         rejected.filter = FilterRecord(nodes=2, feasible=0, seconds=0.0, plugins=plugins)
         decisions.log.add(rejected)
     async with serving(decisions, shop_only, "bank", "shop") as session:
-        async with session.get("/decisions/rejected") as response:
-            items = (await response.json())["items"]
+        items = (await asked(session, "/decisions/rejected"))[1]["items"]
         assert [(each["namespace"], each["pod"]) for each in items] == [("shop", "p")]
         (plugin,) = items[0]["plugins"]
         assert plugin["plugin"] == "P"
         assert plugin["reasons"] == [
             {"reason": "busy", "nodes": 2, "unresolvable": False, "curedBy": "capacity"}
         ]
-        async with session.get("/decisions/rejected?limit=1") as response:
-            assert response.status == 400
+        assert (await asked(session, "/decisions/rejected?limit=1"))[0] == 400
 
 
 async def test_the_stream_shows_the_namespaces_that_the_caller_may_read() -> None:
@@ -139,11 +138,11 @@ async def test_the_stream_shows_the_namespaces_that_the_caller_may_read() -> Non
 
 @pytest.mark.parametrize("made", [3, 10])
 async def test_a_client_that_is_too_slow_misses_the_oldest(made: int) -> None:
-    go_on, asked = asyncio.Event(), 0
+    go_on, calls = asyncio.Event(), 0
 
     async def slowly(namespace: str) -> bool:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         await go_on.wait()
         return True
 
@@ -154,7 +153,7 @@ async def test_a_client_that_is_too_slow_misses_the_oldest(made: int) -> None:
     ):
         await stream.content.readuntil(b"\n\n")
         decisions.stream.bound(decision("shop", "first"))
-        await until(lambda: asked)
+        await until(lambda: calls)
         for number in range(made):
             decisions.stream.bound(decision("shop", f"p{number}"))
         go_on.set()
@@ -174,10 +173,9 @@ async def test_a_client_that_leaves_makes_room_for_another() -> None:
         async with session.get("/decisions/stream") as stream:
             await stream.content.readuntil(b"\n\n")
             assert len(decisions.stream) == 1
-            async with session.get("/decisions/stream") as another:
-                assert another.status == 503
-                said = (await another.json())["error"]
-                assert said == "1 clients follow decisions already: try again later"
+            status, refused = await asked(session, "/decisions/stream")
+            said = "1 clients follow decisions already: try again later"
+            assert (status, refused["error"]) == (503, said)
         await until(lambda: len(decisions.stream) == 0)
         async with session.get("/decisions/stream") as stream:
             assert stream.status == 200

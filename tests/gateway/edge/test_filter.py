@@ -1,7 +1,6 @@
 """What filter calls get back, field by field."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -181,14 +180,3 @@ async def test_one_call_s_answer_is_not_another_s() -> None:
             assert answer["NodeNames"] == names[:1]
             await edge.post("/prioritize", names_args(*names))
             assert list(edge.cycles.scheduling[-1].nodes.names) == names
-
-
-async def test_a_prioritize_call_has_the_survivors_of_the_filter_call() -> None:
-    async def odd(call: Cycle) -> Filtered:
-        return Filtered(feasible=subset(call, *range(1, len(call.nodes), 2)))
-
-    names = [f"node-{index}" for index in range(5000)]
-    async with serving(ScriptedCycles(on_filter=odd)) as edge:
-        survivors = json.loads((await edge.post("/filter", names_args(*names))).body)["NodeNames"]
-        await edge.post("/prioritize", names_args(*survivors))
-        assert list(edge.cycles.scheduling[-1].nodes.names) == names[1::2]

@@ -68,33 +68,25 @@ def waiting(number: int, reason: str, *, pod: str = "", node: str = "", **more: 
 
 def node_item(number: int, rank: int) -> Object:
     """Return a node of an attempt; two of three are rejected."""
-    name = f"node-{number:04d}"
+    item: Object = {
+        "node": f"node-{number:04d}",
+        "verdict": "feasible",
+        "plugin": "",
+        "reason": "",
+        "rank": None,
+        "total": None,
+        "scores": {},
+    }
     if number % 3:
         plugin = list(REASONS)[number // 3 % len(REASONS)]
-        return {
-            "node": name,
-            "verdict": "rejected",
-            "plugin": plugin,
-            "reason": REASONS[plugin],
-            "rank": None,
-            "total": None,
-            "scores": {},
-        }
+        return item | {"verdict": "rejected", "plugin": plugin, "reason": REASONS[plugin]}
     scores = {
         plugin: {"raw": float(value), "normalized": float(value)}
         for index, plugin in enumerate(SCORES)
         for value in [(number * (7 + 4 * index)) % 101]
     }
     weighted = sum(each["normalized"] * SCORES[plugin] for plugin, each in scores.items())
-    return {
-        "node": name,
-        "verdict": "feasible",
-        "plugin": "",
-        "reason": "",
-        "rank": rank,
-        "total": weighted / sum(SCORES.values()),
-        "scores": scores,
-    }
+    return item | {"rank": rank, "total": weighted / sum(SCORES.values()), "scores": scores}
 
 
 def node_items(count: int) -> list[Object]:

@@ -1,6 +1,8 @@
 """The page in a real Chromium, with a cluster that is made up; everybody can read and use it."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -40,13 +42,20 @@ def a_cluster(nodes: int = 60, decisions: int = 70) -> Cluster:
     return Cluster(nodes=nodes, decisions=made)
 
 
+@asynccontextmanager
+async def shown(page: Page, cluster: Cluster, path: str = "") -> AsyncIterator[str]:
+    """Serve the page and open it at a path; give its address."""
+    async with serving(cluster) as url:
+        await page.goto(f"{url}{path}")
+        yield url
+
+
 def bound_cluster(decisions: int) -> Cluster:
     return Cluster(nodes=50, decisions=[summary(each) for each in range(decisions, 0, -1)])
 
 
 async def test_pods_are_listed_by_outcome_and_found_by_words(page: Page) -> None:
-    async with serving(a_cluster()) as url:
-        await page.goto(url)
+    async with shown(page, a_cluster()):
         await expect(page.get_by_role("button", name="all")).to_contain_text("70")
         await page.get_by_role("button", name="unschedulable").click()
         rows = page.locator(".window .row")
@@ -68,8 +77,7 @@ async def test_pods_that_wait_come_first_asked_or_not_and_the_address_keeps_the_
         waiting(2, "none of 50 nodes suits it: 50 Insufficient cpu (kube-scheduler)"),
         waiting(3, "it is bound to n7; Moorage was not asked", pod="shop/quiet", node="n7"),
     ]
-    async with serving(cluster) as url:
-        await page.goto(url)
+    async with shown(page, cluster) as url:
         rows = page.locator(".window .row")
         await expect(rows.first).to_contain_text(gate)
         await expect(page.get_by_role("button", name="waiting")).to_contain_text("2")
@@ -90,8 +98,7 @@ async def test_a_pod_that_does_not_exist_any_more_is_gone(page: Page) -> None:
     gone = summary(8, "binding", pod="made-up-1")
     cluster.decisions += [gone, summary(7, "binding", attempt=101)]
     cluster.gone = {"made-up-1"}
-    async with serving(cluster) as url:
-        await page.goto(url)
+    async with shown(page, cluster):
         row = page.locator(".window .row", has_text="made-up")
         await expect(row).to_contain_text("gone")
         await expect(row).to_contain_text("there is no such pod any more; binding: node-0001")
@@ -105,8 +112,7 @@ async def test_an_attempt_that_is_not_kept_is_said_to_be_and_the_timeline_is_who
 ) -> None:
     cluster = a_cluster()
     cluster.decisions[0]["attempt"] = 6
-    async with serving(cluster) as url:
-        await page.goto(f"{url}#/pod/batch/worker-0070/00009999")
+    async with shown(page, cluster, "#/pod/batch/worker-0070/00009999"):
         await expect(page.locator(".note")).to_contain_text("00009999 is not kept any more")
         steps = page.locator(".timeline > li")
         await expect(steps).to_have_count(4)
@@ -120,8 +126,7 @@ async def test_the_newest_attempt_of_a_pod_stays_when_the_one_before_it_is_repor
     page: Page,
 ) -> None:
     cluster = a_cluster(decisions=1)
-    async with serving(cluster) as url:
-        await page.goto(url)
+    async with shown(page, cluster):
         await expect(page.locator("#live")).to_have_text("Live")
         later = (BEGIN + timedelta(seconds=500)).isoformat()
         cluster.decide(summary(1, "bound", id="newer", time=later, attempt=2))
@@ -135,8 +140,7 @@ async def test_the_newest_attempt_of_a_pod_stays_when_the_one_before_it_is_repor
 
 async def test_decisions_that_were_missed_are_there_after_the_stream_was_lost(page: Page) -> None:
     cluster = bound_cluster(3)
-    async with serving(cluster) as url:
-        await page.goto(url)
+    async with shown(page, cluster):
         await expect(page.locator("#live")).to_have_text("Live")
         cluster.lose()
         cluster.decisions.insert(0, summary(900))
@@ -147,8 +151,7 @@ async def test_names_from_the_cluster_are_never_markup(page: Page) -> None:
     cluster = a_cluster(decisions=0)
     evil = "<img src=x onerror=alert(1)>"
     cluster.decisions.append(summary(1, reason=evil, pod=evil, node=evil))
-    async with serving(cluster) as url:
-        await page.goto(url)
+    async with shown(page, cluster):
         await expect(page.locator(".window .row").first).to_contain_text(evil)
         assert await page.locator("main img").count() == 0
 
@@ -158,8 +161,7 @@ async def test_outcomes_share_out_the_pods_and_those_that_wait_are_counted_apart
 ) -> None:
     cluster = a_cluster()
     cluster.waiting = [waiting(1, "it waits for its scheduling gates: example.com/quota")]
-    async with serving(cluster) as url:
-        await page.goto(url)
+    async with shown(page, cluster):
         counts = page.locator(".tabs b")
         await expect(counts.first).to_have_text("71")
         every, waits, *outcomes = map(int, await counts.all_text_contents())
@@ -169,8 +171,7 @@ async def test_outcomes_share_out_the_pods_and_those_that_wait_are_counted_apart
 
 
 async def test_a_frame_of_scrolling_adds_few_rows_and_all_are_there_in_the_end(page: Page) -> None:
-    async with serving(a_cluster(nodes=5000)) as url:
-        await page.goto(f"{url}#/pod/batch/worker-0070/00000046")
+    async with shown(page, a_cluster(nodes=5000), "#/pod/batch/worker-0070/00000046"):
         body = page.locator(".nodes .body")
         await expect(body.locator(".row").first).to_be_visible()
         most = await page.evaluate(
@@ -197,8 +198,7 @@ async def test_a_frame_of_scrolling_adds_few_rows_and_all_are_there_in_the_end(p
 
 
 async def test_5000_nodes_are_sorted_and_searched_and_few_are_drawn(page: Page) -> None:
-    async with serving(a_cluster(nodes=5000)) as url:
-        await page.goto(f"{url}#/pod/batch/worker-0070/00000046")
+    async with shown(page, a_cluster(nodes=5000), "#/pod/batch/worker-0070/00000046"):
         await expect(page.locator(".reason")).to_contain_text("node-0001 leads node-0002")
         await expect(page.locator(".funnel")).to_contain_text("Insufficient cpu")
         table = page.get_by_role("table", name="Nodes of this attempt")
@@ -219,8 +219,7 @@ async def test_5000_nodes_are_sorted_and_searched_and_few_are_drawn(page: Page) 
 
 
 async def test_the_map_has_a_tile_for_each_node_and_a_pod_colours_them(page: Page) -> None:
-    async with serving(a_cluster(nodes=5000)) as url:
-        await page.goto(f"{url}#/map")
+    async with shown(page, a_cluster(nodes=5000), "#/map"):
         tiles = page.locator(".t")
         await expect(tiles).to_have_count(5000)
         await expect(page.locator(".group h2")).to_have_count(3)
@@ -249,8 +248,7 @@ async def test_a_node_that_kube_scheduler_rejected_itself_has_its_reason_on_the_
     cluster.unnamed = 30
     reason = "none of 90 nodes suits it: 30 Insufficient cpu (kube-scheduler), 60 hot (Heat)"
     cluster.decisions[0] = summary(1, "unschedulable", reason=reason)
-    async with serving(cluster) as url:
-        await page.goto(f"{url}#/map?pod=batch/worker-0001")
+    async with shown(page, cluster, "#/map?pod=batch/worker-0001"):
         await expect(page.locator(".verdicts")).to_contain_text(
             "30kube-scheduler: Insufficient cpu"
         )
@@ -284,8 +282,7 @@ async def test_a_page_asked_for_no_updates_opens_no_stream_and_asks_once(page: P
 async def test_an_attempt_without_scores_and_rejections_has_no_blank_heat_map(page: Page) -> None:
     cluster = bound_cluster(1)
     cluster.judged = False
-    async with serving(cluster) as url:
-        await page.goto(f"{url}#/pod/batch/worker-0001")
+    async with shown(page, cluster, "#/pod/batch/worker-0001"):
         nodes = page.locator(".nodes")
         await expect(nodes).to_contain_text("No plugin rejected or scored a node in this attempt.")
         await expect(nodes.locator("canvas")).to_have_count(0)
@@ -294,15 +291,13 @@ async def test_an_attempt_without_scores_and_rejections_has_no_blank_heat_map(pa
 
 
 async def test_an_address_without_a_page_says_so(page: Page) -> None:
-    async with serving(a_cluster()) as url:
-        await page.goto(f"{url}#/nosuch")
+    async with shown(page, a_cluster(), "#/nosuch"):
         await expect(page.get_by_role("alert")).to_contain_text("There is no page nosuch")
         await all_can_use(page)
 
 
 async def test_the_keyboard_suffices(page: Page) -> None:
-    async with serving(bound_cluster(70)) as url:
-        await page.goto(url)
+    async with shown(page, bound_cluster(70)):
         await expect(page.locator(".window .row").first).to_be_visible()
         await page.keyboard.press("?")
         await expect(page.get_by_role("dialog")).to_contain_text("next, previous row")
@@ -336,8 +331,7 @@ async def test_the_theme_is_chosen_and_kept(page: Page) -> None:
 
 
 async def test_who_skips_to_the_content_stays_on_the_page(page: Page) -> None:
-    async with serving(a_cluster()) as url:
-        await page.goto(f"{url}#/groups")
+    async with shown(page, a_cluster(), "#/groups"):
         await expect(page.get_by_role("heading", level=1)).to_have_text("Groups")
         await page.keyboard.press("Tab")
         await page.keyboard.press("Enter")
@@ -349,8 +343,7 @@ async def test_a_name_that_is_cut_off_keeps_its_end_unless_it_has_a_domain(page:
     cluster = a_cluster(decisions=0)
     pod = "payments-api-with-a-very-long-name-in-production-7c9f6d4b5-x2k4p"
     cluster.decisions = [summary(1, pod=pod, node="ip-10-0-12-34.eu-west-1.compute.internal")]
-    async with serving(cluster) as url:
-        await page.goto(url)
+    async with shown(page, cluster):
         parts = page.locator(".cut > span")
         await expect(parts.nth(1)).to_have_text(pod[-12:])
         is_cut = "document.querySelector('.cut > span').scrollWidth > 200"
@@ -361,8 +354,7 @@ async def test_a_name_that_is_cut_off_keeps_its_end_unless_it_has_a_domain(page:
 async def test_groups_show_which_waits_for_what_since_when(page: Page) -> None:
     cluster = a_cluster()
     cluster.groups = [GROUP]
-    async with serving(cluster) as url:
-        await page.goto(f"{url}#/groups")
+    async with shown(page, cluster, "#/groups"):
         group = page.locator(".list > li")
         for part in (str(GROUP["sentence"]), "with 4 more nodes", "for 2", "zone zone-1"):
             await expect(group).to_contain_text(part)
@@ -374,8 +366,7 @@ async def test_groups_show_which_waits_for_what_since_when(page: Page) -> None:
 
 async def test_a_shadow_shows_how_often_it_disagrees_and_leads_to_the_decision(page: Page) -> None:
     cluster = a_cluster()
-    async with serving(cluster) as url:
-        await page.goto(f"{url}#/shadow")
+    async with shown(page, cluster, "#/shadow"):
         await expect(page.locator("main")).to_contain_text("No shadow is configured")
         cluster.shadows = [shadow_report()]
         await page.reload()
@@ -388,8 +379,7 @@ async def test_a_shadow_shows_how_often_it_disagrees_and_leads_to_the_decision(p
 async def test_a_pod_without_a_decision_has_the_reason_and_a_way_back(page: Page) -> None:
     # The browser itself writes an error about the answer into its console.
     await page.add_init_script("window.fetch = async (path) => new Response('{}', {status: 404})")
-    async with serving(a_cluster()) as url:
-        await page.goto(f"{url}#/pod/none/such")
+    async with shown(page, a_cluster(), "#/pod/none/such"):
         await expect(page.get_by_role("alert")).to_contain_text("404")
         await all_can_use(page)
         await page.get_by_role("link", name="Pods").last.click()
@@ -399,8 +389,7 @@ async def test_a_pod_without_a_decision_has_the_reason_and_a_way_back(page: Page
 async def test_what_is_no_character_is_written_out(page: Page) -> None:
     cluster = a_cluster(decisions=1)
     cluster.waiting = [waiting(1, "too \x1b[2J hot \u202eyllaer")]
-    async with serving(cluster) as url:
-        await page.goto(f"{url}#/pods")
+    async with shown(page, cluster, "#/pods"):
         row = page.locator(".window .row", has_text="waiting-0001")
         await expect(row).to_contain_text(r"too \u001b[2J hot \u202eyllaer")
 

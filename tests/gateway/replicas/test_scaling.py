@@ -3,16 +3,13 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from cli.up.processes import Process, free_ports
 from tests.gateway.sharing import ALWAYS, NAMES
-from tools.inprocess.gateway import Gateway, filter_service, gateway, pod, ready, scorer_service
+from tools.inprocess.gateway import Gateway, Options, plane, pod, ready, replicas_are
 from tools.waiting import until
 
 
@@ -25,7 +22,6 @@ class Load:
         self.problems: list[Any] = []
 
     async def run(self) -> None:
-        """Place pods until cancelled."""
         while True:
             obj = pod(f"p{self.placed}")
             answer = await self._running.filter(obj, *NAMES)
@@ -52,53 +48,34 @@ async def start(service: str, port: int, stack: AsyncExitStack, log: Path) -> Pr
     return process
 
 
-@asynccontextmanager
-async def scaled(
-    tmp_path: Path, service: str, ports: Sequence[int], **settings: Any
-) -> AsyncIterator[Gateway]:
-    """Run a gateway with replicas of one kind at *ports*, and one of the other."""
+async def test_replicas_come_and_go_under_load(tmp_path: Path) -> None:
+    ports = free_ports(3)
     addresses = [f"127.0.0.1:{port}" for port in ports]
-    other = scorer_service() if service == "filter" else filter_service()
-    async with other as only:
-        filters, scorers = (addresses, only) if service == "filter" else (only, addresses)
-        settings = {**ALWAYS, "http_timeout": 60.0, "resolve_interval": 0.2, **settings}
-        async with gateway(tmp_path, filters=filters, scorer=scorers, **settings) as running:
-            await running.node(*NAMES)
-            await ready(running)
-            yield running
-
-
-@pytest.mark.parametrize("service", ["scorer", "filter"])
-async def test_replicas_come_and_go_under_load(tmp_path: Path, service: str) -> None:
-    ports = free_ports(3 if service == "scorer" else 2)
-
+    settings: Options = {**ALWAYS, "http_timeout": 60.0, "resolve_interval": 0.2, "waits": False}
     async with AsyncExitStack() as stack:
         log = tmp_path / "log"
-        processes = [await start(service, ports[0], stack, log)]
-        running = await stack.enter_async_context(scaled(tmp_path, service, ports))
-
-        async def take_part(count: int) -> None:
-            await until(
-                lambda: running.sample("moorage_replicas_ready", service=service) == count, 30
-            )
+        processes = [await start("scorer", ports[0], stack, log)]
+        running = await stack.enter_async_context(
+            plane(tmp_path, nodes=NAMES, scorer=addresses, **settings)
+        )
+        await ready(running)
 
         load = Load(running)
         placing = asyncio.create_task(load.run())
-        await take_part(1)
+        await replicas_are(running, "scorer", 1)
         await load.more()
-        processes += [await start(service, port, stack, log) for port in ports[1:]]
-        await take_part(len(ports))
+        processes += [await start("scorer", port, stack, log) for port in ports[1:]]
+        await replicas_are(running, "scorer", len(ports))
         await load.more()
-        half = "score" if service == "scorer" else "filter"
-        assert running.sample("moorage_scattered_cycles_total", phase=half) > 0
+        assert running.sample("moorage_scattered_cycles_total", phase="score") > 0
 
         os.kill(processes[0].pid, signal.SIGKILL)
-        await take_part(len(ports) - 1)
+        await replicas_are(running, "scorer", len(ports) - 1)
         await load.more()
         for process in processes[1:-1]:
             os.kill(process.pid, signal.SIGTERM)
             assert "exit code 0" in await process.wait()
-        await take_part(1)
+        await replicas_are(running, "scorer", 1)
         await load.more()
 
         assert not placing.done()

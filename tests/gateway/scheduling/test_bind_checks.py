@@ -212,14 +212,3 @@ async def test_a_bind_that_comes_while_another_is_checked_counts(tmp_path: Path)
         assert await bind(process, late) == "", "nothing has changed since its cycle"
         may_go.set()
         assert await checked == REFUSED
-
-
-async def test_no_pod_is_bound_unchecked_before_the_policy_is_known(tmp_path: Path) -> None:
-    nobody: Options = {"filters": "127.0.0.1:1", "scorer": "127.0.0.1:1", "waits": False}
-    policy = policy_of("{filter: {enabled: [{name: NodeName}]}}")
-    options: Options = {"policy": policy, "binder": True, "http_timeout": 1.0, **nobody}
-    async with plane(tmp_path, **options) as process:
-        (first,) = pods(process, "first")
-        await process.node("n1")
-        assert await bind(process, first) != ""
-        assert process.api.node_of("first") is None

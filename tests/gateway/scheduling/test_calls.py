@@ -114,15 +114,6 @@ async def _more_nodes(running: Gateway, *names: str) -> None:
     await until(lambda: running.sample("moorage_cache_size", type="nodes") == 2 + len(names))
 
 
-async def test_a_pod_that_fits_nowhere_is_not_scored(
-    running: Gateway,
-) -> None:
-    await running.filter(pod("all"), "n1", "n2")
-    await running.filter(pod("none", nodeSelector={"no": "node"}), "n1", "n2")
-    _, decision = await running.get("/decisions/default/none")
-    assert "score" not in decision["attempts"][0]
-
-
 PATH = "my_scheduler_extension/my_new_priorities/image_score"
 ARTICLE = """\
 apiVersion: moorage.io/v1alpha1
