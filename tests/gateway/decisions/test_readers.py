@@ -1,20 +1,22 @@
 """Who may see only some namespaces sees only their decisions; slow readers miss the oldest."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
-import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.cluster.pods import Waiting
 from gateway.cluster.state import ClusterState
 from gateway.cycle.decision import Decision, FilterRecord, PluginRecord, ReasonCount
 from gateway.decisions.routes import DecisionRoutes, Decisions
 from gateway.settings import GatewaySettings
+from gateway.whatif.shadow import Shadows, shadow_route
+from gateway.whatif.shadow_tally import Disagreement, ShadowReport
 from moorage.testing import make_pod
 from moorage_host.http.callers import ForbiddenError, PodsReader, admit, refusal_of
 from tests.gateway.decisions.test_decisions import NOW
@@ -28,23 +30,32 @@ def decision(namespace: str, pod: str) -> Decision:
     return Decision(namespace=namespace, pod=pod, uid=pod, time=NOW, profile="moorage")
 
 
-@asynccontextmanager
-async def serving(
-    decisions: Decisions, may_get: MayGet, *namespaces: str
-) -> AsyncIterator[aiohttp.ClientSession]:
-    """Serve decisions to a caller who may get pods of some namespaces; a pod waits in each."""
+Client = TestClient[web.Request, Any]
 
+
+@asynccontextmanager
+async def served(
+    routes: Iterable[web.RouteDef], reader: PodsReader | None
+) -> AsyncIterator[Client]:
     @web.middleware
     async def admitting(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        admit(request, PodsReader(user="ann", may_get=may_get))
+        admit(request, reader)
         try:
             return await handler(request)
         except ForbiddenError as error:
             return refusal_of(error).response()
 
     app = web.Application(middlewares=[admitting])
+    app.router.add_routes(routes)
+    async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+@asynccontextmanager
+async def serving(decisions: Decisions, may_get: MayGet, *namespaces: str) -> AsyncIterator[Client]:
+    """Serve decisions to a caller who may get pods of some namespaces; a pod waits in each."""
     state = ClusterState()
     for namespace in namespaces:
         state.set_pod(make_pod("p", namespace=namespace))
@@ -52,20 +63,12 @@ async def serving(
     for namespace in namespaces:
         state.set_pod(make_pod("there", namespace=namespace, node="n1"))
     explains = explainer(decisions.log, state, arrays=decisions.arrays, waiting=waiting)
-    routes = DecisionRoutes(decisions=decisions, explainer=explains)
-    app.router.add_routes(routes.routes())
-    runner = web.AppRunner(app, shutdown_timeout=5)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        host, port = runner.addresses[0][:2]
-        async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
-            yield session
-    finally:
-        await runner.cleanup()
+    routes = DecisionRoutes(decisions=decisions, explainer=explains).routes()
+    async with served(routes, PodsReader(user="ann", may_get=may_get)) as client:
+        yield client
 
 
-async def asked(session: aiohttp.ClientSession, path: str) -> tuple[int, Any]:
+async def asked(session: Client, path: str) -> tuple[int, Any]:
     async with session.get(path) as response:
         return response.status, await response.json()
 
@@ -179,3 +182,68 @@ async def test_a_client_that_leaves_makes_room_for_another() -> None:
         await until(lambda: len(decisions.stream) == 0)
         async with session.get("/decisions/stream") as stream:
             assert stream.status == 200
+
+
+def disagreement(namespace: str) -> Disagreement:
+    return Disagreement(
+        id="1-1",
+        time=NOW,
+        namespace=namespace,
+        pod="web",
+        uid="u",
+        nodes=2,
+        feasible=2,
+        shadow_feasible=2,
+    )
+
+
+class Found:
+    """What a gateway has found out: a disagreement in each of two namespaces, and a failure."""
+
+    def reports(self) -> list[ShadowReport]:
+        return [
+            ShadowReport(
+                profile="moorage",
+                since=NOW,
+                policy_revision="r",
+                max_share=0.1,
+                share=0.01,
+                agreement=0.5,
+                compared=4,
+                agreed=2,
+                disagreed_filter=0,
+                disagreed_winner=2,
+                failed=1,
+                last_failure="plugin Odd: cannot place a/web",
+                skipped={},
+                reasons=[],
+                disagreements=[disagreement("a"), disagreement("b")],
+            )
+        ]
+
+
+def tenant(*namespaces: str) -> PodsReader:
+    async def may_get(namespace: str) -> bool:
+        return namespace in namespaces
+
+    return PodsReader(user="tenant", may_get=may_get)
+
+
+@pytest.mark.parametrize(
+    ("reader", "shown", "failure"),
+    [
+        (None, ["a", "b"], "plugin Odd: cannot place a/web"),
+        (tenant(""), ["a", "b"], "plugin Odd: cannot place a/web"),
+        (tenant("b"), ["b"], ""),
+        (tenant(), [], ""),
+    ],
+)
+async def test_callers_see_the_disagreements_of_their_namespaces(
+    reader: PodsReader | None, shown: list[str], failure: str
+) -> None:
+    route = shadow_route(cast("Shadows", Found()))
+    async with served([route], reader) as client:
+        (found,) = (await asked(client, "/shadow"))[1]["profiles"]
+    assert [each["namespace"] for each in found["disagreements"]] == shown
+    assert found["lastFailure"] == failure
+    assert (found["agreement"], found["compared"]) == (0.5, 4)

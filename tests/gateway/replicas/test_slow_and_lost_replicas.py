@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from cli.up.processes import free_ports
 from gateway.replicas.crashes import LOST_AGAIN
 from gateway.replicas.latency import ENOUGH, LatencyTracker
 from gateway.replicas.sharding import Sharding
 from gateway.settings import GatewaySettings
+from moorage import Node, Pod, ScorePlugin
 from tests.gateway.sharing import NAMES, ByNumber, place, same, sharing
 from tools.inprocess.gateway import (
     Gate,
@@ -23,6 +25,7 @@ from tools.inprocess.gateway import (
     pod,
     policy_of,
     replicas_are,
+    scorer_service,
 )
 from tools.waiting import until
 
@@ -181,6 +184,37 @@ async def test_a_pod_that_took_replicas_along_gets_no_further_ones(
         answers = [await call] + [await running.filter(pod(), "n1", "n2") for _ in errors[1:]]
         assert [answer["Error"] for answer in answers] == errors
         assert not asked(), "the others live on for other pods"
+
+
+async def test_a_replica_that_drains_finishes_its_work(tmp_path: Path) -> None:
+    asked, release = asyncio.Event(), asyncio.Event()
+
+    class Waits(ScorePlugin):
+        async def prepare(self, pod: Pod, nodes: Any) -> None:
+            asked.set()
+            await release.wait()
+
+        def score_node(self, pod: Pod, node: Node) -> float:
+            return 50.0
+
+    policy = policy_of(
+        "{score: {disabled: [{name: '*'}], enabled: [{name: Waits}]}}",
+        "{name: Waits, timeBudget: 30s}",
+    )
+    async with AsyncExitStack() as stack:
+        draining = await stack.enter_async_context(AsyncExitStack())
+        scorer = [await draining.enter_async_context(scorer_service(Waits, grace=10))]
+        options: Options = {"policy": policy, "nodes": ("n1", "n2"), "scorer": scorer}
+        running = await stack.enter_async_context(sharing(tmp_path, **options))
+        placing = asyncio.create_task(place(running, pod(), ["n1", "n2"]))
+        await asked.wait()
+        with capture_logs() as logs:
+            drained = asyncio.create_task(draining.aclose())
+            await until(lambda: any(each["event"] == "The service drains" for each in logs))
+        release.set()
+        assert {each["total"] for each in (await placing)["top"].values()} == {50.0}
+        await drained
+        assert running.sample("moorage_cycles_resent_total", service="scorer", cause="lost") == 0
 
 
 SORT = ("moorage", "")
