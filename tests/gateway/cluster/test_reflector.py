@@ -93,18 +93,6 @@ async def running(reflector: Reflector[Any]) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def following_nodes(client: KubeClient, **limits: Any) -> AsyncIterator[Recorded]:
-    async with reflecting_nodes(client, **limits) as (_, recorded):
-        yield recorded
-
-
-@asynccontextmanager
-async def following_pods(client: KubeClient) -> AsyncIterator[Recorded]:
-    async with following(client, POD_RESOURCE) as (_, recorded):
-        yield recorded
-
-
-@asynccontextmanager
 async def reflecting_nodes(
     client: KubeClient, **limits: Any
 ) -> AsyncIterator[tuple[Reflector[Any], Recorded]]:
@@ -142,7 +130,7 @@ async def test_the_first_list_is_streamed_and_handed_over_at_once(world: World) 
 
 async def test_changes_arrive_one_by_one(world: World) -> None:
     node = world.api.node("a")
-    async with following_nodes(world.client) as recorded:
+    async with reflecting_nodes(world.client) as (_, recorded):
         await until(lambda: recorded.names == {"a"})
         world.api.node("b")
         change = {"metadata": {"labels": {"zone": "1"}}}
@@ -157,7 +145,7 @@ async def test_changes_arrive_one_by_one(world: World) -> None:
 
 async def test_pods_are_known_by_uid(world: World) -> None:
     old = world.api.pod("web")
-    async with following_pods(world.client) as recorded:
+    async with following(world.client, POD_RESOURCE) as (_, recorded):
         await until(lambda: recorded.names == {"web"})
         await send(world.client, "DELETE", f"{PODS}/web")
         new = world.api.pod("web")
@@ -171,7 +159,7 @@ async def test_a_pod_that_ends_is_deleted_and_one_that_has_ended_never_comes(
     for name in ("done", "runs"):
         world.api.pod(name)
     await _end(world, "done", "Succeeded")
-    async with following_pods(world.client) as recorded:
+    async with following(world.client, POD_RESOURCE) as (_, recorded):
         await until(lambda: recorded.names == {"runs"})
         await _end(world, "runs", "Failed")
         await until(lambda: recorded.names == set())
@@ -188,7 +176,7 @@ async def test_after_410_the_difference_to_a_new_list_is_handed_over(
             api.node(name)
         if not streamed:
             api.fault("watch", "nodes", status=400)
-        async with following_nodes(world.client, page_size=2) as recorded:
+        async with reflecting_nodes(world.client, page_size=2) as (_, recorded):
             await until(lambda: recorded.calls and recorded.events.count("BOOKMARK") > 1)
             # Nothing is awaited here, so the reflector hears of none of it before the 410.
             recorded.calls.clear()
@@ -215,7 +203,7 @@ async def test_after_410_the_difference_to_a_new_list_is_handed_over(
 async def test_410_in_the_middle_of_a_watch_leads_to_a_new_list_at_once(world: World) -> None:
     world.api.node("a")
     at_once = {"backoff_initial": 3600.0, "backoff_maximum": 3600.0}
-    async with following_nodes(world.client, **at_once) as recorded:
+    async with reflecting_nodes(world.client, **at_once) as (_, recorded):
         await until(lambda: recorded.names == {"a"})
         assert world.server.faults.expire_watches() == 1
         await until(lambda: recorded.restarts == [Restart.EXPIRED])
@@ -264,7 +252,7 @@ async def test_a_watch_that_is_resumed_is_no_interruption_although_nothing_happe
 
 async def test_a_watch_that_falls_silent_is_given_up(world: World) -> None:
     world.api.node("a")
-    async with following_nodes(world.client, silence=0.1) as recorded:
+    async with reflecting_nodes(world.client, silence=0.1) as (_, recorded):
         await until(lambda: Restart.SILENT in recorded.restarts)
         world.api.node("b")
         await until(lambda: recorded.names == {"a", "b"})
@@ -289,7 +277,10 @@ async def test_bookmarks_keep_an_idle_watch_alive_and_fresh(tmp_path: Path) -> N
 
 async def test_a_bookmark_moves_the_point_from_which_a_watch_resumes(tmp_path: Path) -> None:
     server = ApiServer(Settings(bookmark_seconds=0.02, history=8))
-    async with world_of(server, tmp_path) as world, following_pods(world.client) as recorded:
+    async with (
+        world_of(server, tmp_path) as world,
+        following(world.client, POD_RESOURCE) as (_, recorded),
+    ):
         world.api.pod("ended"), world.api.pod("runs")
         await _end(world, "ended", "Succeeded")
         await until(lambda: recorded.names == {"runs"})
@@ -309,7 +300,7 @@ async def test_a_throttled_watch_waits_for_as_long_as_the_server_asks(
 ) -> None:
     world.api.node("a")
     world.api.fault("watch", "nodes", status=429, retry_after_seconds=1)
-    async with following_nodes(world.client) as recorded:
+    async with reflecting_nodes(world.client) as (_, recorded):
         await until(lambda: recorded.names == {"a"})
     assert max(sleeps) >= 1.0
     assert recorded.restarts == [Restart.THROTTLED]
@@ -322,7 +313,7 @@ async def test_nothing_is_handed_over_before_a_list_is_complete(world: World) ->
         world.api.fault("list", "nodes", status=500 if page else 410)
     for number in range(5):
         world.api.node(f"n-{number}")
-    async with following_nodes(world.client, page_size=2) as recorded:
+    async with reflecting_nodes(world.client, page_size=2) as (_, recorded):
         await until(lambda: len(recorded.names) == 6)
     assert len(recorded.calls) == 6
     assert recorded.restarts == [
@@ -364,7 +355,7 @@ async def test_a_streamed_list_that_cannot_be_read_or_never_ends_is_replaced_by_
     tmp_path: Path, line: bytes, first: Restart, seconds: float
 ) -> None:
     async with odd_server(tmp_path, first_line=line) as client:
-        async with following_nodes(client, initial_events=seconds) as recorded:
+        async with reflecting_nodes(client, initial_events=seconds) as (_, recorded):
             await until(lambda: recorded.calls == ["upsert listed"])
         assert recorded.restarts[0] is first
         assert recorded.restarts[-1] is Restart.NO_STREAMED_LIST
