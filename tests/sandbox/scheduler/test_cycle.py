@@ -80,6 +80,18 @@ async def test_each_pod_starts_where_the_search_for_the_last_one_ended(world: Wo
     assert [names[-1] for names in samples] == ["n099", "n049", "n149"]
 
 
+async def test_a_pod_of_a_daemon_set_is_searched_only_on_its_node(world: World) -> None:
+    for index in range(3):
+        world.node(f"n{index}")
+    field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    world.pod("agent", affinity=affinity)
+    async with world.scheduler({"filterVerb": "filter", "nodeCacheCapable": True}):
+        await until(world.placed("agent"))
+    assert node_names(world.extender.calls[0].json) == ["n1"]
+
+
 NO = PluginRejection("Some", "no")
 SHORT = PluginRejection("NodeResourcesFit", "Insufficient cpu, Too many pods")
 
