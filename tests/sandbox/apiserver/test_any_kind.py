@@ -1,5 +1,7 @@
 """Every kind, built-in or custom, is stored, listed, watched, patched, scaled and deleted alike."""
 
+from typing import Any
+
 import pytest
 
 from sandbox.apiserver.resources.table import BUILT_IN, ApiResource
@@ -92,3 +94,15 @@ async def test_a_definition_cannot_take_the_place_of_a_built_in_kind(http: Http)
     reply = await http.send("POST", DEFINITIONS, wrong)
     assert reply.code == 422
     assert (await http.get("/apis/resource.k8s.io/v1/deviceclasses")).code == 200
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [({"versions": {}}, "versions"), ({"names": {"plural": "racks"}}, "kind"), (None, "spec")],
+)
+async def test_definitions_that_cannot_be_read_are_refused(
+    http: Http, spec: dict[str, Any] | None, named: str
+) -> None:
+    wrong = definition()
+    reply = await http.send("POST", DEFINITIONS, wrong | {"spec": spec and wrong["spec"] | spec})
+    assert (reply.code, named in reply.message) == (400, True), reply.text

@@ -31,6 +31,11 @@ async def test_bodies_that_are_no_objects_are_refused(http: Http, body: bytes) -
         assert (reply.code, reply.body["reason"]) in ((400, "BadRequest"), (422, "Invalid")), method
 
 
+async def test_an_amount_that_is_none_is_refused_with_the_field(http: Http) -> None:
+    reply = await http.send("POST", NODES, node() | {"status": {"capacity": {"cpu": "lots"}}})
+    assert (reply.code, "status.capacity[cpu]" in reply.message) == (422, True)
+
+
 @pytest.mark.parametrize("query", ["", "?fieldValidation=Warn"])
 async def test_unknown_fields_are_kept_with_a_warning(http: Http, query: str) -> None:
     reply = await http.send("POST", PODS + query, pod(schedulerNme="moorage"))
