@@ -67,6 +67,7 @@ async def test_claims_that_exist_are_no_reason(world: World) -> None:
     (await world.request("DELETE", f"{path}/p")).check()
 
 
+@pytest.mark.embedded_alone
 async def test_the_command(world: World, tmp_path: Path) -> None:
     await world.nodes(*map(node, NAMES))
     async with world.scheduler("steered"):
