@@ -53,7 +53,7 @@ coverage: $(VENV)/.dev ## Measure the branch coverage of the tests in process, f
 # Each is run, also after one that failed.
 NIGHTLY := coverage fuzz chaos nightly-chaos nightly-e2e nightly-groups nightly-autoscaler nightly-older nightly-oldest nightly-scheduler soak matrix
 nightly: export MOORAGE_EXAMPLES := 500
-nightly: ## Run what takes hours: fuzz, chaos, soak, every layout, image, version skew, older Kubernetes, other Pythons
+nightly: ## Run what takes hours: fuzz, chaos, soak, layouts, image, release, recordings, older Kubernetes, other Pythons
 	$(MAKE) --keep-going $(NIGHTLY)
 
 nightly-chaos:
