@@ -71,6 +71,12 @@ def test_it_stays_small_however_long_names_and_reasons_are(
         assert (shown["winner"]["node"], shown["runnerUp"]["node"]) == (scored.node, scored.node)
 
 
+def test_what_is_not_known_of_a_decision_is_left_out() -> None:
+    unscored = DecisionSummary(winner=ScoredNode(node="n2"), nodes=1, feasible=1)
+    assert annotation(None) is None
+    assert annotation(unscored) == '{"winner":{"node":"n2"},"nodes":1,"feasible":1}'
+
+
 def test_a_short_reason_goes_before_the_scores_of_plugins() -> None:
     names = {f"{number}{'x' * 200}": 50.0 for number in range(20)}
     winner = ScoredNode(node="n2", score=50.0, plugins=names)

@@ -74,7 +74,7 @@ def waiting(world: World, count: int) -> Callable[[], bool]:
 async def test_nobody_is_bound_before_the_last_has_come_and_then_all_are(
     client: KubeClient, api: Api
 ) -> None:
-    world = World(client, plugins=(Gang,), concurrency=1)  # those that wait take no place
+    world = World(client, plugins=(Gang,), concurrency=1, max_waiting=4)  # they take no place
     binds = [world.begin(member(api, f"p{number}", 5), policy=GANG) for number in range(4)]
     await until(waiting(world, 4))
     assert not any(api.node_of(f"p{number}") for number in range(4))
@@ -124,7 +124,7 @@ async def test_one_that_waits_is_asked_again_when_another_comes_that_waits_too(
 ) -> None:
     first = world.begin(member(api, "first", 2), policy=GANG)
     await until(waiting(world, 1))
-    second = world.begin(member(api, "second", 9, seconds="1"), policy=GANG)
+    second = world.begin(member(api, "second", 9, seconds="0.3"), policy=GANG)
     assert await first is BindResult.BOUND
     assert (await refused(second)).reason is BindReason.PERMIT_TIMEOUT
 

@@ -117,9 +117,12 @@ async def unbound(world: World, api: Api, *plugins: str, **more: Any) -> BindErr
 async def test_plugins_run_in_order_before_and_after_the_write(
     world: World, api: Api, trace: list[str]
 ) -> None:
-    pod = api.pod(labels={"scanned": "yes"})
-    assert await world.bind(pod, policy=policy_of("Scan", "Volume")) is BindResult.BOUND
+    pod, given = api.pod(labels={"scanned": "yes"}), {"example.com/given": "yes"}
+    policy = policy_of("Scan", "Volume")
+    assert await world.bind(pod, policy=policy, annotations=given) is BindResult.BOUND
     await world.binder.drain()
+    written = api.read_pod()["metadata"]["annotations"]
+    assert written == {**given, "example.com/volume": "node-a"}
     assert trace == [
         "Scan starts",
         "Volume starts",
@@ -191,28 +194,24 @@ async def test_a_plugin_has_its_time_budget(world: World, api: Api) -> None:
 
 
 async def test_a_plugin_must_leave_time_for_the_write(world: World, api: Api) -> None:
-    with pytest.raises(BindError, match="did not end in pre_bind before the bind's") as caught:
-        await world.bind(api.pod(), policy=policy_of("Waits"), seconds=0.6)
-    assert caught.value.reason is BindReason.PLUGIN_FAILED
+    error = await refused(world.bind(api.pod(), policy=policy_of("Waits"), seconds=0.6))
+    assert "did not end in pre_bind before the bind's" in str(error)
+    assert error.reason is BindReason.PLUGIN_FAILED
     assert api.node_of() is None
 
 
-async def test_a_pod_that_is_bound_already_is_no_matter_for_plugins(
+async def test_a_pod_that_is_bound_or_may_not_be_is_no_matter_for_plugins(
     world: World, api: Api, trace: list[str]
 ) -> None:
-    pod = api.pod(nodeName="node-a")
-    assert await world.bind(pod, policy=policy_of("Scan", "Volume")) is BindResult.ALREADY_BOUND
+    bound, gated = (
+        api.pod("bound", nodeName="node-a"),
+        api.pod("gated", schedulingGates=[{"name": "example.com/g"}]),
+    )
+    policy = policy_of("Scan", "Volume")
+    assert await world.bind(bound, policy=policy) is BindResult.ALREADY_BOUND
+    assert "has scheduling gates" in str(await refused(world.bind(gated, policy=policy)))
     await world.binder.drain()
     assert trace == ["Scan starts", "Volume starts"]
-
-
-async def test_a_pod_that_may_not_be_bound_is_no_matter_for_plugins(
-    world: World, api: Api, trace: list[str]
-) -> None:
-    pod = api.pod(schedulingGates=[{"name": "example.com/g"}])
-    with pytest.raises(BindError, match="has scheduling gates"):
-        await world.bind(pod, policy=policy_of("Volume"))
-    assert trace == ["Volume starts"]
 
 
 async def test_a_pod_that_cannot_be_read_at_first_is_read_again(world: World, api: Api) -> None:
@@ -248,14 +247,23 @@ async def test_plugins_are_called_after_a_bind_that_was_unknown_and_is_found_don
     first = world.begin(pod, policy=policy, seconds=1.0)
     await until(lambda: posts() == 1)
     api.fault(*READS, status=500)
-    with pytest.raises(BindError, match="is not known to be bound"):
-        await first
+    assert "is not known to be bound" in str(await refused(first))
     assert "volume in use by default-scheduler" not in trace
     assert await world.bind(pod, policy=policy) is BindResult.BOUND
     await world.binder.drain()
     assert posts() == 1
     assert trace[-1] == "volume in use by default-scheduler"
     assert trace.count("volume of 1 for web on node-a") == 1
+
+
+async def test_the_profile_is_the_pods_own_if_the_caller_names_none(
+    world: World, api: Api, trace: list[str]
+) -> None:
+    for scheduler in ("batch", "other"):
+        pod = api.pod(scheduler, schedulerName=scheduler)
+        await world.bind(pod, policy=policy_of("Volume", profile="batch"))
+    await world.binder.drain()
+    assert trace == ["Volume starts", "volume of 1 for batch on node-a", "volume in use by batch"]
 
 
 async def test_plugins_wait_outside_of_the_slots_for_the_api_server(
@@ -306,7 +314,7 @@ async def test_a_policy_that_cannot_be_used_is_not_tried_by_every_bind(
     world: World, api: Api, trace: list[str]
 ) -> None:
     for name in ("a", "b"):
-        with pytest.raises(BindError, match="no such bus"):
-            await world.bind(api.pod(name), policy=policy_of("Broken"))
+        error = await refused(world.bind(api.pod(name), policy=policy_of("Broken")))
+        assert "no such bus" in str(error)
     assert trace == ["tries to start"]
     assert await world.bind(api.read_pod("a"), policy=policy_of("Volume")) is BindResult.BOUND

@@ -86,6 +86,16 @@ async def test_a_refusal_has_its_code_and_reason_and_binds_nothing(
     assert (posts() == 0) == (reason in (None, "POLICY"))
 
 
+async def test_an_answer_comes_before_the_caller_stops_listening(
+    kubeconfig: Path, api: Api
+) -> None:
+    api.fault(*BINDINGS, delay_seconds=0.5)
+    async with serving(kubeconfig, answer_margin=0.8) as (_, channel):
+        with pytest.raises(grpc.aio.AioRpcError, match="not known to be bound") as caught:
+            await BinderServiceStub(channel).Bind(request(api.pod()), timeout=1.0)
+    assert caught.value.code() is Code.DEADLINE_EXCEEDED
+
+
 async def test_binds_and_tries_are_counted(stub: BinderServiceStub, api: Api) -> None:
     def value(name: str, **labels: str) -> float:
         return REGISTRY.get_sample_value(name, labels) or 0.0
@@ -160,6 +170,8 @@ async def test_plugins_of_files_are_listed_and_run_with_the_policy_of_the_call(
     assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
     assert dict(caught.value.trailing_metadata())["moorage-reason"] == "REFUSED"
     assert api.node_of() is None
+    labels = {"plugin": "Scan", "point": "PreBind", "result": "refused"}
+    assert (REGISTRY.get_sample_value("moorage_bind_plugin_results_total", labels) or 0) > 0
 
 
 async def test_every_reason_has_a_code() -> None:

@@ -147,6 +147,13 @@ async def test_an_answer_comes_before_the_caller_stops_listening(
         assert (answer.status.code, api.node_of()) == (0, "node-a")
 
 
+async def test_a_bind_without_a_timeout_has_the_binders_own(kubeconfig: Path, api: Api) -> None:
+    api.fault(*BINDINGS, delay_seconds=0.5)
+    async with serving(kubeconfig, bind_timeout=0.2) as (_, channel):
+        answer = await Stream(channel).ask(request(api.pod()), seconds=0)
+    assert answer.status.code == grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
+
+
 async def test_a_bug_is_logged_once_and_answered(
     kubeconfig: Path, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

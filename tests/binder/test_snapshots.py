@@ -129,6 +129,11 @@ async def test_a_state_that_nobody_keeps_up_to_date_is_dropped(world: World, api
     assert api.node_of() is None
 
 
+async def test_plugins_that_read_no_snapshot_wait_for_none(world: World, api: Api) -> None:
+    error = await refused(world.bind(api.pod(), policy=policy_of("Unaware"), generation=9))
+    assert "the snapshot was not sent: the plugin needs `reads_snapshot = True`" in str(error)
+
+
 async def test_a_malformed_state_ends_the_stream(kubeconfig: Path) -> None:
     async with serving(kubeconfig) as (_, channel):
         call = BinderServiceStub(channel).FollowState()

@@ -1,6 +1,5 @@
 """Whatever a file is, a command that reads it ends with an exit code and a sentence."""
 
-import asyncio
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,6 @@ from cli.doctor.installation.schedulers import parsed
 from cli.main import main
 from cli.up.workload import read_workload
 from moorage.errors import ConfigurationError
-from moorage_host.kube.config import find_server
 from tests.cli.support import dump, pod
 from tests.conftest import EXAMPLES
 from tests.fuzz.cases import ODD, bodies
@@ -147,13 +145,3 @@ def test_what_a_cluster_starts_with_is_read_or_refused(
     file.write_bytes(text)
     with contextlib.suppress(ConfigurationError):
         read_workload(str(file), None, ["moorage"])
-
-
-@given(text=mutated(KUBECONFIG))
-def test_a_kubeconfig_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, text: bytes
-) -> None:
-    file = tmp_path_factory.getbasetemp() / "kubeconfig"
-    file.write_bytes(text)
-    with contextlib.suppress(ConfigurationError):
-        asyncio.run(find_server(file, None, file, 60.0))

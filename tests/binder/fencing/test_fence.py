@@ -79,6 +79,13 @@ async def test_binds_of_lower_epochs_are_refused_and_by_hand_never(world: World,
     assert (api.node_of(), world.observed.stages) == (None, ["arrival"])
 
 
+async def test_a_bind_with_a_higher_epoch_fences_the_lower_ones(world: World, api: Api) -> None:
+    assert await world.bind(api.pod("first"), epoch=3) is BindResult.BOUND
+    assert await world.bind(api.pod("second"), epoch=5) is BindResult.BOUND
+    assert (await refused(world.bind(api.pod(), epoch=4))).reason is BindReason.STALE_EPOCH
+    assert world.observed.epochs == [3, 5]
+
+
 async def in_a_queue(world: World, api: Api, pod: Object) -> asyncio.Task[BindResult]:
     posts = api.count(*BINDINGS, delay_seconds=1)
     for number in range(64):
@@ -160,6 +167,7 @@ async def test_a_bind_that_waits_when_a_higher_epoch_comes_is_given_up_at_once(
     api.faults.clear()
     await world.binder.drain()
     assert (world.cluster.posts, api.node_of()) == (posts, None)
+    assert (world.binder.attempts, world.binder._newest) == (set(), {})
 
 
 async def test_a_plugin_that_ignores_its_cancellation_does_not_get_the_pod_bound(

@@ -29,6 +29,22 @@ def write_kubeconfig(path: Path, server: str, user: dict[str, Any] | None = None
     return path
 
 
+async def test_a_given_file_comes_before_the_environments_and_that_before_the_one_at_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".kube").mkdir()
+    write_kubeconfig(tmp_path / ".kube" / "config", "http://home.example")
+    given = write_kubeconfig(tmp_path / "given", "http://given.example")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "env", "http://env.example")))
+    found = [(await find_server(file, None, tmp_path, 60)).host for file in (given, None)]
+    monkeypatch.delenv("KUBECONFIG")
+    found.append((await find_server(None, None, tmp_path, 60)).host)
+    assert found == ["http://given.example", "http://env.example", "http://home.example"]
+    with pytest.raises(ConfigurationError, match=r"no kubeconfig at .*nowhere.*--kubeconfig"):
+        await connect(tmp_path / "nowhere")
+
+
 V1 = "client.authentication.k8s.io/v1"
 PROGRAM = {"apiVersion": V1, "command": "./credentials"}
 
@@ -74,6 +90,7 @@ async def test_kubeconfigs_mean_what_they_mean_to_kubectl(
 
 
 WRONG_URLS = ("api", "127.0.0.1:6443", "//h", "http://", "http://[::1", "http://h:99999", "ftp://h")
+NO_CONTEXT = "current-context: x\ncontexts: []\nclusters: []\nusers: []\n"
 
 
 @pytest.mark.parametrize("server", WRONG_URLS)
@@ -84,11 +101,7 @@ async def test_a_server_that_is_no_url_is_named(tmp_path: Path, server: str) -> 
     assert server.rstrip("/") in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "a string", "{}", "current-context: x\ncontexts: []\nclusters: []\nusers: []\n"],
-    ids=["empty", "not YAML", "not a map", "nothing in it", "no such context"],
-)
+@pytest.mark.parametrize("text", ["", "{", "a string", "{}", NO_CONTEXT])
 async def test_a_broken_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
     file = tmp_path / "broken"
     file.write_text(text)
@@ -104,6 +117,10 @@ async def test_a_certificate_that_is_none_is_a_configuration_error(tmp_path: Pat
     file.write_text(json.dumps(config))
     with pytest.raises(ConfigurationError, match="certificate-authority"):
         await connect(file)
+
+
+def at(server: TestServer, file: Path, user: dict[str, Any] | None = None) -> Path:
+    return write_kubeconfig(file, str(server.make_url("")).rstrip("/"), user)
 
 
 @asynccontextmanager
@@ -127,7 +144,7 @@ async def test_a_token_file_is_read_again_when_it_changes(tmp_path: Path) -> Non
     (tmp_path / "token").write_text("first")
     async with authorizing_server() as server:
         user = {"tokenFile": str(tmp_path / "token")}
-        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
+        file = at(server, tmp_path / "file", user)
         client = await connect(file, refresh_interval=0)
         assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer first"
         assert (await client.post("/whoami", b"{}")).body == b"Bearer first"
@@ -146,7 +163,7 @@ async def test_a_credential_plugin_is_asked_again_before_its_token_ends(
 ) -> None:
     async with authorizing_server() as server:
         user = {"exec": _plugin(tmp_path, expires=expires)}
-        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"), user)
+        file = at(server, tmp_path / "file", user)
         client = await connect(file, refresh_interval=0)
         bodies = [(await client.request("GET", "/whoami", timeout=50)).body for _ in tokens]
         await client.close()
@@ -174,7 +191,7 @@ async def test_a_proxy_of_the_environment_is_used_with_its_password_unless_told_
     assert seen == [("http://nowhere.example/whoami", "Basic bWU6c2VjcmV0")] * 2
     async with authorizing_server() as direct:
         monkeypatch.setenv("no_proxy", direct.host)
-        file = write_kubeconfig(tmp_path / "direct", str(direct.make_url("")).rstrip("/"))
+        file = at(direct, tmp_path / "direct")
         client = await connect(file)
         assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer unused"
         await client.close()
@@ -187,7 +204,7 @@ async def test_credentials_of_netrc_are_for_others(
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     async with authorizing_server() as server:
-        file = write_kubeconfig(tmp_path / "file", str(server.make_url("")).rstrip("/"))
+        file = at(server, tmp_path / "file")
         client = await connect(file)
         assert (await client.request("GET", "/whoami", timeout=50)).body == b"Bearer unused"
         await client.close()

@@ -104,8 +104,7 @@ def test_arguments_are_given_with_kube_schedulers_defaults(args: str, known: obj
     assert profile.arguments("NodeName") == {}
 
 
-def test_all_mistakes_are_told_at_once_with_line_and_near_name() -> None:
-    text = """\
+MISTAKES = r"""
 paralellism: 4
 profiles:
 - schedulerName: a
@@ -121,100 +120,62 @@ extenders:
 - urlPrefix: http://127.0.0.1:1
   ignoreable: true
   httpTimeout: 5
+-> 3: paralellism: unknown field `paralellism`, did you mean `parallelism`?
+-> 9: profiles[0].plugins.score.enabled[0].name: unknown plugin `NodeAfinity`, did you mean
+   `NodeAffinity`?
+-> 9: profiles[0].plugins.score.enabled[0].wieght: unknown field `wieght`, did you mean `weight`?
+-> 13: profiles[0].pluginConfig[0].args.scoringStrategy.tpye: unknown field `tpye`, did you mean
+   `type`?
+-> 13: profiles[0].pluginConfig[0].args.scoringStrategy.type: must be LeastAllocated,
+   MostAllocated or RequestedToCapacityRatio, got ""
+-> 16: extenders[0].ignoreable: unknown field `ignoreable`, did you mean `ignorable`?
+-> 17: extenders[0].httpTimeout: expected a duration such as "500ms" or "5s", got int 5
+
+apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+-> 1: apiVersion: kube-scheduler does not read v1beta3 any more since Kubernetes 1.29: write
+   `apiVersion: kubescheduler.config.k8s.io/v1`, here and in the args of pluginConfig; other
+   mistakes are found after that
+
+kind: KubeSchedulerConfiguration
+-> 1: apiVersion: write `apiVersion: kubescheduler.config.k8s.io/v1`
+
+{"kind": "Policy", "apiVersion": "v1"}
+-> 1: kind: this is a Policy of kube-scheduler before 1.23: moorage convert-policy FILE translates
+   it; a KubeSchedulerConfiguration is expected here
+
+apiVersion: moorage.io/v1alpha1
+kind: MoorageConfiguration
+-> 2: kind: this is a policy of Moorage: moorage config validate FILE reads it; a
+   KubeSchedulerConfiguration is expected here
+
+profiles: [{plugins: {score: {enabled: [{name: NodeResourcesMostAllocated}]}}}]
+-> 3: profiles[0].plugins.score.enabled[0].name: unknown plugin `NodeResourcesMostAllocated`: it
+   is the scoringStrategy MostAllocated of NodeResourcesFit since Kubernetes 1.23
+
+profiles: [{plugins: {score: {enabled: [{name: NoSuchScore}]}}}]
+-> 3: profiles[0].plugins.score.enabled[0].name: unknown plugin `NoSuchScore`: kube-scheduler has
+   none of this name
+
+profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]
+-> 3: profiles[0].plugins.score.enabled[0].name: `NodeName` does not run at score, only at filter,
+   preFilter
+
+schedulerName: a
+-> 3: schedulerName: unknown field `schedulerName`: it belongs to profiles[]
+
+profiles: [{schedulerName: yes}]
+-> 3: profiles[0].schedulerName: expected str, got bool true; YAML reads yes as true: write "yes"
+   if text is meant
 """
-    assert refused(HEAD + text) == [
-        "3: paralellism: unknown field `paralellism`, did you mean `parallelism`?",
-        (
-            "9: profiles[0].plugins.score.enabled[0].name: unknown plugin `NodeAfinity`, did you "
-            "mean `NodeAffinity`?"
-        ),
-        (
-            "9: profiles[0].plugins.score.enabled[0].wieght: unknown field `wieght`, did you mean "
-            "`weight`?"
-        ),
-        (
-            "13: profiles[0].pluginConfig[0].args.scoringStrategy.tpye: unknown field `tpye`, did "
-            "you mean `type`?"
-        ),
-        (
-            "13: profiles[0].pluginConfig[0].args.scoringStrategy.type: must be LeastAllocated, "
-            'MostAllocated or RequestedToCapacityRatio, got ""'
-        ),
-        "16: extenders[0].ignoreable: unknown field `ignoreable`, did you mean `ignorable`?",
-        '17: extenders[0].httpTimeout: expected a duration such as "500ms" or "5s", got int 5',
-    ]
+"""Texts, below the two lines that all begin with unless they have their own, and what is said."""
 
 
-SCORE = HEAD + "profiles: [{plugins: {score: {enabled: [{name: PLUGIN}]}}}]"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n",
-            (
-                "1: apiVersion: kube-scheduler does not read v1beta3 any more since Kubernetes "
-                "1.29: write `apiVersion: kubescheduler.config.k8s.io/v1`, here and in the args "
-                "of pluginConfig; other mistakes are found after that"
-            ),
-        ),
-        (
-            "kind: KubeSchedulerConfiguration\n",
-            "1: apiVersion: write `apiVersion: kubescheduler.config.k8s.io/v1`",
-        ),
-        (
-            '{"kind": "Policy", "apiVersion": "v1"}',
-            (
-                "1: kind: this is a Policy of kube-scheduler before 1.23: moorage convert-policy "
-                "FILE translates it; a KubeSchedulerConfiguration is expected here"
-            ),
-        ),
-        (
-            "apiVersion: moorage.io/v1alpha1\nkind: MoorageConfiguration\n",
-            (
-                "2: kind: this is a policy of Moorage: moorage config validate FILE reads it; a "
-                "KubeSchedulerConfiguration is expected here"
-            ),
-        ),
-        (
-            HEAD
-            + "profiles: [{plugins: {score: {enabled: [{name: NodeResourcesMostAllocated}]}}}]",
-            (
-                "3: profiles[0].plugins.score.enabled[0].name: unknown plugin "
-                "`NodeResourcesMostAllocated`: it is the scoringStrategy MostAllocated of "
-                "NodeResourcesFit since Kubernetes 1.23"
-            ),
-        ),
-        (
-            SCORE.replace("PLUGIN", "NoSuchScore"),
-            (
-                "3: profiles[0].plugins.score.enabled[0].name: unknown plugin `NoSuchScore`: "
-                "kube-scheduler has none of this name"
-            ),
-        ),
-        (
-            SCORE.replace("PLUGIN", "NodeName"),
-            (
-                "3: profiles[0].plugins.score.enabled[0].name: `NodeName` does not run at score, "
-                "only at filter, preFilter"
-            ),
-        ),
-        (
-            HEAD + "schedulerName: a",
-            "3: schedulerName: unknown field `schedulerName`: it belongs to profiles[]",
-        ),
-        (
-            HEAD + "profiles: [{schedulerName: yes}]",
-            (
-                "3: profiles[0].schedulerName: expected str, got bool true; YAML reads yes as "
-                'true: write "yes" if text is meant'
-            ),
-        ),
-    ],
-)
-def test_a_mistake_says_what_to_write(text: str, said: str) -> None:
-    assert refused(text) == [said]
+@pytest.mark.parametrize("case", MISTAKES.strip().split("\n\n"), ids=lambda case: case[-60:])
+def test_mistakes_are_told_with_line_near_name_and_what_to_write(case: str) -> None:
+    text, *told = case.split("\n-> ")
+    head = "" if text.startswith(("apiVersion", "kind", "{")) else HEAD
+    assert refused(head + text + "\n") == [" ".join(each.split()) for each in told]
 
 
 def test_a_file_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:

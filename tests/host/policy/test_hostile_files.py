@@ -193,13 +193,6 @@ def test_a_policy_of_ten_thousand_profiles_is_refused() -> None:
         document.parse(head + profiles, "p")
 
 
-def test_aliases_that_do_not_multiply_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("kind: Pod\nmetadata: {name: a, labels: &l {app: x}, annotations: *l}\n")
-    ((_, pod),) = read_located(path)
-    assert pod["metadata"]["annotations"] == {"app": "x"}
-
-
 def test_commands_that_look_into_a_kubeconfig_pass_a_hostile_one_by(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     for text, _ in FILES.values():

@@ -120,6 +120,23 @@ CONFIGURED = """profiles:
 """
 
 
+def test_a_replica_gets_arguments_and_limits_and_where_they_stand() -> None:
+    policies = resolved(CONFIGURED).policies
+    filters = {plugin.name: plugin for plugin in policies["filter"].profiles[0].plugins}
+    shown = {
+        name: (each.args, each.failure_policy, each.time_budget_seconds, each.path)
+        for name in ("NodeGroup", "NodeName", "NodePorts")
+        if (each := filters[name])
+    }
+    assert shown == {
+        "NodeGroup": ({"limit": 7}, "Abort", 0.25, "p.yaml:7: profiles[0].pluginConfig[0].args"),
+        "NodeName": ({}, "Ignore", 1.0, "p.yaml:9: profiles[0].pluginConfig[1]"),
+        "NodePorts": ({}, "Abort", 1.0, "p.yaml:4: profiles[0].plugins.multiPoint.enabled[0]"),
+    }
+    assert {each.failure_policy for each in policies["score"].profiles[0].plugins} == {"Ignore"}
+    assert order(plugins(ENABLED % "{name: Webhook}"), "bind") == "Webhook"
+
+
 def test_the_time_budget_is_that_of_the_policy_or_of_the_class() -> None:
     slow = [plugin(name, "filter", time_budget=5.0) for name in ("NodeName", "Slow")]
     names = "[{name: NodeName}, {name: Slow}, {name: NodeGroup}]"

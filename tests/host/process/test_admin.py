@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from moorage.errors import ConfigurationError, MoorageError
 from moorage_host.http.callers import Review, TokenReviewer, readable, require_read
-from moorage_host.process.admin import Check, admin_server
+from moorage_host.process.admin import Check, address, admin_server
 from moorage_host.process.lifecycle import AdminSettings
 from moorage_host.tls.certificate import Certificates, read_certificate
 from moorage_host.tls.security import Security, client_context
@@ -105,7 +105,7 @@ async def test_metrics_are_collected_where_the_event_loop_runs() -> None:
         assert (await ask(admin, "/metrics"))[0] == 200
 
 
-async def test_a_wrong_path_lists_the_right_ones() -> None:
+async def test_a_wrong_path_or_method_lists_the_right_ones() -> None:
     async def decision(_: web.Request) -> web.Response:
         raise web.HTTPNotFound(text="no such decision")
 
@@ -114,13 +114,12 @@ async def test_a_wrong_path_lists_the_right_ones() -> None:
         assert status == 404
         assert answer["paths"] == ["/decisions/{uid}", "/livez", "/metrics", "/readyz"]
         assert await ask(admin, "/decisions/1") == (404, "no such decision")
-
-
-async def test_a_wrong_method_is_told_the_right_ones() -> None:
-    async with serve() as admin:
         status, answer = await ask(admin, "/readyz", "POST")
-    assert status == 405
-    assert "GET" in answer["error"]
+        assert (status, "GET" in answer["error"]) == (405, True)
+
+
+def test_an_ipv6_address_gets_brackets() -> None:
+    assert [address(host, 80) for host in ("::1", "127.0.0.1")] == ["[::1]:80", "127.0.0.1:80"]
 
 
 async def test_a_taken_port_is_an_error_of_the_configuration() -> None:
@@ -190,15 +189,13 @@ def named(folder: Path, name: str) -> ssl.SSLContext:
     return client_context(read_certificate(write_folder(folder / name, GOOD, name)))
 
 
-@pytest.mark.parametrize("path", ["/livez", "/readyz"])
-async def test_probes_need_no_certificate(tmp_path: Path, path: str) -> None:
-    async with serving(tmp_path) as url:
-        assert (await get(url + path, anybody()))[0] == 200
-
-
 @pytest.mark.parametrize("path", ["/metrics", "/no-such-path", "/livez/"])
-async def test_the_rest_needs_the_certificate_of_an_operator(tmp_path: Path, path: str) -> None:
+async def test_all_but_probes_needs_the_certificate_of_an_operator(
+    tmp_path: Path, path: str
+) -> None:
     async with serving(tmp_path) as url:
+        for probe in ("/livez", "/readyz"):
+            assert (await get(url + probe, anybody()))[0] == 200
         status, text = await get(url + path, anybody())
         assert (status, "moorage-operator" in text) == (401, True)
         status, text = await get(url + path, named(tmp_path, "moorage-scheduler"))
@@ -210,22 +207,17 @@ async def test_the_rest_needs_the_certificate_of_an_operator(tmp_path: Path, pat
         assert (await get(url + path, anybody(), "prometheus"))[0] == 401
 
 
-@pytest.mark.parametrize(
-    ("token", "status", "text"),
-    [
-        ("prometheus", 200, ""),
-        ("web", 403, "moorage-metrics"),
-        ("unknown", 401, "does not know"),
-        ("down", 503, "does not answer"),
-    ],
-)
-async def test_a_bearer_token_is_reviewed(
-    tmp_path: Path, token: str, status: int, text: str
-) -> None:
+async def test_a_bearer_token_is_reviewed(tmp_path: Path) -> None:
     async with serving(tmp_path, Tokens()) as url:
-        found, answer = await get(f"{url}/metrics", anybody(), token)
-        assert (found, text in answer) == (status, True)
-        assert token == "web" or token not in answer
+        for token, status, text in (
+            ("prometheus", 200, ""),
+            ("web", 403, "moorage-metrics"),
+            ("unknown", 401, "does not know"),
+            ("down", 503, "does not answer"),
+        ):
+            found, answer = await get(f"{url}/metrics", anybody(), token)
+            assert (found, text in answer) == (status, True)
+            assert token == "web" or token not in answer
 
 
 async def show(request: web.Request) -> web.Response:

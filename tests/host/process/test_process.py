@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -75,6 +76,15 @@ async def test_what_the_user_must_change_is_one_line(
 ) -> None:
     tiny = await start_tiny(f"--failing={failing}")
     assert await tiny.ended() == (1, line)
+
+
+async def test_a_taken_port_is_one_line(start_tiny: StartTiny) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        tiny = await start_tiny(f"--port={port}")
+        code, errors = await tiny.ended()
+    assert (code, errors.count("\n")) == (1, 1)
+    assert all(said in errors for said in (f"127.0.0.1:{port}", "already in use", "--port"))
 
 
 def test_a_full_stdout_is_no_reason_to_end() -> None:

@@ -57,7 +57,7 @@ async def test_unavailable_is_tried_again_even_with_a_large_request(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr("tests.host.rpc.tiny.TinyServicer", Flaky)
-    async with running(tiny(), settings()) as server, connect(server.grpc) as channel:
+    async with running(tiny(), settings()) as server, connect(f"dns:///{server.grpc}") as channel:
         request = BindRequest(annotations={"a": "x" * size})
         answer = await BinderServiceStub(channel).Bind(request, timeout=20)
     assert answer.outcome == Outcome.OUTCOME_BOUND

@@ -77,34 +77,19 @@ def test_a_node_is_the_same_in_both_forms() -> None:
         (pb.Pod(json=b'{"metadata":{"name":"\xff"}}'), "pod.json is malformed"),
         (pb.Pod(json=b"[" * 100_000), "pod.json is malformed"),
         (as_manifest(with_pod(spec={"priority": float("nan")})), "cannot be written as JSON"),
-    ],
-)
-def test_a_bad_pod_is_refused_with_the_path_to_the_mistake(message: pb.Pod, text: str) -> None:
-    with pytest.raises(CallError) as refused:
-        pod_from_proto(message)
-    assert refused.value.code is grpc.StatusCode.INVALID_ARGUMENT
-    assert text in refused.value.message
-
-
-@pytest.mark.parametrize(
-    ("text", "refusal"),
-    [
-        (b"{}", r"^node\.metadata\.name is missing$"),
+        (pb.Node(json=b"{}"), "node.metadata.name is missing"),
         (
-            b'{"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"x"}}}',
-            r"^node\.status\.allocatable is malformed",
+            pb.Node(json=b'{"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"x"}}}'),
+            "node.status.allocatable is malformed",
         ),
     ],
 )
-def test_a_bad_node_is_refused(text: bytes, refusal: str) -> None:
-    with pytest.raises(CallError, match=refusal):
-        node_from_proto(pb.Node(json=text))
-
-
-@given(st.binary(max_size=200))
-def test_no_text_does_more_than_to_be_refused(text: bytes) -> None:
-    with pytest.raises(CallError):
-        pod_from_proto(pb.Pod(json=text))
+def test_what_is_malformed_is_refused_with_the_path_to_the_mistake(message: Any, text: str) -> None:
+    read: Any = node_from_proto if isinstance(message, pb.Node) else pod_from_proto
+    with pytest.raises(CallError) as refused:
+        read(message)
+    assert refused.value.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert text in refused.value.message
 
 
 plain = st.recursive(
@@ -116,10 +101,8 @@ plain = st.recursive(
 
 @given(st.dictionaries(st.text(), plain))
 def test_what_goes_into_a_struct_comes_out(content: dict[str, Any]) -> None:
-    restored = from_struct(to_struct(content))
-    assert msgspec.json.encode(restored, order="sorted") == msgspec.json.encode(
-        content, order="sorted"
-    )
+    restored = msgspec.json.encode(from_struct(to_struct(content)), order="sorted")
+    assert restored == msgspec.json.encode(content, order="sorted")
 
 
 FILE = replica_pb2.DESCRIPTOR.name

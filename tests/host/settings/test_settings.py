@@ -29,7 +29,7 @@ def parse(argv: Sequence[str] = (), environ: Mapping[str, str] | None = None) ->
 
 
 GIVEN = Settings(
-    extender_port=1,
+    extender_port=65535,
     http_timeout=90.0,
     ratio=-2.5,
     cluster="east",
@@ -44,26 +44,29 @@ GIVEN = Settings(
 
 def test_options_set_every_type() -> None:
     argv = (
-        "--extender-port 1 --http-timeout 1m30s --ratio -2.5 --cluster east --insecure "
+        "--extender-port 65535 --http-timeout 1m30s --ratio -2.5 --cluster east --insecure "
         "--no-annotate --plugin a.py --plugin b/ --origins x --ca-file ca.pem --log-format text"
     )
     assert parse(argv.split()) == GIVEN
 
 
-def test_environment_variables_set_every_type() -> None:
+def test_environment_variables_set_every_type(monkeypatch: pytest.MonkeyPatch) -> None:
     words = (
-        "EXTENDER_PORT=1 HTTP_TIMEOUT=90000ms RATIO=-2.5 CLUSTER=east INSECURE=True ANNOTATE=0 "
+        "EXTENDER_PORT=65535 HTTP_TIMEOUT=90000ms RATIO=-2.5 CLUSTER=east INSECURE=True ANNOTATE=0 "
         "PLUGIN=a.py,b, ORIGINS=x CA_FILE=ca.pem LOG_FORMAT=text"
     )
     environ = dict(f"MOORAGE_{word}".split("=") for word in words.split())
     environ["MOORAGE_PLUGIN"] = "a.py, b,"
     assert parse(environ=environ) == GIVEN
+    for name, text in environ.items():
+        monkeypatch.setenv(name, text)
+    assert parse_settings(Settings, "gateway", []) == GIVEN
 
 
 def test_an_option_beats_the_environment() -> None:
-    environ = {"MOORAGE_EXTENDER_PORT": "1", "MOORAGE_INSECURE": "1", "MOORAGE_PLUGIN": "a.py"}
-    settings = parse(["--extender-port=2", "--no-insecure", "--plugin=b.py"], environ)
-    assert (settings.extender_port, settings.insecure) == (2, False)
+    environ = {"MOORAGE_EXTENDER_PORT": "2", "MOORAGE_INSECURE": "1", "MOORAGE_PLUGIN": "a.py"}
+    settings = parse(["--extender-port=1", "--no-insecure", "--plugin=b.py"], environ)
+    assert (settings.extender_port, settings.insecure) == (1, False)
     assert settings.plugin == (Path("b.py"),)
 
 
