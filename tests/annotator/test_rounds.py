@@ -63,7 +63,7 @@ async def nodes_of(kubeconfig: str, folder: Path) -> AsyncIterator[NodeClient]:
     (folder / "kubeconfig").write_text(kubeconfig)
     client = await connect(folder / "kubeconfig")
     try:
-        yield NodeClient(client, timeout=1.5)
+        yield NodeClient(client, timeout=3.0)
     finally:
         await client.close()
 
@@ -169,7 +169,7 @@ async def test_nodes_of_another_name_are_named(
         await run()
 
 
-@pytest.mark.parametrize("effects", [{"status": 429}, {"status": 503}, {"delay_seconds": 3}])
+@pytest.mark.parametrize("effects", [{"status": 429}, {"status": 503}, {"delay_seconds": 5}])
 async def test_a_node_that_was_not_written_is_written_in_the_next_round(
     api: Api, run: Run, effects: dict[str, Any]
 ) -> None:

@@ -60,12 +60,8 @@ def test_the_extenders_url_can_be_replaced() -> None:
 
 def test_plugins_keep_kube_schedulers_order_and_weights_where_nothing_else_is_configured() -> None:
     (profile,) = read("").profiles
-    assert profile.filters[:4] == (
-        "NodeName",
-        "NodeUnschedulable",
-        "TaintToleration",
-        "NodeAffinity",
-    )
+    first = ("NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity")
+    assert profile.filters[:4] == first
     assert profile.post_filters == ("DynamicResources", "DefaultPreemption")
     assert profile.scores == {
         "TaintToleration": 3,
