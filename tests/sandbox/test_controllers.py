@@ -185,7 +185,11 @@ async def test_a_deleted_pod_and_one_that_ended_are_replaced(workloads: Workload
 
 async def test_a_changed_template_replaces_all_pods(workloads: Workloads) -> None:
     workloads.create("Deployment", replicas=3)
+    await workloads.until_status("Deployment", replicas=3, readyReplicas=0, unavailableReplicas=3)
+    assert workloads.condition("Deployment", "Available") == ("False", "MinimumReplicasUnavailable")
     await workloads.until_ready(3)
+    await workloads.until_status("Deployment", availableReplicas=3, unavailableReplicas=0)
+    assert workloads.condition("Deployment", "Available") == ("True", "MinimumReplicasAvailable")
     (before,) = workloads.all("ReplicaSet")
     workloads.change_image("Deployment", "web:2")
     await until(lambda: workloads.images() == ["web:2"] * 3)
