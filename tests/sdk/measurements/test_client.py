@@ -58,6 +58,9 @@ async def test_a_token_is_read_for_each_query(prometheus: FakePrometheus, tmp_pa
         await query(settings, "up")
     sent = [headers["Authorization"] for *_, headers in prometheus.requests]
     assert sent == ["Bearer first", "Bearer second"]
+    token.unlink()
+    with pytest.raises(PrometheusError, match="No such file"):
+        await query(settings, "up")
 
 
 async def test_a_user_and_a_password_are_sent(prometheus: FakePrometheus, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import asyncio
 import math
 import subprocess
 import sys
@@ -64,6 +65,7 @@ async def test_equal_sources_share_their_queries(prometheus: FakePrometheus) -> 
     assert math.isinf(first.age)
     for each in (second, other):
         await each.stop()
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("poll")]
 
 
 async def test_a_failing_server_is_asked_again_and_the_answer_kept(
@@ -72,16 +74,16 @@ async def test_a_failing_server_is_asked_again_and_the_answer_kept(
     prometheus.measures({"load": {"n1": 1}})
     measured = source(prometheus.settings())
     await measured.start()
-    prometheus.status = 500
-    await until(lambda: (metric("polls_total", prometheus, result="failed") or 0) > 2)
-    assert measured.values(nodes("n1"), "load").tolist() == [1]
-    measured.check()
-    prometheus.status = 200
-    prometheus.measures({"load": {"n1": 3}})
     with capture_logs() as logs:
+        prometheus.status = 500
+        await until(lambda: (metric("polls_total", prometheus, result="failed") or 0) > 2)
+        assert measured.values(nodes("n1"), "load").tolist() == [1]
+        measured.check()
+        prometheus.status = 200
+        prometheus.measures({"load": {"n1": 3}})
         await until(lambda: measured.values(nodes("n1"), "load")[0] == 3)
     await measured.stop()
-    assert [log["event"] for log in logs] == ["Prometheus answers again."]
+    assert [log["event"] for log in logs] == ["No measurements.", "Prometheus answers again."]
 
 
 async def test_an_answer_counts_until_it_is_too_old(prometheus: FakePrometheus) -> None:

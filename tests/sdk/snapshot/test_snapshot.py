@@ -63,6 +63,15 @@ def test_the_column_unused_for_longest_makes_room_and_comes_back_when_asked_for(
     assert (kept.calls, evicted.calls) == (2, 2)
 
 
+def test_values_that_no_node_has_any_more_are_forgotten_in_time() -> None:
+    snapshot = Snapshot()
+    for number in range(SLACK + 10):
+        snapshot.set_node(0, make_node("n0", annotations={"load": str(number)}))
+        column = snapshot.nodes().annotation("load")
+        assert column.values[column.codes[0]] == str(number)
+    assert len(column.values) < SLACK
+
+
 def test_a_reader_that_fails_fails_whoever_asks_and_not_the_change_of_a_node() -> None:
     snapshot = Snapshot()
     read: Callable[[NodeManifest], float] = lambda node: float(node.metadata.labels["load"])  # noqa: E731
