@@ -80,8 +80,8 @@ def test_resources_are_scored_by_the_arguments(
 ) -> None:
     space = {"cpu": "4", "memory": "8Gi", "pods": "110", GPU: "1"}
     requests = {"cpu": cpu, "memory": "2Gi", **({GPU: str(gpus)} if gpus else {})}
-    node = make_node("n1", allocatable=space)
-    assert run_score(plugin, make_pod(requests=requests), node) == {"n1": score}
+    nodes = make_node("n1", allocatable=space), make_node("without a GPU")
+    assert run_score(plugin, make_pod(requests=requests), *nodes)["n1"] == score
 
 
 NODES = (
