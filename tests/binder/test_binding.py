@@ -53,7 +53,7 @@ async def test_a_bind_that_happened_is_found(
 async def test_a_bind_is_one_request_at_every_latency_below_the_deadline(
     world: World, api: Api
 ) -> None:
-    latencies = (0.1, 0.5, 1)
+    latencies = (0.1, 0.5, 1, 1.8, 2.2, 4)
     pods = {latency: [f"web-{latency}-{number}" for number in range(10)] for latency in latencies}
     for latency, names in pods.items():
         for name in names:
@@ -65,6 +65,19 @@ async def test_a_bind_is_one_request_at_every_latency_below_the_deadline(
         for latency in latencies
     }
     assert posts == dict.fromkeys(latencies, 10)
+
+
+async def test_a_slow_api_server_that_fails_at_times_gets_few_more_requests_than_binds(
+    world: World, api: Api
+) -> None:
+    pods = [f"web-{number}" for number in range(50)]
+    for number, name in enumerate(pods):
+        if number % 10 == 0:
+            api.fault(*BINDINGS, name=name, status=500 if number % 20 else 429, delay_seconds=0.5)
+        api.fault(*BINDINGS, name=name, times=COUNTED, delay_seconds=1.0)
+    outcomes = await asyncio.gather(*[world.bind(api.pod(name)) for name in pods])
+    assert set(outcomes) == {BindResult.BOUND}
+    assert len(world.cluster.posts) <= 1.2 * len(pods)
 
 
 async def test_a_bind_without_an_answer_is_unknown_and_the_next_attempt_looks_first(
@@ -119,7 +132,7 @@ async def test_a_later_attempt_waits_for_as_long_as_the_server_asked(
     world: World, api: Api
 ) -> None:
     for status in (429, 503):
-        api.fault(*BINDINGS, name=f"web-{status}", status=status, retry_after_seconds=2)
+        api.fault(*BINDINGS, name=f"web-{status}", status=status, retry_after_seconds=3)
     posts = api.count(*BINDINGS)
 
     async def later(pod: Object) -> BindResult:
