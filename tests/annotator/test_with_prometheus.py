@@ -46,13 +46,18 @@ async def test_the_annotator_writes_what_is_measured(server: str, tmp_path: Path
 
         async def is_written() -> bool:
             await annotator.round()
-            found = [api.read(f"/api/v1/nodes/{name}")["metadata"]["annotations"] for name in IDLE]
+            nodes = [api.read(f"/api/v1/nodes/{name}")["metadata"] for name in IDLE]
+            found = [each.get("annotations", {}) for each in nodes]
+            if not all(found):
+                return False
             free = [[float(each[f"mean-free-{of}"]) for each in found] for of in ("cpu", "memory")]
             is_steady = all(int(each["std-free-cpu"]) < 50 for each in found)
             return is_steady and np.allclose(free, [750, 250], rtol=0.1)
 
-        await until(is_written, seconds=30)
-        await client.close()
+        try:
+            await until(is_written)
+        finally:
+            await client.close()
 
 
 async def test_an_empty_answer_names_the_presets_that_would_match(server: str) -> None:
