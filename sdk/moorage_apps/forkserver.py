@@ -10,6 +10,7 @@ import ctypes
 import gc
 import importlib
 import os
+import select
 import signal
 import socket
 import sys
@@ -73,36 +74,45 @@ def _serve(requests: socket.socket) -> "Request":
     over that socket, on which this process writes the id of the new one, and later its exit code.
     """
     server, links = os.getpid(), dict[int, socket.socket]()
-
-    def report(*_: object) -> None:
-        # A second signal may interrupt this function, and find what it was about to look for.
-        with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                pid, status = ended
-                with links.pop(pid) as link, suppress(OSError):  # nobody asks any more
-                    link.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
-
-    signal.signal(signal.SIGCHLD, report)
+    # A handler in Python would not run if a process ended just before this one begins to wait.
+    ended, wakeup = socket.socketpair()
+    for each in (ended, wakeup):
+        each.setblocking(False)
+    signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
+        ready, _, _ = select.select((requests, ended), (), ())
+        if ended in ready:
+            ended.recv(4096)
+            _report(links)
+        if requests not in ready:
+            continue
         asked, descriptors, *_ = socket.recv_fds(requests, 1, 3)
         if not asked:
             os._exit(0)  # the kernel kills what is left
         link = socket.socket(fileno=descriptors[0])
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         pid = os.fork()
         if pid == 0:
             break
         links[pid] = link
         with suppress(OSError):
             link.sendall(b"%d\n" % pid)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         for descriptor in descriptors[1:]:
             os.close(descriptor)
+    signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-    for other in (requests, *links.values()):
+    for other in (requests, ended, wakeup, *links.values()):
         other.close()
     return _become(link, descriptors[1], descriptors[2], server)
+
+
+def _report(links: dict[int, socket.socket]) -> None:
+    """Send the exit codes of the processes that have ended."""
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = found
+            with links.pop(pid) as link, suppress(OSError):  # nobody asks any more
+                link.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
 def _become(link: socket.socket, stdout: int, stderr: int, server: int) -> "Request":

@@ -128,7 +128,10 @@ SESSIONS = {
         ("create job web --image=web:1 -- sleep 1", "created"),
         ("get job web -o jsonpath={..command}", '["sleep","1"]'),
         ("apply -f service.json", "created"),
-        ("get service web -o yaml | sed s/81/82/ | $KUBECTL apply -f -", "configured"),
+        (
+            "get service web -o yaml | sed 's/port: 81/port: 82/' | $KUBECTL apply -f -",
+            "configured",
+        ),
         ("get service web -o jsonpath={.spec.ports[*].port}", "80 82"),
     ],
     "custom resources are like others": [
