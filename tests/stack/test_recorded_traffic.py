@@ -123,7 +123,8 @@ CHECKS: dict[str, Callable[[Object, Any], Any]] = {
 
 async def scheduler(stack: Stack) -> KubeScheduler:
     """Return a caller, once the gateway knows the nodes of the recordings."""
-    await stack.create([node(name) for name in NODES])
+    # With room for all: a pod whose bind is under way takes up what it requests.
+    await stack.create([node(name, cpu="64") for name in NODES])
     return KubeScheduler(stack)
 
 
