@@ -73,12 +73,12 @@ async def play(
 ) -> list[Answer]:
     """Send the requests of a case one after another; return status and body of each answer."""
     answers: list[Answer] = []
-    counts = True
+    pending = False  # whether something was created that does not count yet
     for each in requests:
         is_slow = each["method"] == "POST" and SLOW.search(each["path"]) is not None
-        if slow and not counts and not is_slow:
+        if slow and pending and not is_slow:
             await asyncio.sleep(slow)
-            counts = True
+            pending = False
         asked = _filled({key: each.get(key) for key in ("path", "body")}, answers)
         body, media = asked["body"], each.get("media") or "application/json"
         data = base64.b64decode(body["$base64"]) if _is_raw(body) else json.dumps(body).encode()
@@ -90,7 +90,7 @@ async def play(
             headers=headers,
         ) as response:
             answers.append((response.status, _read(await response.read())))
-        counts = counts and not (is_slow and answers[-1][0] == 201)
+        pending = pending or (is_slow and answers[-1][0] == 201)
     return answers
 
 

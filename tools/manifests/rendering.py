@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ def rendered(values: Values, *options: str) -> str:
     return _template(json.dumps(given), *(options or ("--skip-tests",)))
 
 
-@cache
+@lru_cache(maxsize=100)
 def _template(given: str, *options: str) -> str:
     command = [str(find("helm")), "template", "moorage", str(CHART), "--namespace", NAMESPACE]
     command += ["--kube-version", KUBERNETES, "--values", "-", *options]
