@@ -49,9 +49,6 @@ LAST_STEP = "_schedule_rpc_coro"
 
 LAST_STEP_SECONDS = 1.0
 
-_serving: set[grpc.aio.Server] = set()
-"""The servers of this process."""
-
 SWITCH_SECONDS = 0.0005
 """After which busy threads of plugins let the event loop go on; Python's own is ten times that."""
 
@@ -218,7 +215,6 @@ async def running(
             add_reflection(definition.grpc_names, server)
         await health.serving()
         await server.start()
-        _serving.add(server)
         stack.push_async_callback(_stop, server, settings.shutdown_grace)
         stack.push_async_callback(servicer.drain)
         stack.push_async_callback(_become_unready, phase, health, settings)
@@ -229,12 +225,9 @@ async def running(
 
 
 async def _stop(server: grpc.aio.Server, grace: float) -> None:
-    _serving.discard(server)
     await server.stop(grace)
     # It does not wait for the last step of calls that were answered just now. They would be
-    # cancelled in the end, with a traceback in the log. The last server waits, for that of all.
-    if _serving:
-        return
+    # cancelled in the end, with a traceback in the log.
     tasks = {t for t in asyncio.all_tasks() if getattr(t.get_coro(), "__name__", "") == LAST_STEP}
     if tasks:
         await asyncio.wait(tasks, timeout=LAST_STEP_SECONDS)
