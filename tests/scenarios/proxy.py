@@ -25,7 +25,7 @@ class Proxy:
         answered: Requests whose answer waits for `after` now.
         binding_seconds: How long each Binding is held before it is passed on.
         held: Bindings that are held now.
-        lose_bindings: Bindings are carried out, but their answers never come.
+        lose_bindings: Bindings are carried out, but their answers get lost with the connection.
         binds: Bindings passed on so far, as (pod, status).
     """
 
@@ -97,8 +97,8 @@ class Proxy:
             answer = await response.read()
         if request.path.endswith("/binding"):
             self.binds.append((request.path.split("/")[-2], response.status))
-            if self.lose_bindings:
-                await asyncio.Event().wait()  # until the binder hangs up
+            if self.lose_bindings and request.transport:
+                request.transport.abort()
         self.answered += 1
         try:
             await self.after.wait()
