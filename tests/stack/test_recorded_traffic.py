@@ -123,8 +123,7 @@ CHECKS: dict[str, Callable[[Object, Any], Any]] = {
 
 async def scheduler(stack: Stack) -> KubeScheduler:
     """Return a caller, once the gateway knows the nodes of the recordings."""
-    # With room for all: a pod whose bind is under way takes up what it requests.
-    await stack.create([node(name, cpu="64") for name in NODES])
+    await stack.create([node(name) for name in NODES])
     return KubeScheduler(stack)
 
 
@@ -132,17 +131,15 @@ async def scheduler(stack: Stack) -> KubeScheduler:
 async def test_the_answers_to_recorded_requests_are_right(stack: Stack, recording: str) -> None:
     caller = await scheduler(stack)
 
-    async def twice(args: Object) -> None:
-        for _ in range(2):  # as after an answer that was lost
-            await caller.send("bind", args)
-
-    async with asyncio.TaskGroup() as binds:  # which kube-scheduler sends beside its cycles
-        for request in recorded_requests(recording):
-            body = request.body.replace('"schedulerName":"rec"', '"schedulerName":"moorage"')
-            if request.verb == "bind":
-                binds.create_task(twice(json.loads(body)))
-            else:
-                await caller.send(request.verb, json.loads(body))
+    # One after another: what the binds under way take up decides about the next pod.
+    binds = list[Object]()
+    for request in recorded_requests(recording):
+        body = request.body.replace('"schedulerName":"rec"', '"schedulerName":"moorage"')
+        args = json.loads(body)
+        await caller.send(request.verb, args)
+        if request.verb == "bind":
+            binds.append(args)
+    await asyncio.gather(*(caller.send("bind", args) for args in binds))  # answers were lost
 
 
 def annotated(name: str, text: str) -> Object:
