@@ -60,12 +60,14 @@ class IncomingNodes:
             for name, each in manifests.items()
             if (claim := self._claim(each, coming[name].node)) is not None
         }
+        rooms = {name: self._room(each.node) for name, each in coming.items() if name not in left}
+        rooms |= {name: claim.room for name, claim in left.items()}
         found: dict[str, IncomingNode] = {}
 
         def take(uid: str, name: str) -> None:
             found[uid] = coming[name]
+            rooms[name].put(requests[uid][1].requests)
             if (claim := left.get(name)) is not None:
-                claim.room.put(requests[uid][1].requests)
                 claim.meant.put(requests[uid][1].requests)
 
         placeholders = sorted(self._view.placeholders.values(), key=lambda each: each.created)
@@ -84,7 +86,7 @@ class IncomingNodes:
             if uid in found or name not in coming or coming[name].node in placeholder.nodes:
                 continue
             # Karpenter also names one that is full by now: it counts open requests only.
-            if name not in left or left[name].room.takes(pod):
+            if rooms[name].takes(pod):
                 take(uid, name)
         for uid, (placeholder, pod) in requests.items():
             for name, claim in left.items() if uid not in found else ():
@@ -93,6 +95,10 @@ class IncomingNodes:
                     take(uid, name)
                     break
         self._coming = found
+
+    def _room(self, name: str) -> FreeCapacity:
+        """Return what a node that exists has left, as far as requests took of it."""
+        return FreeCapacity(self._view.nodes[name], self._nodes.taken(name))
 
     def _claim(self, manifest: Manifest, name: str) -> _NodeClaim | None:
         """Return what a NodeClaim has left; None if its node is one that exists by now."""

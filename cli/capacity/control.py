@@ -14,7 +14,7 @@ goes on where it was. In memory are only pauses, and what was judged or reported
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -88,7 +88,7 @@ class Controller:
         rejected = {each["uid"]: each for each in items}
         await self._note_coming()
         for placeholder in list(self._view.placeholders.values()):
-            await self._follow(gateway, placeholder, rejected.get(placeholder.pod_uid))
+            await self._follow(gateway, placeholder, rejected)
         await self._asker.ask(gateway, items)
         await self._nodes.release()
         await self._nodes.mark()
@@ -119,9 +119,12 @@ class Controller:
 
     # ---- requests
 
-    async def _follow(self, gateway: Gateway, placeholder: Placeholder, item: Any) -> None:
+    async def _follow(
+        self, gateway: Gateway, placeholder: Placeholder, rejected: Mapping[str, Any]
+    ) -> None:
         """Bring a request one step on, if there is one."""
         waiting = self._view.waiting.get(placeholder.pod_uid)
+        item = rejected.get(placeholder.pod_uid)
         if waiting is None or waiting.pod.is_terminating:
             await self._end(placeholder)
         elif item is not None and not is_curable(item):
@@ -130,7 +133,8 @@ class Controller:
         elif placeholder.is_open:
             await self._follow_open(placeholder, waiting)
         elif placeholder.reason == NODE_ADDED:
-            await self._follow_added(gateway, placeholder, waiting)
+            group = self._group_of(placeholder, rejected)
+            await self._follow_added(gateway, placeholder, waiting, group)
         elif placeholder.reason == NO_NODE_CAME and self._is_over(placeholder):
             await self._view.delete(placeholder)  # and another request may follow
 
@@ -166,8 +170,11 @@ class Controller:
         if placeholder.reason == COMING and coming is None:
             await self._asker.open(placeholder)
             return
-        named = self._view.nodes.get(coming.node) if coming is not None else None
-        if (node := named or self._nodes.coming_for(placeholder, waiting.pod)) is not None:
+        if coming is not None and coming.claim:
+            node = self._view.nodes.get(coming.node)
+        else:
+            node = self._nodes.coming_for(placeholder, waiting.pod)
+        if node is not None:
             await self._nodes.keep(node.name, f"{placeholder.namespace}/{placeholder.pod}")
             message = f"node {node.name} was added for it, and is not used yet"
             nodes = (*placeholder.nodes, node.name)
@@ -194,9 +201,24 @@ class Controller:
                 return f"{title}: {note}"[:1000]
         return title
 
+    def _group_of(self, placeholder: Placeholder, rejected: Mapping[str, Any]) -> list[Placeholder]:
+        """Return the requests of a pod's group, with its own; that alone if it is in none."""
+        groups = {uid: each["group"] for uid, each in rejected.items()}
+        if not (group := groups.get(placeholder.pod_uid)):
+            return [placeholder]
+        return [each for uid, each in self._view.placeholders.items() if groups.get(uid) == group]
+
     async def _follow_added(
-        self, gateway: Gateway, placeholder: Placeholder, waiting: WaitingPod
+        self,
+        gateway: Gateway,
+        placeholder: Placeholder,
+        waiting: WaitingPod,
+        group: Sequence[Placeholder],
     ) -> None:
+        """Ask for another node if the one that came is of no use.
+
+        Pods of a group get on their nodes together, so they wait for the last one of these.
+        """
         name = placeholder.nodes[-1] if placeholder.nodes else ""
         node = self._view.nodes.get(name)
         if node is None:
@@ -204,6 +226,8 @@ class Controller:
         elif self._nodes.is_full(node, waiting.pod):
             if len(placeholder.nodes) < MOST_NODES:
                 await self._ask_again(placeholder, waiting)
+        elif any(each.is_open for each in group):
+            return
         elif self._nodes.is_settled(node) and self._is_due(placeholder.uid, SETTLED_SECONDS):
             if untolerated(node.spec.taints, waiting.pod.spec.tolerations, DO_NOT_SCHEDULE):
                 return
@@ -214,7 +238,7 @@ class Controller:
                 await self._again(
                     replace(placeholder, rejecting=rejecting), waiting, f"{name} is rejected: {why}"
                 )
-            elif time.time() - placeholder.since > UNUSED_SECONDS:
+            elif time.time() - max(each.since for each in group) > UNUSED_SECONDS:
                 await self._again(placeholder, waiting, f"the pod did not get on node {name}")
 
     async def _again(self, placeholder: Placeholder, waiting: WaitingPod, problem: str) -> None:

@@ -138,10 +138,14 @@ class Judge:
         return NewNodeVerdict(f"no new node would help: {words}, on {count} new nodes as well")
 
     async def why_not(self, gateway: Gateway, waiting: WaitingPod, node: str, profile: str) -> str:
-        """Return why a node that exists is rejected by now; "" if it is not, or nobody says."""
-        answer = await self._simulated(gateway, waiting, profile, [node])
-        why = next(iter((answer or {}).get("rejected") or ()), None)
-        return "" if why is None or not why.get("plugin") else str(why["reason"])
+        """Return why a node that exists is rejected by now; "" if it is not, or nobody says.
+
+        That a whole group does not fit on it is no reason.
+        """
+        answer = await self._simulated(gateway, waiting, profile, [node]) or {}
+        why: Mapping[str, Any] = next(iter(answer.get("rejected") or ()), {})
+        plugin, group = why.get("plugin"), answer.get("group") or {}
+        return str(why["reason"]) if plugin and plugin != group.get("plugin") else ""
 
     async def _simulated(
         self,

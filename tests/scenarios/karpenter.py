@@ -81,6 +81,8 @@ class FakeKarpenter:
         limit: How many nodes it may add.
         cpu: How large these are.
         hot: Whether new nodes are hot.
+        boot_seconds: How long a node takes from its NodeClaim, and again until it is ready.
+        apart_seconds: How much later each next node of the same round comes.
     """
 
     def __init__(self, client: KubeClient) -> None:
@@ -91,6 +93,7 @@ class FakeKarpenter:
         self.cpu = "8"
         self.hot = False
         self.boot_seconds = 0.3
+        self.apart_seconds = 0.0
         self._client = client
         self._pools: list[Object] = []
         self._claims: dict[str, tuple[NodeManifest, list[Pod]]] = {}  # on their way
@@ -166,8 +169,8 @@ class FakeKarpenter:
                 fresh[place].append(pod)
             kind = "nodeclaim" if place in self._claims else "node"
             await self._event(pod, "Nominated", f"Pod should schedule on: {kind}/{place}")
-        for name in fresh:
-            boots.create_task(self._boot(*self._claims[name]))
+        for number, name in enumerate(fresh):
+            boots.create_task(self._boot(*self._claims[name], number * self.apart_seconds))
 
     def _new_node(self, pod: Pod) -> NodeManifest | None:
         for pool in self._pools:
@@ -203,7 +206,7 @@ class FakeKarpenter:
                 return node
         return None
 
-    async def _boot(self, node: NodeManifest, pods: list[Pod]) -> None:
+    async def _boot(self, node: NodeManifest, pods: list[Pod], later: float) -> None:
         name, labels = node.name, dict(node.metadata.labels)
         self.added.append(name)
         requests: dict[str, str] = {"pods": str(len(pods))}
@@ -221,7 +224,7 @@ class FakeKarpenter:
             "status": {"nodeName": name},
         }
         await self._post(f"/apis/{GROUP}/v1/nodeclaims", claim)
-        await asyncio.sleep(self.boot_seconds)
+        await asyncio.sleep(self.boot_seconds + later)
         taints = [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.spec.taints]
         amounts = {"cpu": self.cpu, "memory": "32Gi", "pods": "110"}
         status = {"allocatable": amounts, "capacity": amounts}

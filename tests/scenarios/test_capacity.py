@@ -26,9 +26,9 @@ ALONE = pytest.mark.embedded_alone
 EXISTING, KEEP = "moorage.io/existing", "karpenter.sh/do-not-disrupt"
 
 
-def hot(*names: str) -> list[Object]:
+def hot(*names: str, cpu: str = "8") -> list[Object]:
     """Return nodes that the rule rejects."""
-    return [node(name, annotations={"heated/hot": "true"}) for name in names]
+    return [node(name, cpu=cpu, annotations={"heated/hot": "true"}) for name in names]
 
 
 def heated(name: str, cpu: str = "1", *, spec: Object | None = None, **steps: str) -> Object:
@@ -194,14 +194,18 @@ async def test_pods_that_come_one_by_one_share_the_nodes(world: World) -> None:
 
 
 @ALONE
-async def test_a_group_gets_all_the_nodes_that_it_lacks_at_once(world: World) -> None:
-    await world.nodes(*hot("n1"))
+@pytest.mark.parametrize("apart", [0.0, 3.0])  # longer than the first one needs to be judged
+async def test_a_group_gets_all_the_nodes_that_it_lacks_at_once(world: World, apart: float) -> None:
+    await world.nodes(*hot("n1", cpu="16"))  # has room for all, or Karpenter adds nodes by itself
     labels = {"moorage.io/group": "train", "moorage.io/group-size": "3"}
     members = [pod(f"train-{i}", "heated-gangs", "5", labels=labels) for i in range(3)]
     async with world.scheduler("heated-gangs"), karpenter(world) as added, capacity(world):
+        added.apart_seconds = apart
         await world.create(*members)
         await world.bound("train-0", "train-1", "train-2")
         await nothing_left(world)
+        for each in ("train-0", "train-1", "train-2"):
+            assert await world.events(each, "NewNodesRejected") == []
     assert len(added.added) == 3
 
 
