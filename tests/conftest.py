@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import zlib
@@ -20,6 +21,12 @@ pytest_plugins = ("tests.leaks", "tests.limits", "tests.workers")
 # would programs under test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# gRPC serves all event loops of a process. What comes for one that a former test has closed is
+# reported in the log of whichever test runs.
+logging.getLogger("asyncio").addFilter(
+    lambda record: "PollerCompletionQueue._handle_events" not in record.getMessage()
+)
 
 REQUIRE_ALL = "MOORAGE_REQUIRE_ALL"
 """Set to 1, a test that cannot run on this machine fails instead of being skipped."""
