@@ -38,12 +38,11 @@ test-beyond: $(VENV)/.dev
 
 # Over the tests in process, without threads (see pyproject.toml): processes would have to count too. So what runs in
 # either alone counts as not covered: cli/up, which tests/cli/up runs whole; services/annotator/serving.py
-# (tests/annotator/test_service.py); gateway/scheduling/tracing.py, moorage_host/tracing/otel.py (tests/scenarios/test_tracing.py);
-# cli/capacity but for what needs no cluster (tests/scenarios/test_capacity.py, tests/e2e/autoscaler).
+# (tests/annotator/test_service.py); gateway/scheduling/tracing.py, moorage_host/tracing/otel.py (tests/scenarios/test_tracing.py).
 # A test that times out ends its worker, which loses what it has counted: so there is more time. One file is left out: beside
 # a thread that keeps the processor, the handler of the alarm does not get through coverage's code before the next signal.
 NOT_COVERED := tests/host/plugins/test_threads.py
-COVERED := $(addprefix tests/,sdk host gateway filter scorer binder annotator sandbox cli)
+COVERED := $(addprefix tests/,sdk host gateway filter scorer binder annotator sandbox cli scenarios/test_capacity.py)
 coverage: $(VENV)/.dev ## Measure the branch coverage of the tests in process, fail below the floor in pyproject.toml
 	@$(if $(AGAIN),,rm -f .coverage)
 	$(PYTEST) $(COVERED) $(BEYOND:%=--ignore=%) --ignore=$(NOT_COVERED) -o timeout=600 --cov --cov-append --cov-report= --cov-fail-under=0
