@@ -127,9 +127,12 @@ class NodeTracker:
         return taken
 
     def is_full(self, node: NodeManifest, pod: Pod) -> bool:
-        """Whether others have taken the room of a pod on a node that came for it."""
+        """Whether others have taken the room of a pod on a node that came for it.
+
+        A node has too little for its pod until its kubelet has reported its devices.
+        """
         used = self._used.get(node.name, ())
-        if any(each.uid == pod.uid for each in used):
+        if any(each.uid == pod.uid for each in used) or not FreeCapacity(node, ()).takes(pod):
             return False
         return not FreeCapacity(node, [each.requests for each in used]).takes(pod)
 

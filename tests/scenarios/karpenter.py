@@ -80,6 +80,7 @@ class FakeKarpenter:
         consolidates: Whether it takes nodes away.
         limit: How many nodes it may add.
         cpu: How large these are.
+        devices: What they have besides; their kubelets report it when they are ready.
         hot: Whether new nodes are hot.
         boot_seconds: How long a node takes from its NodeClaim, and again until it is ready.
         apart_seconds: How much later each next node of the same round comes.
@@ -91,6 +92,7 @@ class FakeKarpenter:
         self.consolidates = False
         self.limit = 1000
         self.cpu = "8"
+        self.devices: dict[str, str] = {}
         self.hot = False
         self.boot_seconds = 0.3
         self.apart_seconds = 0.0
@@ -141,9 +143,8 @@ class FakeKarpenter:
         pods = await self._pods()
         nodes = await self._nodes()
         room = {name: _Room(node) for name, node in nodes.items()}
-        for name, (node, _) in self._claims.items():
-            if name not in room:
-                room[name] = _Room(node)
+        # Until a node is initialized, what its NodeClaim says counts.
+        room |= {name: _Room(node) for name, (node, _) in self._claims.items()}
         for pod, _ in pods:
             if pod.spec.node_name in room:
                 room[pod.spec.node_name].put(pod)
@@ -193,7 +194,7 @@ class FakeKarpenter:
                     )
                 ]
                 labels[each["key"]] = (wanted or each["values"])[0]
-            amounts = {"cpu": self.cpu, "memory": "32Gi", "pods": "110"}
+            amounts = {"cpu": self.cpu, "memory": "32Gi", "pods": "110", **self.devices}
             node = convert(
                 {
                     "metadata": {"name": name, "labels": labels},
@@ -221,7 +222,10 @@ class FakeKarpenter:
                 "labels": {f"{GROUP}/nodepool": labels[f"{GROUP}/nodepool"]},
             },
             "spec": {"resources": {"requests": requests}},
-            "status": {"nodeName": name},
+            "status": {
+                "nodeName": name,
+                "allocatable": {"cpu": self.cpu, "memory": "32Gi", "pods": "110", **self.devices},
+            },
         }
         await self._post(f"/apis/{GROUP}/v1/nodeclaims", claim)
         await asyncio.sleep(self.boot_seconds + later)
@@ -244,6 +248,7 @@ class FakeKarpenter:
             },
         )
         await asyncio.sleep(self.boot_seconds)
+        amounts |= self.devices
         ready = {"conditions": [{"type": "Ready", "status": "True"}], **status}
         labels = {f"{GROUP}/registered": "true", f"{GROUP}/initialized": "true"}
         path = f"/api/v1/nodes/{name}"

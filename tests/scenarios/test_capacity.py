@@ -183,6 +183,27 @@ async def test_pods_get_at_most_a_node_more_than_they_need(
 
 
 @ALONE
+async def test_a_node_whose_devices_come_late_is_waited_for(world: World) -> None:
+    gpu = "example.com/gpu"
+    (n1,) = hot("n1")
+    for each in n1["status"].values():
+        each[gpu] = "2"
+    made = [heated("p"), heated("q")]
+    for each in made:
+        amounts = {"cpu": "1", gpu: "1"}
+        each["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": {gpu: "1"}}
+    await world.nodes(n1)
+    async with world.scheduler("heated"), karpenter(world) as added, capacity(world):
+        added.devices, added.boot_seconds = {gpu: "2"}, 3.0
+        await world.create(made[0])
+        await capacity_of(world, "p", "node default-node0 was added for it, and is not used yet")
+        await world.create(made[1])
+        await world.bound("p", "q")
+        await nothing_left(world)
+    assert len(added.added) == 1
+
+
+@ALONE
 async def test_pods_that_come_one_by_one_share_the_nodes(world: World) -> None:
     await world.nodes(*hot("n1"))
     async with world.scheduler("heated"), karpenter(world) as added, capacity(world):
