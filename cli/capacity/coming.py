@@ -5,7 +5,7 @@ that gets on the node, and its placeholder as well. Karpenter reports few Events
 NodeClaims say how much they were made for. Requests that are older take that in turn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cli.capacity.autoscalers import EXISTING, Autoscaler, claimed_node
@@ -13,6 +13,7 @@ from cli.capacity.cluster import ClusterView, node_of
 from cli.capacity.nodes import FreeCapacity, NodeTracker
 from cli.capacity.placeholder import Manifest, Placeholder, moment
 from gateway.decisions.capacity import ASKED, COMING
+from moorage.models import NodeManifest, Pod
 
 
 class IncomingNode(NamedTuple):
@@ -46,6 +47,30 @@ class IncomingNodes:
         """Return what comes for a request; None for nothing, or for what has come in vain."""
         coming = self._coming.get(placeholder.uid)
         return None if coming is not None and coming.node in placeholder.nodes else coming
+
+    def node_for(self, placeholder: Placeholder, pod: Pod) -> NodeManifest | None:
+        """Return the node that has come for a request; None if none has, or not yet.
+
+        If nothing is known to come for it, that is a new one with room for it.
+        """
+        coming = self.of(placeholder)
+        if coming is not None and coming.claim:
+            return self._view.nodes.get(coming.node)
+        for name, node in self._view.nodes.items():
+            is_new = not self._nodes.is_known(node) and EXISTING not in node.metadata.labels
+            came = moment(node.metadata.creation_timestamp)
+            if is_new and name not in placeholder.nodes and came >= placeholder.created:
+                taken = [*self._nodes.taken(name), *self._promised(name)]
+                if FreeCapacity(node, taken).takes(pod):
+                    return node
+        return None
+
+    def _promised(self, name: str) -> Iterator[Mapping[str, int]]:
+        """Yield what pods request whose open requests a node comes for."""
+        for uid, each in self._view.placeholders.items():
+            coming, waiting = self.of(each), self._view.waiting.get(uid)
+            if each.is_open and coming is not None and coming.node == name and waiting is not None:
+                yield waiting.pod.requests
 
     async def note(self) -> None:
         """Read what comes now."""

@@ -170,11 +170,7 @@ class Controller:
         if placeholder.reason == COMING and coming is None:
             await self._asker.open(placeholder)
             return
-        if coming is not None and coming.claim:
-            node = self._view.nodes.get(coming.node)
-        else:
-            node = self._nodes.coming_for(placeholder, waiting.pod)
-        if node is not None:
+        if (node := self._arrivals.node_for(placeholder, waiting.pod)) is not None:
             await self._nodes.keep(node.name, f"{placeholder.namespace}/{placeholder.pod}")
             message = f"node {node.name} was added for it, and is not used yet"
             nodes = (*placeholder.nodes, node.name)
@@ -217,8 +213,17 @@ class Controller:
     ) -> None:
         """Ask for another node if the one that came is of no use.
 
-        Pods of a group get on their nodes together, so they wait for the last one of these.
+        Pods of a group get on their nodes together. So they wait for the last one of these, and
+        give theirs up when that does not come.
         """
+        for each in group:
+            if each.reason in (NO_NODE_CAME, NODES_REJECTED) and each.since >= placeholder.since:
+                message = f"for {each.pod}, {each.message}"
+                # They are over at the same moment, so all of them are asked for at once again.
+                await self._view.write(
+                    replace(placeholder, reason=each.reason, message=message, since=each.since)
+                )
+                return
         name = placeholder.nodes[-1] if placeholder.nodes else ""
         node = self._view.nodes.get(name)
         if node is None:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from cli.capacity.autoscalers import EXISTING, Autoscaler, Template, claimed_node, suiting
 from cli.capacity.cluster import ASKED_FOR, ClusterView
-from cli.capacity.placeholder import NODE_ADDED, Placeholder, moment
+from cli.capacity.placeholder import NODE_ADDED, moment
 from gateway.inspector.nodes import is_ready
 from moorage.models import NodeManifest, Pod
 
@@ -83,17 +83,6 @@ class NodeTracker:
             young = [each.name for each in nodes if not self.is_known(each)]
             found = await asyncio.gather(*map(self._view.pods_on, young))
             self._used = dict(zip(young, found, strict=True))
-
-    def coming_for(self, placeholder: Placeholder, pod: Pod) -> NodeManifest | None:
-        """Return a node that has come since a request, and has room for it."""
-        for name, node in self._view.nodes.items():
-            is_new = not self.is_known(node) and EXISTING not in node.metadata.labels
-            came = moment(node.metadata.creation_timestamp)
-            if is_new and name not in placeholder.nodes and came >= placeholder.created:
-                room = FreeCapacity(node, self.taken(name))
-                if room.takes(pod):
-                    return node
-        return None
 
     def rooms(self, claims: Sequence[Mapping[str, Any]]) -> list["FreeCapacity"]:
         """Return what comes, without what open requests are to get of it.

@@ -39,6 +39,12 @@ def heated(name: str, cpu: str = "1", *, spec: Object | None = None, **steps: st
     return made
 
 
+def group() -> list[Object]:
+    """Return three pods of the rule that need a node each, together."""
+    labels = {"moorage.io/group": "train", "moorage.io/group-size": "3"}
+    return [pod(f"train-{i}", "heated-gangs", "5", labels=labels) for i in range(3)]
+
+
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge new nodes at once, and notice soon that a controller was killed."""
@@ -218,16 +224,30 @@ async def test_pods_that_come_one_by_one_share_the_nodes(world: World) -> None:
 @pytest.mark.parametrize("apart", [0.0, 3.0])  # longer than the first one needs to be judged
 async def test_a_group_gets_all_the_nodes_that_it_lacks_at_once(world: World, apart: float) -> None:
     await world.nodes(*hot("n1", cpu="16"))  # has room for all, or Karpenter adds nodes by itself
-    labels = {"moorage.io/group": "train", "moorage.io/group-size": "3"}
-    members = [pod(f"train-{i}", "heated-gangs", "5", labels=labels) for i in range(3)]
     async with world.scheduler("heated-gangs"), karpenter(world) as added, capacity(world):
         added.apart_seconds = apart
-        await world.create(*members)
+        await world.create(*group())
         await world.bound("train-0", "train-1", "train-2")
         await nothing_left(world)
         for each in ("train-0", "train-1", "train-2"):
             assert await world.events(each, "NewNodesRejected") == []
     assert len(added.added) == 3
+
+
+@ALONE
+async def test_a_group_that_lacks_a_node_for_too_long_gives_the_others_up(world: World) -> None:
+    await world.nodes(*hot("n1", cpu="16"))
+    async with world.scheduler("heated-gangs"), karpenter(world) as added:
+        added.limit, added.consolidates = 2, True
+        async with capacity(world, timeout=3.0):
+            await world.create(*group())
+            for each in ("train-0", "train-1", "train-2"):
+                await capacity_of(world, each, "no node came in 3 s")
+
+            async def gone() -> bool:
+                return set(added.removed) == set(added.added)
+
+            await world.until(gone)
 
 
 async def test_the_zone_that_a_rule_wants_is_asked_for(world: World) -> None:
