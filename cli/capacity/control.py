@@ -199,10 +199,13 @@ class Controller:
 
     def _group_of(self, placeholder: Placeholder, rejected: Mapping[str, Any]) -> list[Placeholder]:
         """Return the requests of a pod's group, with its own; that alone if it is in none."""
-        groups = {uid: each["group"] for uid, each in rejected.items()}
-        if not (group := groups.get(placeholder.pod_uid)):
+        found: Any = rejected.get(placeholder.pod_uid) or {}
+        if not (group := found.get("group")):
             return [placeholder]
-        return [each for uid, each in self._view.placeholders.items() if groups.get(uid) == group]
+        requests = self._view.placeholders.items()
+        return [
+            each for uid, each in requests if uid in rejected and rejected[uid]["group"] == group
+        ]
 
     async def _follow_added(
         self,
